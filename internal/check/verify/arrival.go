@@ -56,17 +56,17 @@ type stateOf struct {
 
 func (p *prediction) stateOf(exit *prediction) *stateOf {
 	s := &stateOf{p: p, exit: exit}
-	point := exit.start.Point
+	point := exit.origin.start.Point
 	s.at = point.Block.Instrs[point.Index]
 	for s.at.Op == ir.OpPhi { // a frame that enters a block holds the values of its phis
 		s.at = point.Block.Instrs[s.at.Index+1]
 	}
-	for value := range exit.start.Values {
+	for value := range exit.origin.start.Values {
 		s.of = append(s.of, value)
 	}
-	s.dead = slices.Concat(p.dead, exit.dead, []machine.Range{{Start: exit.below.Start, End: exit.to.CFA}})
+	s.dead = slices.Concat(p.origin.dead, exit.origin.dead, []machine.Range{{Start: exit.origin.below.Start, End: exit.origin.to.CFA}})
 	if p.entry == nil { // one activation: compare also what the function stored to its frame
-		s.dead = p.dead[1:]
+		s.dead = p.origin.dead[1:]
 	}
 	return s
 }
@@ -77,7 +77,7 @@ func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
 	for n, value := range s.of {
 		want := a.values[n]
 		switch {
-		case want.IsNone() || abi.SameBits(want.Value, s.exit.start.Values[value]):
+		case want.IsNone() || abi.SameBits(want.Value, s.exit.origin.start.Values[value]):
 		case want.made && want.Type().Kind == ir.PointerKind: // it points to memory that only the interpreter has
 		default:
 			list[value] = want.Value
@@ -92,7 +92,7 @@ func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
 		return comparedMemory{}, err
 	}
 	now := &imageMemory{image: s.exit.effects.first, now: v.watcher.View().Target()}
-	return v.withoutShared(compareMemory(s.p.effects.now, now, a.in.Touched(), s.dead, s.exit.below, true, a.in.Made)), nil
+	return v.withoutShared(compareMemory(s.p.effects.now, now, a.in.Touched(), s.dead, s.exit.origin.below, true, a.in.Made)), nil
 }
 
 // nearest records the differences of an arrival.
@@ -108,8 +108,8 @@ func (s *State) nearest(number uint64, slots []SlotDifference, memory comparedMe
 // matches, stateAt calls values, which returns by name the values that the left function has at the site, nil if they are not known.
 func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values func() map[string]interp.Value) *State {
 	s := &State{}
-	if exit.fn != p.fn {
-		s.Why = fmt.Sprintf("the exit resumes in @%s, and the baseline is @%s", exit.fn.Name, p.fn.Name)
+	if exit.origin.fn != p.origin.fn {
+		s.Why = fmt.Sprintf("the exit resumes in @%s, and the baseline is @%s", exit.origin.fn.Name, p.origin.fn.Name)
 		return s
 	}
 	is := p.stateOf(exit)
@@ -227,8 +227,8 @@ func (p *prediction) untilNext(v *verifier) bool {
 // stateAtNext compares the state at the next hit of the record with the run from the exit, when that reaches the record as many times.
 func (p *prediction) stateAtNext(v *verifier) *State {
 	s := &State{}
-	if p.next.fn != p.fn {
-		s.Why = fmt.Sprintf("the next hit resumes in @%s", p.next.fn.Name)
+	if p.next.origin.fn != p.origin.fn {
+		s.Why = fmt.Sprintf("the next hit resumes in @%s", p.next.origin.fn.Name)
 		return s
 	}
 	is := p.stateOf(p.next)
@@ -255,9 +255,9 @@ func (p *prediction) stateAtNext(v *verifier) *State {
 // differences returns the slots of an exit that differ from a run from the entry, and where else the run's value was found.
 func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[string]interp.Value) (list []SlotDifference) {
 	for value, want := range wants {
-		d := SlotDifference{Slot: value.Ref(), Exit: exit.start.Values[value].Format(), Baseline: want.Format()}
+		d := SlotDifference{Slot: value.Ref(), Exit: exit.origin.start.Values[value].Format(), Baseline: want.Format()}
 		var slots, others []string
-		for other, has := range exit.start.Values {
+		for other, has := range exit.origin.start.Values {
 			if other != value && known(has) && alike(has, want) {
 				slots = append(slots, other.Ref())
 			}
@@ -278,7 +278,7 @@ func differences(exit *prediction, wants map[ir.Value]interp.Value, values map[s
 		list = append(list, d)
 	}
 	place := func(d SlotDifference) int {
-		return slices.IndexFunc(exit.frame.Slots, func(s frame.Slot) bool { return s.Name == d.Slot })
+		return slices.IndexFunc(exit.origin.frame.Slots, func(s frame.Slot) bool { return s.Name == d.Slot })
 	}
 	slices.SortFunc(list, func(a, b SlotDifference) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), compareNames(a.Slot, b.Slot))
@@ -299,9 +299,9 @@ func compareNames(a, b string) int {
 // recordIsTrue reports whether the record of an exit holds what the function's own IR computes: the operands of the site at some arrival of its run
 // from the entry. known is false if that cannot be decided. values holds the live values at that arrival, or at the nearest one.
 func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool, wrong []SlotDifference, values map[string]interp.Value) {
-	f := exit.frame
+	f := exit.origin.frame
 	site := f.Match().Site
-	if site == nil || site.Func != p.fn {
+	if site == nil || site.Func != p.origin.fn {
 		return false, false, nil, nil
 	}
 	var of []ir.Value
@@ -314,7 +314,7 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 		if _, constant := value.(*ir.Const); constant {
 			continue
 		}
-		if has, err := interp.FromBytes(p.fn.Module.Layout, value.Type(), s.Bytes); err == nil {
+		if has, err := interp.FromBytes(p.origin.fn.Module.Layout, value.Type(), s.Bytes); err == nil {
 			of, have = append(of, value), append(have, has)
 		}
 	}
@@ -331,13 +331,13 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 		if least < 0 || len(differ) < least {
 			least, wrong, nearest = len(differ), differ, a
 			if a.x != nil {
-				values = liveAt(a.x, p.fn)
+				values = liveAt(a.x, p.origin.fn)
 			}
 		}
 		return least > 0
 	})
 	if nearest != nil && nearest.x == nil && p.bring(v, site.Instr, nearest) == nil {
-		values = liveAt(nearest.x, p.fn)
+		values = liveAt(nearest.x, p.origin.fn)
 	}
 	return least == 0, known && why == "", wrong, values
 }

@@ -175,15 +175,12 @@ func tookLong(v *verifier) error {
 
 // begun repeats a run: it returns an execution that is stopped where the first one began.
 func (p *prediction) begun(v *verifier, wait func() bool) (in *interp.Interp, x *interp.Execution, err error) {
-	if in, _, err = p.rerun(v, nil, wait); err != nil {
+	ready, err := p.rerun(v, nil, wait)
+	if err != nil {
 		return nil, nil, err
 	}
-	if p.entry != nil {
-		x, err = in.StartCall(p.fn, p.args)
-	} else {
-		x, err = in.StartStack([]interp.Activation{p.start})
-	}
-	return in, x, err
+	x, err = ready.step()
+	return ready.machine, x, err
 }
 
 // visit repeats the run from an entry or an exit, as far as native code has come, and calls look whenever it is about to execute at in the function

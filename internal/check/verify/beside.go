@@ -72,7 +72,7 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	b.v = &verifier{session: s, options: o, aside: true, told: func(out *Verified) error { b.told = out; return nil }, hits: map[uint64]uint64{}}
 	b.v.summary.Reasons = map[string]uint64{}
 	at := slices.Index(t.Frames, f)
-	if why := unsure(b.exit, at); why != "" {
+	if why := uncertain(b.exit, at); why != "" {
 		return nil, why, nil
 	}
 	native := f.NativeFunction()
@@ -101,20 +101,8 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, frame: f, fn: f.To(), effects: effects{first: image, now: image}, interp: interpreted{memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}}
-	p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
-		run, err := stack.Prepare(o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return run.Machine, func(ctx context.Context) (*interp.Result, error) {
-			return run.Machine.ResumeStack(ctx, run.Activations)
-		}, nil
-	}
-	if f.Match().Site != nil {
-		p.cc = f.Match().Site.Func.CC
-	}
-	p.to, _ = x.Returns(at)
+	p := &prediction{out: &Verified{Exit: x}, origin: exitOrigin(stack), interp: interpreted{memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}}
+	p.effects.start(image)
 	for n := at + 1; n < len(x.Frames) && len(v.outer) < outerReturns; n++ {
 		if to, known := x.Returns(n); known && x.Frames[n].Physical().NoCFA == "" {
 			v.outer = append(v.outer, to)
@@ -280,7 +268,7 @@ var errArrived = errors.New("it is at a site")
 
 // arrived handles the sites that the thread reaches, in any activation.
 func (b *Beside) arrived(x *trace.Exited) error {
-	to := b.p.to
+	to := b.p.origin.to
 	switch at := x.Frames[0].Physical(); {
 	case at.NoCFA != "":
 		return errors.Join(b.v.abandon("which activation it is that came to a site is not known: "+at.NoCFA), errArrived)

@@ -58,8 +58,8 @@ func (p *prediction) compareFailed(v *verifier) {
 
 func (p *prediction) compareAll(v *verifier, regs *machine.Registers) {
 	out := p.out
-	result := abi.CompareResult(p.interp.result.Value, p.cc, regs, p.interp.machine.Made)
-	memory := v.withoutShared(compareMemory(p.effects.now, v.watcher.View().Target(), p.interp.machine.Touched(), p.dead, p.below, p.native.ranOutside, p.interp.machine.Made))
+	result := abi.CompareResult(p.interp.result.Value, p.origin.cc, regs, p.interp.machine.Made)
+	memory := v.withoutShared(compareMemory(p.effects.now, v.watcher.View().Target(), p.interp.machine.Touched(), p.origin.dead, p.origin.below, p.native.ranOutside, p.interp.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		why := p.loose()
@@ -159,7 +159,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	n := v.options.Tail
 	var last []ran
-	_, run, err := p.rerun(v, func(t interp.Traced) {
+	ready, err := p.rerun(v, func(t interp.Traced) {
 		b := t.Instr.Block
 		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
 		if !t.Value.IsNone() {
@@ -174,7 +174,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = run(ctx) // its end is known already
+	_, _ = ready.run(ctx) // its end is known already
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}

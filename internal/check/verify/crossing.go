@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -98,7 +97,7 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		return v.drop(c.members)
 	}
 	for _, p := range c.members {
-		p.dead = append(p.dead, bound(p.effects.now, c.before, run.Entered, maps)...)
+		p.origin.dead = append(p.origin.dead, bound(p.effects.now, c.before, run.Entered, maps)...)
 	}
 	v.memory, v.now = c.before, c.call
 	v.crossings = append(v.crossings, c)
@@ -196,7 +195,7 @@ func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 // hand passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
 func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
 	c := p.interp.pending
-	if floats, err := regs.FloatControl(); err == nil && p.floats != nil && floats != *p.floats {
+	if floats, err := regs.FloatControl(); err == nil && p.origin.floats != nil && floats != *p.origin.floats {
 		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c)), nil
 	}
 	h := callEffects{memory: list, after: after}
@@ -207,7 +206,7 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 		}
 		h.value = p.pairs.ownResult(h.value)
 	}
-	p.pairs.addStores(list, after, p.isDead)
+	p.pairs.addStores(list, after, p.origin.isDead)
 	h.objects = p.pairs.changes(p.interp.machine, list, after)
 	p.effects.add(h)
 	p.interp.memory.image = p.effects.now
@@ -219,19 +218,19 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 
 // rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
 // example because those effects were too large to be kept. wait is as in [prediction.visit].
-func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (in *interp.Interp, run func(context.Context) (*interp.Result, error), err error) {
+func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (ready *prepared, err error) {
 	if p.effects.tooLarge() {
-		return nil, nil, errTooMuch
+		return nil, errTooMuch
 	}
 	p.runs++
 	var native interp.Builtin
 	memory := &imageMemory{image: p.effects.first, now: v.watcher.View().Target()}
 	o := v.interpreter()
 	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
-	if in, run, err = p.prepare(o); err == nil {
-		native = p.effects.replay(in, memory, wait)
+	if ready, err = p.origin.prepare(o); err == nil {
+		native = p.effects.replay(ready.machine, memory, wait)
 	}
-	return in, run, err
+	return ready, err
 }
 
 // CallDifference is a native call that only one of the two makes, or the first argument of it that differs.
@@ -283,7 +282,7 @@ func (p *prediction) leftOut(c *interp.Invocation) bool {
 
 // extra returns a call that the module's native code makes and that the interpreter did not reach, or nil.
 func (p *prediction) extra(v *verifier) *CallDifference {
-	if !p.native.ranOutside || p.fn != p.nativeFunction() { // a layout's baseline: native code calls through a runtime
+	if !p.native.ranOutside || p.origin.fn != p.origin.native { // a layout's baseline: native code calls through a runtime
 		return nil
 	}
 	unwinder := v.watcher.View().Unwinder()
@@ -294,7 +293,7 @@ func (p *prediction) extra(v *verifier) *CallDifference {
 			went[to] = true
 		}
 	}
-	for _, callee := range p.fn.Module.Funcs {
+	for _, callee := range p.origin.fn.Module.Funcs {
 		if !callee.Declared() || strings.HasPrefix(callee.Name, "llvm.") || callee.StoresNothing() || !interp.LeftToNative(callee.Name) ||
 			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
 			continue

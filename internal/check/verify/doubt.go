@@ -1,16 +1,5 @@
 package verify
 
-import (
-	"slices"
-
-	"example.com/reframe/internal/machine"
-)
-
-// isDead reports whether the bytes at an address are meaningless to the interpreter: they may be stack below the frame.
-func (p *prediction) isDead(at machine.Addr) bool {
-	return p.below.Contains(at) || slices.ContainsFunc(p.dead, func(r machine.Range) bool { return r.Contains(at) })
-}
-
 // kept is the reason why a difference may not be an error.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 

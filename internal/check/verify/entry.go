@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func (v *verifier) unfollow(to ptrace.Return, why string) {
 // exitOnly returns the reason why an exit with a layout is compared only with the run from the exit on, or "". e is its activation, or nil if that is
 // not followed.
 func (v *verifier) exitOnly(e *entry, exit *prediction) string {
-	f := exit.frame
+	f := exit.origin.frame
 	switch {
 	case !v.described(f.Function, f.Record.ID):
 		return ""
@@ -110,8 +109,8 @@ func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 		return ""
 	case len(v.options.At) > 0:
 		return "--at says where it stops, and that is no entry of theirs"
-	case v.unfollowed[exit.to] != "":
-		return v.unfollowed[exit.to]
+	case v.unfollowed[exit.origin.to] != "":
+		return v.unfollowed[exit.origin.to]
 	case v.spent(f.Function):
 		return v.inVain(f.Function)
 	}
@@ -125,7 +124,7 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 
 // enter starts to follow an activation. It returns the reason if it cannot, else "".
 func (v *verifier) enter(x *trace.Exited) (why string, err error) {
-	if why := unsure(x, 0); why != "" {
+	if why := uncertain(x, 0); why != "" {
 		return why, nil
 	}
 	name, f := x.Point.Function, x.Frames[0]
@@ -156,19 +155,9 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		run = append(run, e.fn)
 	}
 	for n, fn := range run {
-		p := &prediction{entry: e, fn: fn, frame: f, cc: fn.CC, args: args}
+		p := &prediction{entry: e, origin: entryOrigin(f, e.fn, fn, args)}
 		p.effects.start(v.memory)
-		if e.fn != nil {
-			p.cc = e.fn.CC
-		}
 		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries, Before: &imageMemory{image: v.memory, now: t}}
-		p.prepare = func(o interp.Options) (*interp.Interp, func(context.Context) (*interp.Result, error), error) {
-			in, err := f.Machine(fn, o)
-			if err != nil {
-				return nil, nil, err
-			}
-			return in, func(ctx context.Context) (*interp.Result, error) { return in.Call(ctx, fn, args) }, nil
-		}
 		if why, err := v.place(p, x, 0, maps); err != nil || why != "" {
 			return why, err
 		}
@@ -257,14 +246,6 @@ func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args
 		args = append(args, value)
 	}
 	return args, "", nil
-}
-
-// nativeFunction returns the function whose native code runs, nil if it is not known.
-func (p *prediction) nativeFunction() *ir.Func {
-	if p.entry != nil {
-		return p.entry.fn
-	}
-	return p.frame.NativeFunction()
 }
 
 // entryOf returns the followed activation that an exit belongs to, or nil.

@@ -59,7 +59,7 @@ func (p *prediction) patched(v *verifier) string {
 
 // sitesPassed returns the patchable statepoints that the run reached, or may have: of a block that it left early, all.
 func (p *prediction) sitesPassed() (came []*ir.Site) {
-	m := p.frame.Match()
+	m := p.origin.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
 	for _, b := range p.interp.machine.Profile() {
 		siteList, known := of[b.Block.Func]

@@ -80,7 +80,7 @@ const manyLevels = 1024
 // is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
 // interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
 func (p *prediction) runaway(v *verifier, nested []returns) string {
-	if p.interp.pending != nil || p.interp.incomparable != "" || p.with != nil || p.interp.atLimit() || p.fn != p.nativeFunction() {
+	if p.interp.pending != nil || p.interp.incomparable != "" || p.with != nil || p.interp.atLimit() || p.origin.fn != p.origin.native {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == p.call.to.Addr && r.cfa == p.call.to.CFA })

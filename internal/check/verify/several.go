@@ -123,7 +123,7 @@ var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, 
 // "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
 func (p *prediction) nanAsInteger(v *verifier) bool {
 	calculated, seen := map[uint64]bool{}, false // without their signs
-	_, run, err := p.rerun(v, func(t interp.Traced) {
+	ready, err := p.rerun(v, func(t interp.Traced) {
 		if t.Value.IsNone() {
 			return
 		}
@@ -151,7 +151,7 @@ func (p *prediction) nanAsInteger(v *verifier) bool {
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	_, _ = run(ctx) // its end is known already
+	_, _ = ready.run(ctx) // its end is known already
 	return seen
 }
 

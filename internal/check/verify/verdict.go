@@ -25,12 +25,12 @@ type Baseline struct {
 
 // hold compares the state of an exit with the runs from the entry of its activation.
 func (v *verifier) hold(e *entry, exit *prediction) {
-	b := &Baseline{Function: e.baseline.fn.Name}
+	b := &Baseline{Function: e.baseline.origin.fn.Name}
 	exit.out.Baseline = b
-	place := exit.start.Point.Block.Instrs[exit.start.Point.Index]
+	place := exit.origin.start.Point.Block.Instrs[exit.origin.start.Point.Index]
 	b.State = e.baseline.stateAt(v, exit, e.reached[place], func() (values map[string]interp.Value) {
 		own := e.own
-		if own == nil && e.fn == e.baseline.fn {
+		if own == nil && e.fn == e.baseline.origin.fn {
 			own = e.baseline
 		}
 		if own != nil {
@@ -69,22 +69,22 @@ func (e *entry) judge(out *Verified) {
 func (e *entry) conclude() {
 	base := e.baseline.out
 	e.over = true
-	base.Baseline = &Baseline{Function: e.baseline.fn.Name, Status: base.Status, Reason: base.Why}
+	base.Baseline = &Baseline{Function: e.baseline.origin.fn.Name, Status: base.Status, Reason: base.Why}
 	if base.Status != Different {
 		return
 	}
 	switch {
 	case e.fn == nil:
-		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it does something else than @%s", e.baseline.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it does something else than @%s", e.baseline.origin.fn.Name)
 	case e.own == nil:
 		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s", e.fn.Name)
 	case e.own.out.Status == Different:
-		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.origin.fn.Name)
 		if e.own.interp.machine != nil && !sameResults(e.own, e.baseline) {
-			base.Baseline.Wrong = fmt.Sprintf("the native code, which does something else than its IR, @%s, and that IR, which does something else than @%s", e.fn.Name, e.baseline.fn.Name)
+			base.Baseline.Wrong = fmt.Sprintf("the native code, which does something else than its IR, @%s, and that IR, which does something else than @%s", e.fn.Name, e.baseline.origin.fn.Name)
 		}
 	default:
-		base.Baseline.Wrong = fmt.Sprintf("the optimized IR: @%s does something else than @%s", e.fn.Name, e.baseline.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the optimized IR: @%s does something else than @%s", e.fn.Name, e.baseline.origin.fn.Name)
 	}
 }
 

@@ -272,7 +272,7 @@ func (v *verifier) exit(x *trace.Exited) error {
 		out.exitOnly = out.Baseline.State.Why
 	}
 	for _, q := range v.pending {
-		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.call == p.call && q.fn == p.fn && q.start.Point == p.start.Point {
+		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.call == p.call && q.origin.fn == p.origin.fn && q.origin.start.Point == p.origin.start.Point {
 			q.next = p
 		}
 	}
@@ -293,10 +293,10 @@ func (v *verifier) follow(p *prediction) {
 func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {
-		case q.entry != nil || q.next != nil || q.frame.Record.ID != record:
+		case q.entry != nil || q.next != nil || q.origin.frame.Record.ID != record:
 		case f == nil || f.Physical() == nil:
 			q.blurred = true
-		case f.Physical().CFA == q.to.CFA:
+		case f.Physical().CFA == q.origin.to.CFA:
 			q.between++
 		}
 	}
@@ -635,7 +635,7 @@ func (v *verifier) abandon(why string) error {
 		p.finish()
 		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
-			v.unfollow(p.to, "the run from its entry was given up: "+why)
+			v.unfollow(p.origin.to, "the run from its entry was given up: "+why)
 			if e.exits == 0 { // so would be the next activation
 				v.vain[e.function] = maxVain
 			}

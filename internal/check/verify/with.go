@@ -36,7 +36,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		return none(why)
 	}
 	at := slices.Index(x.Frames, x.Frame)
-	if why := unsure(x, at); why != "" {
+	if why := uncertain(x, at); why != "" {
 		return none(why)
 	}
 	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
@@ -62,10 +62,9 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	if err != nil {
 		return nil, err
 	}
-	p := &prediction{frame: x.Frame, out: out, native: nativeRun{ranOutside: true}, blurred: true, interp: interpreted{runner: doneRunner()}}
-	p.to, _ = x.Returns(at)
+	p := &prediction{origin: &origin{frame: x.Frame, native: x.Frame.NativeFunction()}, out: out, native: nativeRun{ranOutside: true}, blurred: true, interp: interpreted{runner: doneRunner()}}
 	if f := x.Frame.Match().Site; f != nil {
-		p.cc = f.Func.CC
+		p.origin.cc = f.Func.CC
 	}
 	if why, err := v.space(p, x, at, maps); err != nil || why != "" {
 		if err == nil {
@@ -125,12 +124,12 @@ func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machi
 // for itself. Objects that both allocated may be at different addresses.
 func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
 	out, t := p.out, v.watcher.View().Target()
-	c := &withComparison{own: p.with.memory, native: t, dead: p.dead, order: t.Arch().Order, follow: p.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
+	c := &withComparison{own: p.with.memory, native: t, dead: p.origin.dead, order: t.Arch().Order, follow: p.origin.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
 	why := ""
 	same := true
 	if r := p.with.answer.Returned; r != nil {
 		var part *ResultPart
-		if part, why = c.result(r, p.cc, regs); part != nil {
+		if part, why = c.result(r, p.origin.cc, regs); part != nil {
 			out.Result, same = []ResultPart{*part}, part.Same
 		}
 	}

@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// prediction holds the interpreter's run from an exit or an entry.
+type prediction struct {
+	out     *Verified
+	origin  *origin
+	with    *withRun    // the run of the user's own interpreter, which replaces the one below; or nil
+	entry   *entry      // the activation that begins here, or nil for an exit
+	next    *prediction // at a later hit of the same record in the same activation, or nil
+	between uint64      // number of hits before next that were not verified
+	blurred bool        // between is not exact
+	native  nativeRun
+	call    *call // the call of the activation
+	interp  interpreted
+	effects effects // of native calls
+	pairs   objectPairs
+	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
+	arrivals map[*ir.Instr]*arrivals
+	values   int
+	in       *interp.Interp
+	x        *interp.Execution
+	runs     int // number of repeated runs
+}
+
+// predict runs the interpreter from an exit to the first native call, or to its end. If nothing can be compared, it stores the reason in out and
+// returns nil.
+func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
+	maps, err := v.watcher.View().Target().Mappings()
+	if err != nil {
+		return nil, err
+	}
+	p, why, err := v.prepare(x, maps)
+	if err != nil {
+		return nil, err
+	}
+	if why == "" {
+		if v.memory, err = copyImage(v.watcher.View().Target(), maps, v.options.Memory, v.memory); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		out.notComparable(why)
+		return nil, nil
+	}
+	p.out = out
+	p.effects.start(v.memory)
+	out.Before = &imageMemory{image: v.memory, now: v.watcher.View().Target()}
+	if why, err = p.begin(v); err != nil || why != "" {
+		p.interp.runner.finish()
+		if err == nil {
+			out.notComparable(why)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin lets the interpreter run from the exit.
+func (p *prediction) begin(v *verifier) (why string, err error) {
+	p.interp.memory.image = p.effects.first
+	p.interp.runner.start(v.ctx, p.interp.run)
+	return p.stopped(v, p.interp.runner.next())
+}
+
+// finish ends the runs that are still in progress.
+func (p *prediction) finish() {
+	p.interp.runner.finish()
+	for _, t := range p.arrivals {
+		t.stop()
+	}
+}
+
+// prepare makes the frame of an exit ready to run, and finds where its function returns to. why is the reason why it cannot, or "".
+func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+	if why := x.WhyNone(); why != "" {
+		return nil, why, nil
+	}
+	at := slices.Index(x.Frames, x.Frame)
+	if why := uncertain(x, at); why != "" {
+		return nil, why, nil
+	}
+	p = &prediction{origin: exitOrigin(x.Stack())}
+	why, err = v.place(p, x, at, maps)
+	return p, why, err
+}
+
+// place makes the interpreter of a prediction, and finds the return address and the memory of the frame with that index.
+func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	r := &p.interp
+	r.memory = &imageMemory{now: v.watcher.View().Target()}
+	r.runner = newRunner(v.options.Time)
+	o := v.interpreter()
+	o.Memory, o.Native = r.memory, r.runner.native
+	ready, err := p.origin.prepare(o)
+	if err != nil {
+		if ended := (*ptrace.Error)(nil); errors.As(err, &ended) {
+			return "", err
+		}
+		return err.Error(), nil
+	}
+	r.machine, r.run, p.origin.start = ready.machine, ready.run, ready.start
+	r.symbol = x.Frames[at].Symbols(p.origin.fn)
+	return v.space(p, x, at, maps)
+}
+
+// space finds the call and the memory that belong to the frame with that index.
+func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+	kernel, err := v.session.KernelArea(x.Thread.ID)
+	if err != nil {
+		return "", err
+	}
+	if p.interp.unused, why = p.origin.findStack(v.watcher.View().Target(), kernel, x, at, maps); why == "" {
+		p.call = v.activation(p.origin, x)
+	}
+	return why, nil
+}
+
+// activation returns the call of the activation at an origin: one that is in progress, or a new one.
+func (v *verifier) activation(o *origin, x *trace.Exited) *call {
+	c := v.enclosing(stackOf(x.Frames, x.End), slices.Index(x.Frames, o.frame))
+	if c != nil && c.native == nil && c.to.Addr == o.to.Addr && c.to.CFA == o.to.CFA {
+		return c
+	}
+	to := o.to
+	to.Pops = abi.ArgumentArea(o.native, v.watcher.View().Target().Arch())
+	return &call{to: to, outer: c}
+}
+
+// interpreter returns the options of a run that is compared with native code.
+func (v *verifier) interpreter() interp.Options {
+	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
+}
+
+// interpSteps returns the bound of the interpreter's instructions if native code may run n: few LLVM instructions become less than one native one.
+func interpSteps(n uint64) uint64 { return 16 * n }
+
+// interpMemory bounds the memory of one run, in bytes: several are kept until native code returns.
+const interpMemory = 64 << 20
