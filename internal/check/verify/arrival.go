@@ -88,11 +88,11 @@ func (s *stateOf) different(a *arrival) map[ir.Value]interp.Value {
 
 // memory compares the memory of the exit with the run's.
 func (s *stateOf) memory(v *verifier, a *arrival) (comparedMemory, error) {
-	if err := s.p.bring(v, s.at, a); err != nil {
+	if err := s.p.reruns.runTo(s.at, a); err != nil {
 		return comparedMemory{}, err
 	}
 	now := &imageMemory{image: s.exit.effects.first, now: v.watcher.View().Target()}
-	return v.withoutShared(compareMemory(s.p.effects.now, now, a.in.Touched(), s.dead, s.exit.origin.below, true, a.in.Made)), nil
+	return v.withoutShared(compareMemory(s.p.effects.now, now, a.run.in.Touched(), s.dead, s.exit.origin.below, true, a.run.in.Made)), nil
 }
 
 // nearest records the differences of an arrival.
@@ -114,7 +114,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	}
 	is := p.stateOf(exit)
 	var failed error
-	s.Why = p.each(v, is.at, is.of, func(a *arrival) bool {
+	s.Why = p.reruns.each(is.at, is.of, func(a *arrival) bool {
 		s.Arrivals++
 		if s.Arrival > 0 || failed != nil || s.Arrivals < after || len(is.different(a)) > 0 {
 			return true // continue, to count the arrivals
@@ -143,7 +143,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	}
 	has := values()
 	least, number := -1, uint64(0)
-	_ = p.each(v, is.at, is.of, func(a *arrival) bool {
+	_ = p.reruns.each(is.at, is.of, func(a *arrival) bool {
 		number++
 		different := is.different(a)
 		slots := differences(exit, different, has)
@@ -234,11 +234,11 @@ func (p *prediction) stateAtNext(v *verifier) *State {
 	is := p.stateOf(p.next)
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	s.Why = p.visit(ctx, v, is.at, nil, func(in *interp.Interp, x *interp.Execution) bool {
+	s.Why = p.reruns.visit(ctx, is.at, nil, func(run *stoppedRun) bool {
 		if s.Arrivals++; s.Arrivals <= p.between {
 			return true
 		}
-		a := &arrival{x.Steps(), valuesOf(in, x, is.of), in, x}
+		a := &arrival{run.x.Steps(), run.values(is.of), run}
 		different := is.different(a)
 		var memory comparedMemory
 		if len(different) == 0 {
@@ -320,7 +320,7 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 	}
 	least := -1
 	var nearest *arrival
-	why := p.each(v, site.Instr, of, func(a *arrival) bool {
+	why := p.reruns.each(site.Instr, of, func(a *arrival) bool {
 		known = true
 		var differ []SlotDifference
 		for n, want := range a.values {
@@ -330,14 +330,14 @@ func (p *prediction) recordIsTrue(v *verifier, exit *prediction) (is, known bool
 		}
 		if least < 0 || len(differ) < least {
 			least, wrong, nearest = len(differ), differ, a
-			if a.x != nil {
-				values = liveAt(a.x, p.origin.fn)
+			if a.run != nil {
+				values = liveAt(a.run.x, p.origin.fn)
 			}
 		}
 		return least > 0
 	})
-	if nearest != nil && nearest.x == nil && p.bring(v, site.Instr, nearest) == nil {
-		values = liveAt(nearest.x, p.origin.fn)
+	if nearest != nil && nearest.run == nil && p.reruns.runTo(site.Instr, nearest) == nil {
+		values = liveAt(nearest.run.x, p.origin.fn)
 	}
 	return least == 0, known && why == "", wrong, values
 }

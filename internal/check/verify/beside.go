@@ -101,7 +101,8 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		return nil, err.Error(), nil
 	}
 	f := x.Frames[at]
-	p := &prediction{out: &Verified{Exit: x}, origin: exitOrigin(stack), interp: interpreted{memory: &imageMemory{image: image, now: target}, symbol: f.Symbols(f.To())}}
+	p := v.newPrediction(exitOrigin(stack))
+	p.out, p.interp.memory, p.interp.symbol = &Verified{Exit: x}, &imageMemory{image: image, now: target}, f.Symbols(f.To())
 	p.effects.start(image)
 	for n := at + 1; n < len(x.Frames) && len(v.outer) < outerReturns; n++ {
 		if to, known := x.Returns(n); known && x.Frames[n].Physical().NoCFA == "" {

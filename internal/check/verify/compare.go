@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,7 +158,7 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 	}
 	n := v.options.Tail
 	var last []ran
-	ready, err := p.rerun(v, func(t interp.Traced) {
+	err := p.reruns.trace(func(t interp.Traced) {
 		b := t.Instr.Block
 		r := ran{t.Instr.Line, fmt.Sprintf("%-20s %s", b.Func.Name+":"+b.Name, strings.TrimSpace(b.Func.Module.LineText(t.Instr.Line)))}
 		if !t.Value.IsNone() {
@@ -168,13 +167,10 @@ func (p *prediction) interpreterTail(v *verifier) (tail []string) {
 		if last = append(last, r); len(last) > 2*n {
 			last = slices.Delete(last, 0, len(last)-n)
 		}
-	}, nil)
+	})
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
-	defer cancel()
-	_, _ = ready.run(ctx) // its end is known already
 	for _, r := range last[max(0, len(last)-n):] {
 		tail = append(tail, fmt.Sprintf("%5d %s", r.line, r.text))
 	}

@@ -216,23 +216,6 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	return p.stopped(v, p.interp.runner.tell(h.value))
 }
 
-// rerun makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
-// example because those effects were too large to be kept. wait is as in [prediction.visit].
-func (p *prediction) rerun(v *verifier, trace func(interp.Traced), wait func() bool) (ready *prepared, err error) {
-	if p.effects.tooLarge() {
-		return nil, errTooMuch
-	}
-	p.runs++
-	var native interp.Builtin
-	memory := &imageMemory{image: p.effects.first, now: v.watcher.View().Target()}
-	o := v.interpreter()
-	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
-	if ready, err = p.origin.prepare(o); err == nil {
-		native = p.effects.replay(ready.machine, memory, wait)
-	}
-	return ready, err
-}
-
 // CallDifference is a native call that only one of the two makes, or the first argument of it that differs.
 type CallDifference struct {
 	Callee      string `json:"callee"`

@@ -64,7 +64,7 @@ func (c *callEffects) applyTo(in *interp.Interp) error {
 }
 
 // replay returns the function that passes the kept effects to a repeated run, call by call. memory is the memory of that run. wait is as in
-// [prediction.visit].
+// [reruns.visit].
 func (e *effects) replay(in *interp.Interp, memory *imageMemory, wait func() bool) interp.Builtin {
 	n := 0
 	return func(*interp.Invocation) (interp.Value, error) {

@@ -155,7 +155,8 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		run = append(run, e.fn)
 	}
 	for n, fn := range run {
-		p := &prediction{entry: e, origin: entryOrigin(f, e.fn, fn, args)}
+		p := v.newPrediction(entryOrigin(f, e.fn, fn, args))
+		p.entry = e
 		p.effects.start(v.memory)
 		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries, Before: &imageMemory{image: v.memory, now: t}}
 		if why, err := v.place(p, x, 0, maps); err != nil || why != "" {

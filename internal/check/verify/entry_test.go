@@ -197,8 +197,8 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 			require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
 			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of them is 0
 			require.Equal(t, v.Number, at)
-			require.Equal(t, c.runs, v.entry.baseline.runs)
-			require.Equal(t, c.own, v.entry.own.runs)
+			require.Equal(t, c.runs, v.entry.baseline.reruns.count)
+			require.Equal(t, c.own, v.entry.own.reruns.count)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 		require.Equal(t, Same, v.Status, "%s: %+v", v.Why, v.Baseline)
 		require.Equal(t, v.Number, v.Baseline.State.Arrival)
 		require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
-		require.Equal(t, 1+4, v.entry.baseline.runs)
+		require.Equal(t, 1+4, v.entry.baseline.reruns.count)
 	}
 }
 

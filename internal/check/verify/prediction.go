@@ -7,7 +7,6 @@ import (
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/llvm/abi"
-	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 )
@@ -26,12 +25,14 @@ type prediction struct {
 	interp  interpreted
 	effects effects // of native calls
 	pairs   objectPairs
-	// For a run from an entry: its arrivals, the number of values kept of them, and a run that is stopped at an arrival, or nil.
-	arrivals map[*ir.Instr]*arrivals
-	values   int
-	in       *interp.Interp
-	x        *interp.Execution
-	runs     int // number of repeated runs
+	reruns  reruns
+}
+
+// newPrediction returns a prediction that begins at an origin.
+func (v *verifier) newPrediction(o *origin) *prediction {
+	p := &prediction{origin: o}
+	p.reruns = reruns{v: v, origin: o, interp: &p.interp, effects: &p.effects}
+	return p
 }
 
 // predict runs the interpreter from an exit to the first native call, or to its end. If nothing can be compared, it stores the reason in out and
@@ -77,9 +78,7 @@ func (p *prediction) begin(v *verifier) (why string, err error) {
 // finish ends the runs that are still in progress.
 func (p *prediction) finish() {
 	p.interp.runner.finish()
-	for _, t := range p.arrivals {
-		t.stop()
-	}
+	p.reruns.stop()
 }
 
 // prepare makes the frame of an exit ready to run, and finds where its function returns to. why is the reason why it cannot, or "".
@@ -91,7 +90,7 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *predicti
 	if why := uncertain(x, at); why != "" {
 		return nil, why, nil
 	}
-	p = &prediction{origin: exitOrigin(x.Stack())}
+	p = v.newPrediction(exitOrigin(x.Stack()))
 	why, err = v.place(p, x, at, maps)
 	return p, why, err
 }

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"iter"
 	"math"
 	"slices"
@@ -123,7 +122,7 @@ var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, 
 // "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
 func (p *prediction) nanAsInteger(v *verifier) bool {
 	calculated, seen := map[uint64]bool{}, false // without their signs
-	ready, err := p.rerun(v, func(t interp.Traced) {
+	err := p.reruns.trace(func(t interp.Traced) {
 		if t.Value.IsNone() {
 			return
 		}
@@ -145,14 +144,8 @@ func (p *prediction) nanAsInteger(v *verifier) bool {
 				}
 			}
 		}
-	}, nil)
-	if err != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
-	defer cancel()
-	_, _ = ready.run(ctx) // its end is known already
-	return seen
+	})
+	return err == nil && seen
 }
 
 // maxNaNs bounds the NaNs that are remembered.

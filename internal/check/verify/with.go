@@ -62,7 +62,8 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	if err != nil {
 		return nil, err
 	}
-	p := &prediction{origin: &origin{frame: x.Frame, native: x.Frame.NativeFunction()}, out: out, native: nativeRun{ranOutside: true}, blurred: true, interp: interpreted{runner: doneRunner()}}
+	p := v.newPrediction(&origin{frame: x.Frame, native: x.Frame.NativeFunction()})
+	p.out, p.native.ranOutside, p.blurred, p.interp.runner = out, true, true, doneRunner()
 	if f := x.Frame.Match().Site; f != nil {
 		p.origin.cc = f.Func.CC
 	}

@@ -1,0 +1,290 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"example.com/reframe/deopt/interp"
+	"example.com/reframe/internal/llvm/ir"
+)
+
+// reruns repeats the interpreter's run of a prediction, as far as native code has come.
+type reruns struct {
+	v       *verifier
+	origin  *origin
+	interp  *interpreted
+	effects *effects
+	count   int // number of repeated runs
+
+	arrivals map[*ir.Instr]*arrivals // by the place
+	values   int                     // number of values that the arrivals hold
+	last     *stoppedRun             // the run that is stopped at an arrival, or nil
+}
+
+// stoppedRun is a repeated run that is stopped before an instruction.
+type stoppedRun struct {
+	in *interp.Interp
+	x  *interp.Execution
+}
+
+// prepare makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
+// example because those effects were too large to be kept. wait is as in [reruns.visit].
+func (r *reruns) prepare(trace func(interp.Traced), wait func() bool) (ready *prepared, err error) {
+	if r.effects.tooLarge() {
+		return nil, errTooMuch
+	}
+	r.count++
+	var native interp.Builtin
+	memory := &imageMemory{image: r.effects.first, now: r.v.watcher.View().Target()}
+	o := r.v.interpreter()
+	o.Trace, o.Memory, o.Native = trace, memory, func(c *interp.Invocation) (interp.Value, error) { return native(c) }
+	if ready, err = r.origin.prepare(o); err == nil {
+		native = r.effects.replay(ready.machine, memory, wait)
+	}
+	return ready, err
+}
+
+// trace repeats the whole run, and calls look after each instruction.
+func (r *reruns) trace(look func(interp.Traced)) error {
+	ready, err := r.prepare(look, nil)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.v.ctx, r.v.options.Time)
+	defer cancel()
+	_, _ = ready.run(ctx) // its end is known already
+	return nil
+}
+
+// stop ends the runs that are still in progress.
+func (r *reruns) stop() {
+	for _, t := range r.arrivals {
+		t.stop()
+	}
+}
+
+// maxArrivals bounds the arrivals of a run at one place.
+const maxArrivals = 100_000
+
+// maxKept bounds the values that are kept of all arrivals of a run: beyond it, each exit needs runs of its own. It is a variable for a test.
+var maxKept = 1 << 17
+
+// arrival is a moment at which a run is about to execute an instruction.
+type arrival struct {
+	steps  uint64 // number of instructions that the run had executed
+	values []arrived
+	run    *stoppedRun // stopped at the arrival; nil until [reruns.runTo] makes one
+}
+
+// arrived is a value at an arrival, none if the run has no such value. made reports whether it is an address that exists only in the interpreter.
+type arrived struct {
+	interp.Value
+	made bool
+}
+
+// arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. It waits at calls
+// that native code has not made yet.
+type arrivals struct {
+	of    []ir.Value // the values that are kept
+	list  []arrival
+	why   string                  // why there may be more arrivals
+	many  bool                    // there were too many to keep
+	more  func() (struct{}, bool) // lets the run continue; false: it has ended
+	stop  func()
+	late  context.CancelFunc
+	calls int // number of calls that native code had made when the run last continued
+	over  bool
+}
+
+// each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
+// the given values, in this order. each returns why there may be unknown arrivals, or "".
+func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why string) {
+	if r.effects.tooLarge() {
+		return errTooMuch.Error()
+	}
+	t := r.arrivals[at]
+	if t == nil || !t.many && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.of, value) }) {
+		of := slices.Clone(values)
+		if t != nil { // kept for another record that resumes at the same instruction
+			of = append(of, t.of...)
+			r.forget(at)
+		}
+		t = r.collect(at, of)
+	}
+	if t.advance(r.v.options.Time, len(r.effects.calls)); t.many {
+		ctx, cancel := context.WithTimeout(r.v.ctx, r.v.options.Time)
+		defer cancel()
+		return r.visit(ctx, at, nil, func(run *stoppedRun) bool {
+			return look(&arrival{run.x.Steps(), run.values(values), run})
+		})
+	}
+	var index []int
+	for _, value := range values {
+		index = append(index, slices.Index(t.of, value))
+	}
+	for _, kept := range t.list {
+		a := arrival{steps: kept.steps}
+		for _, n := range index {
+			a.values = append(a.values, kept.values[n])
+		}
+		if !look(&a) {
+			return ""
+		}
+	}
+	return t.why
+}
+
+// collect starts to collect the arrivals at an instruction.
+func (r *reruns) collect(at *ir.Instr, of []ir.Value) *arrivals {
+	if r.arrivals == nil {
+		r.arrivals = map[*ir.Instr]*arrivals{}
+	}
+	t := &arrivals{of: of, calls: -1}
+	ctx, cancel := context.WithCancel(r.v.ctx)
+	more, stop := iter.Pull(func(yield func(struct{}) bool) {
+		t.why = r.visit(ctx, at, func() bool { return yield(struct{}{}) }, func(run *stoppedRun) bool {
+			if r.values += 1 + len(of); r.values > maxKept {
+				r.values -= (1 + len(of)) * (1 + len(t.list))
+				t.many, t.list = true, nil
+				return false
+			}
+			t.list = append(t.list, arrival{steps: run.x.Steps(), values: run.values(of)})
+			return true
+		})
+	})
+	t.more, t.late = more, cancel
+	t.stop = func() {
+		stop()
+		cancel()
+	}
+	r.arrivals[at] = t
+	return t
+}
+
+// forget discards the arrivals at an instruction.
+func (r *reruns) forget(at *ir.Instr) {
+	t := r.arrivals[at]
+	t.stop()
+	r.values -= (1 + len(t.of)) * len(t.list)
+	delete(r.arrivals, at)
+}
+
+// advance lets the run continue to where native code is, which has made this many calls.
+func (t *arrivals) advance(limit time.Duration, calls int) {
+	if t.over || t.calls == calls {
+		return
+	}
+	t.calls = calls
+	late := time.AfterFunc(limit, t.late)
+	defer late.Stop()
+	if _, waits := t.more(); !waits {
+		t.over = true
+		t.late()
+	}
+}
+
+// values returns the values of the innermost activation.
+func (s *stoppedRun) values(of []ir.Value) (values []arrived) {
+	for _, value := range of {
+		has, _ := s.x.Value(0, value)
+		a, is := has.Uint()
+		values = append(values, arrived{has, is && s.in.Made(a)})
+	}
+	return values
+}
+
+// runTo runs the interpreter to an arrival. One run usually serves all exits, as their arrivals come in order.
+func (r *reruns) runTo(at *ir.Instr, a *arrival) error {
+	if a.run != nil {
+		return nil
+	}
+	if r.last == nil || r.last.x.Steps() > a.steps {
+		var err error
+		if r.last, err = r.begin(nil); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.v.ctx, r.v.options.Time)
+	defer cancel()
+	x := r.last.x
+	result, err := x.RunTo(ctx, a.steps)
+	if result != nil || err != nil || x.At(0) != at || x.Steps() != a.steps {
+		r.last = nil
+		if ctx.Err() != nil {
+			return r.tookLong()
+		}
+		return errors.New("its run from the entry cannot be made once more")
+	}
+	a.run = r.last
+	return nil
+}
+
+// tookLong returns the error for a run that was repeated and took too long.
+func (r *reruns) tookLong() error {
+	return fmt.Errorf("its run, made once more, took over %v", r.v.options.Time)
+}
+
+// begin repeats a run: it returns a run that is stopped where the first one began.
+func (r *reruns) begin(wait func() bool) (*stoppedRun, error) {
+	ready, err := r.prepare(nil, wait)
+	if err != nil {
+		return nil, err
+	}
+	x, err := ready.step()
+	if err != nil {
+		return nil, err
+	}
+	return &stoppedRun{ready.machine, x}, nil
+}
+
+// visit repeats the run from an entry or an exit, as far as native code has come, and calls look whenever it is about to execute at in the function
+// that was entered or left: where an exit resumes, only when the run comes there again. look returns whether to continue. At a call that native code
+// has not made yet, wait returns whether it has made it; false means not to wait, and a nil wait means the same.
+func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look func(*stoppedRun) bool) (why string) {
+	run, err := r.begin(wait)
+	if err == nil {
+		err = run.x.StopAt(at.Block, true)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	x := run.x
+	ended := func(err error) string { // a different end than the first run's is a reason; being given up is not
+		failed := (*interp.RunError)(nil)
+		switch {
+		case ctx.Err() != nil:
+			return r.tookLong().Error()
+		case !errors.Is(err, errAbandoned) && errors.As(err, &failed) && r.interp.failed == nil && r.interp.incomparable == "":
+			return fmt.Sprintf("its run from the entry cannot be made once more: %v", err)
+		}
+		return ""
+	}
+	first := r.origin.entry && at.Block.Index == 0 // a run from the entry is at its first instruction already
+	for n := 0; n < maxArrivals; n++ {
+		if !first {
+			if result, err := x.Run(ctx); result != nil || err != nil {
+				return ended(err)
+			}
+		}
+		first = false
+		if x.Depth() != 1 {
+			continue
+		}
+		for x.Depth() != 1 || x.At(0) != at { // a callee may reach the same instruction in its own activation
+			if result, err := x.Step(ctx); result != nil || err != nil {
+				return ended(err)
+			}
+			if i := x.At(0); x.Depth() == 1 && (i == nil || i.Block != at.Block) {
+				break // it is past the instruction
+			}
+		}
+		if x.Depth() == 1 && x.At(0) == at && !look(run) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("its run from the entry comes there more than %d times", maxArrivals)
+}
