@@ -138,7 +138,7 @@ func (p *prediction) stateAt(v *verifier, exit *prediction, after uint64, values
 	if s.Why = p.comesNoFurther(s.Arrivals); s.Why != "" {
 		return s
 	}
-	if s.Why = p.several(v); s.Why != "" {
+	if s.Why = unspecifiedByIR(&p.interp, &p.reruns); s.Why != "" {
 		return s
 	}
 	has := values()
@@ -176,7 +176,7 @@ func (p *prediction) comesNoFurther(times uint64) string {
 		why = p.interp.incomparable
 	case p.interp.failed != nil && (times == 0 || p.interp.atLimit()):
 		why = p.interp.failed.Error()
-	case p.interp.pending != nil && (times == 0 || p.leftOut(p.interp.pending)):
+	case p.interp.pending != nil && (times == 0 || p.native.mayLack(p.interp.pending)):
 		why = "it waits for the call of " + calleeName(p.interp.pending)
 	}
 	switch {
@@ -213,7 +213,7 @@ func (p *prediction) untilNext(v *verifier) bool {
 	case p.native.signal != 0:
 		p.out.Again = nil
 		p.out.notComparable(p.native.raised())
-	case p.interp.result != nil && p.loose() != "":
+	case p.interp.result != nil && unspecifiedByFunctions(&p.interp) != "":
 		return false
 	default:
 		p.out.Status = Different

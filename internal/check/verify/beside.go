@@ -293,7 +293,7 @@ func (b *Beside) arrival() *Arrival {
 		switch out := b.told; {
 		case p.interp.incomparable != "" && out.Why == atSite:
 			a.Returned = true
-			a.Why = p.unsure(b.v)
+			a.Why = b.v.comparison(p).unsure()
 		case out.Status == NotComparable:
 			a.Why = out.Why
 		default:
@@ -315,23 +315,7 @@ func (b *Beside) arrival() *Arrival {
 }
 
 // Unsure returns the reason why a difference between the two proves nothing, or "".
-func (b *Beside) Unsure() string { return b.p.unsure(b.v) }
-
-func (p *prediction) unsure(v *verifier) string {
-	if why := outside(p.interp.called()); why != "" {
-		return why
-	}
-	if why := p.loose(); why != "" {
-		return why
-	}
-	if why := p.patched(v); why != "" {
-		return why
-	}
-	if p.pairs.mixed(p.interp.machine) {
-		return kept
-	}
-	return ""
-}
+func (b *Beside) Unsure() string { return b.v.comparison(b.p).unsure() }
 
 // followed is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
 // whether all stores of native code can be compared. After that, native code runs at full speed.

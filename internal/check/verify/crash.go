@@ -57,7 +57,7 @@ func (v *verifier) ends(f fatal) error {
 				return err
 			}
 			p.finish()
-			p.compareCrash(v, f)
+			v.comparison(p).atCrash(f)
 		case p.interp.pending != nil:
 			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", calleeName(p.interp.pending), f.String()))
 		default:
@@ -81,70 +81,6 @@ func (p *prediction) skipFrees(v *verifier) error {
 		}
 	}
 	return nil
-}
-
-// compareCrash compares the crash of a process with the interpreter's outcome.
-func (p *prediction) compareCrash(v *verifier, f fatal) {
-	out := p.out
-	switch {
-	case p.interp.incomparable != "":
-		out.notComparable(p.interp.incomparable)
-		return
-	case f.overflows(v):
-		if why := p.runaway(v, f.nested); why != "" {
-			p.differs(v, why)
-		} else {
-			out.notComparable("native code has used up its stack")
-		}
-		return
-	case p.interp.pending != nil && !allocates(p.interp.pending.Name) && p.mayHaveMade(v, p.interp.pending): // code generators do not omit allocations
-		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", calleeName(p.interp.pending), f.String()))
-		return
-	case p.interp.atLimit():
-		out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
-		return
-	case p.interp.failed != nil && f.matches(p.interp.failed):
-		out.Status = Same
-		return
-	}
-	p.differs(v, f.String())
-}
-
-// differs reports a difference: native code does not return, for a reason, while the interpreter ended otherwise.
-func (p *prediction) differs(v *verifier, failed string) {
-	out := p.out
-	if p.with == nil {
-		why := p.loose()
-		if why == "" {
-			why = p.patched(v)
-		}
-		if why != "" {
-			out.notComparable(why)
-			return
-		}
-	}
-	out.Status, out.Native.Failed = Different, failed
-	if p.interp.failed != nil {
-		out.Interpreter.Failed = p.interp.failed.Error()
-	}
-	if p.with == nil {
-		p.undecided(v)
-	}
-	if out.Status == Different {
-		p.explain(v)
-	}
-}
-
-// mayHaveMade reports whether native code may have made a call unseen, or omitted it. A jump to an address without code made none.
-func (p *prediction) mayHaveMade(v *verifier, c *interp.Invocation) bool {
-	maps, err := v.watcher.View().Target().Mappings()
-	code := func(at machine.Addr) bool {
-		return err != nil || slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
-	}
-	if len(p.native.called) > 0 && !slices.ContainsFunc(p.native.called, code) {
-		p.native.ranOutside = false
-	}
-	return p.leftOut(c)
 }
 
 // matches reports whether the interpreter failed for the reason for which the processor raised the signal.
@@ -178,4 +114,43 @@ func (f *fatal) overflows(v *verifier) bool {
 	}
 	maps, err := v.watcher.View().Target().Mappings()
 	return err == nil && !slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Write && m.Contains(f.fault) })
+}
+
+// atCrash compares the crash of a process with the interpreter's outcome.
+func (c *comparison) atCrash(f fatal) {
+	out := c.out
+	switch {
+	case c.interp.incomparable != "":
+		out.notComparable(c.interp.incomparable)
+		return
+	case f.overflows(c.v):
+		if why := c.runaway(f.nested); why != "" {
+			c.differs(why)
+		} else {
+			out.notComparable("native code has used up its stack")
+		}
+		return
+	case c.interp.pending != nil && !allocates(c.interp.pending.Name) && c.mayHaveMade(c.interp.pending): // code generators do not omit allocations
+		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", calleeName(c.interp.pending), f.String()))
+		return
+	case c.interp.atLimit():
+		out.notComparable("the interpreter does not get to the return: " + c.interp.failed.Error())
+		return
+	case c.interp.failed != nil && f.matches(c.interp.failed):
+		out.Status = Same
+		return
+	}
+	c.differs(f.String())
+}
+
+// mayHaveMade reports whether native code may have made a call unseen, or omitted it. A jump to an address without code made none.
+func (c *comparison) mayHaveMade(call *interp.Invocation) bool {
+	maps, err := c.v.watcher.View().Target().Mappings()
+	code := func(at machine.Addr) bool {
+		return err != nil || slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
+	}
+	if len(c.native.called) > 0 && !slices.ContainsFunc(c.native.called, code) {
+		c.native.ranOutside = false
+	}
+	return c.native.mayLack(call)
 }

@@ -3,22 +3,52 @@ package verify
 // kept is the reason why a difference may not be an error.
 const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
-// undecided withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
-func (p *prediction) undecided(v *verifier) {
+// withdraw withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
+func (c *comparison) withdraw() {
 	why := ""
 	switch {
-	case p.out.Status != Different:
+	case c.out.Status != Different:
 		return
-	case p.pairs.mixed(p.interp.machine):
+	case c.pairs.mixed(c.interp.machine):
 		why = kept
-	case p.readsShared(v):
+	case c.v.readsShared(&c.interp):
 		why = sharedMemory
 	default:
-		if why = p.several(v); why == "" {
+		if why = unspecifiedByIR(&c.interp, &c.reruns); why == "" {
 			return
 		}
 	}
-	p.out.Call, p.out.Result, p.out.Memory, p.out.Words = nil, nil, nil, 0
-	p.out.Native.Failed, p.out.Interpreter.Failed = "", ""
-	p.out.notComparable(why)
+	c.out.Call, c.out.Result, c.out.Memory, c.out.Words = nil, nil, nil, 0
+	c.out.Native.Failed, c.out.Interpreter.Failed = "", ""
+	c.out.notComparable(why)
+}
+
+// doubt returns the reason why a difference proves nothing, or "": both sides may be right, or the process has other code than was compiled.
+func (c *comparison) doubt() string {
+	if why := unspecifiedByFunctions(&c.interp); why != "" {
+		return why
+	}
+	return patchedCode(c.v.watcher.View(), c.origin, &c.interp)
+}
+
+// unsure returns the reason why a difference between native code and an interpreter that runs beside it proves nothing, or "".
+func (c *comparison) unsure() string {
+	if why := outside(c.interp.called()); why != "" {
+		return why
+	}
+	if why := c.doubt(); why != "" {
+		return why
+	}
+	if c.pairs.mixed(c.interp.machine) {
+		return kept
+	}
+	return ""
+}
+
+// readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read another value.
+func (v *verifier) readsShared(r *interpreted) bool {
+	if r.memory == nil || r.memory.shared == 0 {
+		return false
+	}
+	return v.sharedWithOthers(r.memory.shared)
 }

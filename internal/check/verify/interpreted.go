@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -153,10 +152,4 @@ func callee(i *ir.Instr) (f *ir.Func, ok bool) {
 		f, ok = i.Call.Callee.(*ir.Func)
 	}
 	return f, ok
-}
-
-// allocates reports whether a compiler may omit calls of a function, or merge two of them.
-func allocates(name string) bool {
-	return strings.HasPrefix(name, "_Zn") || strings.HasPrefix(name, "_Zd") || // operator new and delete
-		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 )
@@ -58,3 +59,6 @@ func (n *nativeRun) atMost() uint64 {
 	const each, eachNanosecond = 1000, 50
 	return each*n.steps + eachNanosecond*uint64(n.outside)
 }
+
+// mayLack reports whether native code may lack a call of the interpreter although it is right, or may have made it unseen.
+func (n *nativeRun) mayLack(c *interp.Invocation) bool { return n.ranOutside || mayBeOmitted(c) }

@@ -14,15 +14,15 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// patched returns the reason that the process has other code than was compiled at a statepoint which the run passed, or "". A statepoint without a
+// patchedCode returns the reason that the process has other code than was compiled at a statepoint which the run passed, or "". A statepoint without a
 // call has nops, to be overwritten by a call whose effect the module does not state. In contrast, code that overwrites a stackmap or patchpoint
 // leaves the function for code with the same effect.
-func (p *prediction) patched(v *verifier) string {
-	came := p.sitesPassed()
+func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
+	came := sitesPassed(o, r)
 	if len(came) == 0 {
 		return ""
 	}
-	for _, c := range v.watcher.View().Space().All() {
+	for _, c := range v.Space().All() {
 		if c.Records == nil {
 			continue
 		}
@@ -32,14 +32,14 @@ func (p *prediction) patched(v *verifier) string {
 			e := sites.RecordEntry{Entry: all.Entry(n), Record: all.Entry(n).Record()}
 			name, _, named := c.NameAt(e.Function.Addr)
 			if _, known := meant[e.Function]; !known {
-				meant[e.Function] = !named || slices.ContainsFunc(v.watcher.View().Modules().Definitions(name), func(f *ir.Func) bool {
+				meant[e.Function] = !named || slices.ContainsFunc(v.Modules().Definitions(name), func(f *ir.Func) bool {
 					return slices.ContainsFunc(came, func(s *ir.Site) bool { return s.Func == f })
 				})
 			}
 			if !meant[e.Function] {
 				continue
 			}
-			sites, err := v.watcher.View().Modules().OfRecord(c, e, name)
+			sites, err := v.Modules().OfRecord(c, e, name)
 			if err != nil {
 				continue
 			}
@@ -47,7 +47,7 @@ func (p *prediction) patched(v *verifier) string {
 				if !slices.ContainsFunc(came, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
 					continue
 				}
-				if differ := patchedBytes(v.watcher.View(), s, e); differ > 0 {
+				if differ := patchedBytes(v, s, e); differ > 0 {
 					return fmt.Sprintf("the nops of the statepoint of record %d of @%s were patched: %d of %d bytes are others than were compiled, and the module does not say what they do",
 						uint64(e.Record.ID), s.Func.Name, differ, s.PatchBytes)
 				}
@@ -58,10 +58,10 @@ func (p *prediction) patched(v *verifier) string {
 }
 
 // sitesPassed returns the patchable statepoints that the run reached, or may have: of a block that it left early, all.
-func (p *prediction) sitesPassed() (came []*ir.Site) {
-	m := p.origin.frame.Match()
+func sitesPassed(o *origin, r *interpreted) (came []*ir.Site) {
+	m := o.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
-	for _, b := range p.interp.machine.Profile() {
+	for _, b := range r.machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
 			siteList, _ = b.Block.Func.Sites() // if the sites cannot be read, no record of the function is known
@@ -71,7 +71,7 @@ func (p *prediction) sitesPassed() (came []*ir.Site) {
 			if s.Instr.Block != b.Block || s.PatchBytes == 0 || !sites.RecordsStatepoint(s) {
 				continue
 			}
-			if at := m.Site; p.entry == nil && at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
+			if at := m.Site; !o.entry && at != nil && at.Instr.Block == b.Block && b.Runs <= 1 {
 				// The run began in this block, at the site of the exit or after it.
 				if s.Instr.Index < at.Instr.Index || s.Instr == at.Instr && m.Moment == frame.After {
 					continue

@@ -76,27 +76,6 @@ const sparedLevels = 64
 // and native code may reach the next hit of the record.
 const manyLevels = 1024
 
-// runaway returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
-// is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
-// interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
-func (p *prediction) runaway(v *verifier, nested []returns) string {
-	if p.interp.pending != nil || p.interp.incomparable != "" || p.with != nil || p.interp.atLimit() || p.origin.fn != p.origin.native {
-		return ""
-	}
-	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == p.call.to.Addr && r.cfa == p.call.to.CFA })
-	deepest := p.interp.machine.Deepest()
-	if end <= deepest+sparedLevels { // also if the activation was not found
-		return ""
-	}
-	code, counts := v.watcher.Code(), map[machine.Addr]int{}
-	for _, r := range nested[:end] {
-		if counts[r.to]++; counts[r.to] > deepest+sparedLevels && slices.ContainsFunc(code, func(c machine.Range) bool { return c.Contains(r.to - 1) }) {
-			return fmt.Sprintf("its calls nest without end: more than %d return to %v, and the interpreter nests %d at most", deepest+sparedLevels, r.to, deepest)
-		}
-	}
-	return ""
-}
-
 // endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, and if none can be
 // compared any more, as all interpreters recursed to a bound.
 func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
@@ -111,7 +90,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	if !vain && v.mayRunAway(run.Thread.Registers) {
 		nested := v.nested(run.Thread.Registers)
 		for _, p := range v.pending {
-			away[p] = p.runaway(v, nested)
+			away[p] = v.comparison(p).runaway(nested)
 			found = found || away[p] != ""
 		}
 	}
@@ -125,7 +104,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 		p.out.Native.Steps = p.native.steps
 		switch {
 		case away[p] != "":
-			p.differs(v, away[p])
+			v.comparison(p).differs(away[p])
 		case p.interp.incomparable != "":
 			p.out.notComparable(p.interp.incomparable)
 		case p.untilNext(v):
@@ -145,4 +124,25 @@ func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 	return err == nil && slices.ContainsFunc(v.pending, func(p *prediction) bool {
 		return p.interp.pending == nil && p.interp.machine != nil && sp < p.call.to.CFA && uint64(p.call.to.CFA-sp) > uint64(arch.Pointer*(p.interp.machine.Deepest()+sparedLevels))
 	})
+}
+
+// runaway returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
+// is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
+// interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
+func (c *comparison) runaway(nested []returns) string {
+	if c.interp.pending != nil || c.interp.incomparable != "" || c.with != nil || c.interp.atLimit() || c.origin.fn != c.origin.native {
+		return ""
+	}
+	end := slices.IndexFunc(nested, func(r returns) bool { return r.to == c.call.to.Addr && r.cfa == c.call.to.CFA })
+	deepest := c.interp.machine.Deepest()
+	if end <= deepest+sparedLevels { // also if the activation was not found
+		return ""
+	}
+	code, counts := c.v.watcher.Code(), map[machine.Addr]int{}
+	for _, r := range nested[:end] {
+		if counts[r.to]++; counts[r.to] > deepest+sparedLevels && slices.ContainsFunc(code, func(c machine.Range) bool { return c.Contains(r.to - 1) }) {
+			return fmt.Sprintf("its calls nest without end: more than %d return to %v, and the interpreter nests %d at most", deepest+sparedLevels, r.to, deepest)
+		}
+	}
+	return ""
 }

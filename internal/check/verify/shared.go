@@ -55,11 +55,3 @@ func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 	})
 	return c
 }
-
-// readsShared reports whether the interpreter has read memory that other processes may store to: native code may have read another value.
-func (p *prediction) readsShared(v *verifier) bool {
-	if p.interp.memory == nil || p.interp.memory.shared == 0 {
-		return false
-	}
-	return v.sharedWithOthers(p.interp.memory.shared)
-}

@@ -700,7 +700,7 @@ func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 		case waits[p]:
 			p.out.notComparable(p.leftCall())
 		default:
-			p.compare(v, regs)
+			v.comparison(p).atReturn(regs)
 		}
 	}
 	return v.report(done)

@@ -121,35 +121,6 @@ func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machi
 	return a, h.Memory, err
 }
 
-// compareWith compares native code with the user's own interpreter. It compares only memory that the interpreter stored: native code may store more,
-// for itself. Objects that both allocated may be at different addresses.
-func (p *prediction) compareWith(v *verifier, regs *machine.Registers) {
-	out, t := p.out, v.watcher.View().Target()
-	c := &withComparison{own: p.with.memory, native: t, dead: p.origin.dead, order: t.Arch().Order, follow: p.origin.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
-	why := ""
-	same := true
-	if r := p.with.answer.Returned; r != nil {
-		var part *ResultPart
-		if part, why = c.result(r, p.origin.cc, regs); part != nil {
-			out.Result, same = []ResultPart{*part}, part.Same
-		}
-	}
-	c.memory()
-	out.Words = c.diffs.out.Words
-	for _, d := range c.diffs.out.Diffs {
-		out.Memory = append(out.Memory, d.report())
-	}
-	switch {
-	case !same || len(c.diffs.out.Diffs) > 0:
-		out.Status = Different
-		p.explain(v)
-	case why != "":
-		out.notComparable("the result: " + why)
-	default:
-		out.Status = Same
-	}
-}
-
 // withComparison is a comparison in progress.
 type withComparison struct {
 	own    *protocol.Overlay
@@ -286,4 +257,33 @@ func doneRunner() *runner {
 	r.stop, r.ended = func(error) {}, make(chan struct{})
 	close(r.ended)
 	return r
+}
+
+// atReturnWith compares native code with the user's own interpreter. It compares only memory that the interpreter stored: native code may store more,
+// for itself. Objects that both allocated may be at different addresses.
+func (c *comparison) atReturnWith(regs *machine.Registers) {
+	out, t := c.out, c.v.watcher.View().Target()
+	w := &withComparison{own: c.with.memory, native: t, dead: c.origin.dead, order: t.Arch().Order, follow: c.origin.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
+	why := ""
+	same := true
+	if r := c.with.answer.Returned; r != nil {
+		var part *ResultPart
+		if part, why = w.result(r, c.origin.cc, regs); part != nil {
+			out.Result, same = []ResultPart{*part}, part.Same
+		}
+	}
+	w.memory()
+	out.Words = w.diffs.out.Words
+	for _, d := range w.diffs.out.Diffs {
+		out.Memory = append(out.Memory, d.report())
+	}
+	switch {
+	case !same || len(w.diffs.out.Diffs) > 0:
+		out.Status = Different
+		c.explain()
+	case why != "":
+		out.notComparable("the result: " + why)
+	default:
+		out.Status = Same
+	}
 }

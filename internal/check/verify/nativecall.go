@@ -72,8 +72,8 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		switch {
 		case different != nil:
 			p.out.Status, p.out.Call = Different, different
-			if p.undecided(v); p.out.Status == Different {
-				p.explain(v)
+			if v.comparison(p).withdraw(); p.out.Status == Different {
+				v.comparison(p).explain()
 			}
 			told = append(told, p)
 		case why != "":
@@ -214,76 +214,4 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 		return "the interpreter cannot take what native code stored: " + err.Error(), nil
 	}
 	return p.stopped(v, p.interp.runner.tell(h.value))
-}
-
-// CallDifference is a native call that only one of the two makes, or the first argument of it that differs.
-type CallDifference struct {
-	Callee      string `json:"callee"`
-	Only        string `json:"only,omitempty"`     // "interpreter" or "native": who makes it
-	Argument    int    `json:"argument,omitempty"` // from 1
-	Type        string `json:"type,omitempty"`
-	Register    string `json:"register,omitempty"` // or "stack+8"
-	At          string `json:"at,omitempty"`       // "+8": offset in the memory that the argument points to
-	Interpreter string `json:"interpreter,omitempty"`
-	Native      string `json:"native,omitempty"`
-	Line        int    `json:"line,omitempty"` // line of the call in the module
-}
-
-// String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
-func (d *CallDifference) String() string {
-	switch what := fmt.Sprintf("argument %d of %s, %s in %s", d.Argument, d.Callee, d.Type, d.Register); {
-	case d.Only == "native":
-		return fmt.Sprintf("native code calls %s, and the interpreter does not", d.Callee)
-	case d.Only != "":
-		return fmt.Sprintf("the interpreter calls %s, and native code returns without it", d.Callee)
-	case d.At != "":
-		return what + ": what it points to differs at " + d.At
-	default:
-		return what
-	}
-}
-
-// missed handles a call of the interpreter that native code returned without.
-func (p *prediction) missed() {
-	c := p.interp.pending
-	p.interp.pending = nil
-	if p.leftOut(c) {
-		p.out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", calleeName(c)))
-		return
-	}
-	p.out.Status, p.out.Call = Different, &CallDifference{Callee: calleeName(c), Only: "interpreter", Line: c.Site().Line}
-}
-
-// leftOut reports whether a compiler may have omitted a call of the interpreter that native code does not make, or verify may not have seen it.
-func (p *prediction) leftOut(c *interp.Invocation) bool {
-	var callee *ir.Func
-	if site := c.Site(); site != nil && c.Name != "" {
-		callee = site.Block.Func.Module.Func(c.Name)
-	}
-	return p.native.ranOutside || callee == nil || callee.StoresNothing() || allocates(c.Name)
-}
-
-// extra returns a call that the module's native code makes and that the interpreter did not reach, or nil.
-func (p *prediction) extra(v *verifier) *CallDifference {
-	if !p.native.ranOutside || p.origin.fn != p.origin.native { // a layout's baseline: native code calls through a runtime
-		return nil
-	}
-	unwinder := v.watcher.View().Unwinder()
-	went := map[machine.Addr]bool{}
-	for _, at := range p.native.called {
-		went[at] = true
-		for to := range unwinder.Stubs(at) {
-			went[to] = true
-		}
-	}
-	for _, callee := range p.origin.fn.Module.Funcs {
-		if !callee.Declared() || strings.HasPrefix(callee.Name, "llvm.") || callee.StoresNothing() || !interp.LeftToNative(callee.Name) ||
-			len(v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
-			continue
-		}
-		if at, ok := p.interp.symbol(callee.Name); ok && went[at] {
-			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
-		}
-	}
-	return nil
 }

@@ -1,24 +1,127 @@
 package verify
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
 )
 
-// several returns the reason why the IR allows several results for what the interpreter ran, or "".
-func (p *prediction) several(v *verifier) string {
-	if p.interp.machine == nil {
+// anyResult are the flags of operations that may give one of several results.
+const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.ApproxFunc | ir.Reassoc
+
+// The C standard leaves the exact results of these functions open. Functions with the effect [interp.EffectMath] are not listed.
+var (
+	// Only the sign of the result is defined (C17 7.24.4; for bcmp only whether it is zero): LLVM's inline memcmp returns -1 and 1, that of the C
+	// library the difference.
+	signs = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
+	// The number of comparisons and the order of equal elements are unspecified (C17 7.22.5).
+	orders = []string{"qsort", "qsort_r", "bsearch"}
+	// The result may be either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
+	zeros = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
+	// IEEE 754 defines the last digit of these functions: they have the effect EffectMath only because of errno.
+	exact = strings.Fields("sqrt sqrtf fmod fmodf remainder remainderf drem dremf fdim fdimf fma fmaf ldexp ldexpf scalbn scalbnf scalbln scalblnf logb logbf nextafter nextafterf")
+)
+
+// unspecifiedByFunctions returns the reason why native code and the interpreter may differ although both are right, because of the functions that the
+// interpreter called or of fast-math flags; or "".
+func unspecifiedByFunctions(r *interpreted) string {
+	blocks := r.machine.Profile()
+	for _, c := range r.called() {
+		switch {
+		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
+			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)
+		case slices.Contains(orders, c.Name):
+			return fmt.Sprintf("it calls @%s, which may compare in another order, and so differs what comes of it", c.Name)
+		case slices.Contains(signs, c.Name) && !onlySign(blocks, c.Name):
+			return fmt.Sprintf("it calls @%s, of which only the sign is certain, and uses the number", c.Name)
+		}
+	}
+	for _, b := range blocks {
+		for _, i := range b.Block.Instrs {
+			if i.Flags&anyResult != 0 {
+				return fmt.Sprintf("fast-math flags in @%s allow several results, and they differ", b.Block.Func.Name)
+			}
+			if name := eitherZero(i); name != "" {
+				return fmt.Sprintf("it calls @%s, which may give either of 0.0 and -0.0, and so differs what comes of it", name)
+			}
+		}
+	}
+	return ""
+}
+
+// eitherZero returns the called function of zeros, or "".
+func eitherZero(i *ir.Instr) string {
+	if i.Call == nil {
 		return ""
 	}
-	if p.interp.machine.Frozen() {
+	name := sites.CalledName(i)
+	if strings.HasPrefix(name, "llvm.") { // the type is the suffix
+		name = name[:strings.LastIndexByte(name, '.')]
+	}
+	if !slices.Contains(zeros, name) {
+		return ""
+	}
+	return name
+}
+
+// onlySign reports whether the executed code only compares the result of a function with zero. It returns false if the function may have been called
+// through an unknown pointer.
+func onlySign(blocks []interp.Profiled, name string) bool {
+	seen := false
+	for _, b := range blocks {
+		for _, i := range b.Block.Instrs {
+			if i.Call == nil || sites.CalledName(i) != name {
+				continue
+			}
+			if !heldAgainstZero(i) {
+				return false
+			}
+			seen = true
+		}
+	}
+	return seen
+}
+
+// heldAgainstZero reports whether every use of the result of a call is a comparison with zero. Uses in bundles do not count.
+func heldAgainstZero(call *ir.Instr) bool {
+	body, err := call.Block.Func.Body()
+	if err != nil {
+		return false
+	}
+	for _, b := range body {
+		for _, i := range b.Instrs {
+			if !slices.Contains(i.Args, ir.Value(call)) {
+				continue
+			}
+			zero := false
+			if i.Op == ir.OpICmp {
+				c, is := i.Args[1].(*ir.Const)
+				zero = is && c.Kind == ir.ConstInt && c.Int.Sign() == 0
+			}
+			if !zero {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unspecifiedByIR returns the reason why the IR allows several results for what the interpreter ran, or "".
+func unspecifiedByIR(r *interpreted, again *reruns) string {
+	if r.machine == nil {
+		return ""
+	}
+	if r.machine.Frozen() {
 		return "it freezes a value that is poison or undefined, for which any value is right"
 	}
 	asInteger := false
-	for _, b := range p.interp.machine.Profile() {
+	for _, b := range r.machine.Profile() {
 		for _, i := range b.Block.Instrs {
 			switch {
 			case comparesAllocas(i):
@@ -28,7 +131,7 @@ func (p *prediction) several(v *verifier) string {
 			}
 		}
 	}
-	if asInteger && p.nanAsInteger(v) {
+	if asInteger && nanAsInteger(again) {
 		return "it uses the bits of a NaN as an integer, and the payload is open"
 	}
 	return ""
@@ -120,9 +223,9 @@ var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, 
 
 // nanAsInteger repeats the run of the interpreter, and reports whether it computes a NaN, whose payload and sign LLVM leaves open (LangRef,
 // "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
-func (p *prediction) nanAsInteger(v *verifier) bool {
+func nanAsInteger(again *reruns) bool {
 	calculated, seen := map[uint64]bool{}, false // without their signs
-	err := p.reruns.trace(func(t interp.Traced) {
+	err := again.trace(func(t interp.Traced) {
 		if t.Value.IsNone() {
 			return
 		}
