@@ -11,21 +11,26 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// prediction holds the interpreter's run from an exit or an entry.
+// prediction is one comparison of native code with the interpreter, from an exit or from the entry of a function. Each phase has a type of its own:
+//
+//   - [origin]: where both sides begin
+//   - [interpreted]: the run of the interpreter, up to a native call or to its end
+//   - [nativeRun]: what native code did since
+//   - [effects] and [objectPairs]: what native calls changed, which the interpreter takes over
+//   - [comparison]: both sides at the return or at a crash; [stateComparison]: the state at an exit; they set out
+//   - [reruns]: the run of the interpreter, repeated to explain a difference
 type prediction struct {
 	out     *Verified
 	origin  *origin
-	with    *withRun    // the run of the user's own interpreter, which replaces the one below; or nil
-	entry   *entry      // the activation that begins here, or nil for an exit
-	next    *prediction // at a later hit of the same record in the same activation, or nil
-	between uint64      // number of hits before next that were not verified
-	blurred bool        // between is not exact
-	native  nativeRun
-	call    *call // the call of the activation
+	call    *call  // the call of the activation
+	entry   *entry // the activation that begins here, or nil for an exit
 	interp  interpreted
-	effects effects // of native calls
+	with    *withRun // the run of the user's own interpreter, which replaces interp; or nil
+	native  nativeRun
+	effects effects
 	pairs   objectPairs
 	reruns  reruns
+	next    nextHit
 }
 
 // newPrediction returns a prediction that begins at an origin.

@@ -107,7 +107,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 			v.comparison(p).differs(away[p])
 		case p.interp.incomparable != "":
 			p.out.notComparable(p.interp.incomparable)
-		case p.untilNext(v):
+		case v.comparison(p).atNextHit():
 		case p.interp.atLimit():
 			p.out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
 		default:

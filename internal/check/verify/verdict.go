@@ -28,13 +28,13 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 	b := &Baseline{Function: e.baseline.origin.fn.Name}
 	exit.out.Baseline = b
 	place := exit.origin.start.Point.Block.Instrs[exit.origin.start.Point.Index]
-	b.State = e.baseline.stateAt(v, exit, e.reached[place], func() (values map[string]interp.Value) {
+	b.State = v.newStateComparison(e.baseline, exit).atEntry(e.reached[place], func() (values map[string]interp.Value) {
 		own := e.own
 		if own == nil && e.fn == e.baseline.origin.fn {
 			own = e.baseline
 		}
 		if own != nil {
-			b.mapTrue, b.mapKnown, b.mapWrong, values = own.recordIsTrue(v, exit)
+			b.mapTrue, b.mapKnown, b.mapWrong, values = own.recordIsTrue(exit)
 		}
 		return values
 	})

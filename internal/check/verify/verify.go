@@ -272,8 +272,8 @@ func (v *verifier) exit(x *trace.Exited) error {
 		out.exitOnly = out.Baseline.State.Why
 	}
 	for _, q := range v.pending {
-		if q.next == nil && !q.blurred && q.with == nil && q.entry == nil && q.call == p.call && q.origin.fn == p.origin.fn && q.origin.start.Point == p.origin.start.Point {
-			q.next = p
+		if q.next.p == nil && !q.next.inexact && q.with == nil && q.entry == nil && q.call == p.call && q.origin.fn == p.origin.fn && q.origin.start.Point == p.origin.start.Point {
+			q.next.p = p
 		}
 	}
 	v.follow(p)
@@ -293,11 +293,11 @@ func (v *verifier) follow(p *prediction) {
 func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {
-		case q.entry != nil || q.next != nil || q.origin.frame.Record.ID != record:
+		case q.entry != nil || q.next.p != nil || q.origin.frame.Record.ID != record:
 		case f == nil || f.Physical() == nil:
-			q.blurred = true
+			q.next.inexact = true
 		case f.Physical().CFA == q.origin.to.CFA:
-			q.between++
+			q.next.between++
 		}
 	}
 }
@@ -640,7 +640,7 @@ func (v *verifier) abandon(why string) error {
 				v.vain[e.function] = maxVain
 			}
 		}
-		if !p.untilNext(v) {
+		if !v.comparison(p).atNextHit() {
 			p.out.notComparable(why)
 		}
 	}

@@ -63,7 +63,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		return nil, err
 	}
 	p := v.newPrediction(&origin{frame: x.Frame, native: x.Frame.NativeFunction()})
-	p.out, p.native.ranOutside, p.blurred, p.interp.runner = out, true, true, doneRunner()
+	p.out, p.native.ranOutside, p.next.inexact, p.interp.runner = out, true, true, doneRunner()
 	if f := x.Frame.Match().Site; f != nil {
 		p.origin.cc = f.Func.CC
 	}

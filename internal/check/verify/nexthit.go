@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+)
+
+// nextHit is the next hit of the record of an exit in the same activation.
+type nextHit struct {
+	p       *prediction // at the hit, or nil
+	between uint64      // number of hits before it that were not verified
+	inexact bool        // between is not exact
+}
+
+// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not come to the return.
+type Again struct {
+	Hit    uint64            `json:"hit"`             // of the record
+	Slots  []SlotDifference  `json:"slots,omitempty"` // the slots that differ; Baseline is the interpreter's value
+	Words  uint64            `json:"memory_words,omitempty"`
+	Memory *MemoryDifference `json:"memory,omitempty"`
+}
+
+// atNextHit decides an exit whose function does not return, by comparing it at the next hit of its record. It returns false if there was no next hit,
+// or if the comparison proves nothing.
+func (c *comparison) atNextHit() bool {
+	if c.next.p == nil || c.interp.incomparable != "" {
+		return false
+	}
+	s := c.v.newStateComparison(c.prediction, c.next.p).atNextHit(c.next.between)
+	if s.Why != "" || s.Arrivals <= c.next.between {
+		return false
+	}
+	c.out.Again = &Again{Hit: c.next.p.out.Hit, Slots: s.Slots, Words: s.Words, Memory: s.Memory}
+	switch {
+	case s.same():
+		c.out.Status = Same
+	case c.native.signal != 0:
+		c.out.Again = nil
+		c.out.notComparable(c.native.raised())
+	case c.interp.result != nil && unspecifiedByFunctions(&c.interp) != "":
+		return false
+	default:
+		c.out.Status = Different
+		if d := s.Memory; d != nil {
+			d.Near = c.v.whereabouts(c.out.Exit).memory(d.addr)
+		}
+	}
+	return true
+}
+
+// atNextHit compares the state at the next hit of the record with the run from the exit, when that reaches the record as many times. between is the
+// number of hits in between.
+func (s *stateComparison) atNextHit(between uint64) *State {
+	out := &State{}
+	if s.exit.origin.fn != s.run.origin.fn {
+		out.Why = fmt.Sprintf("the next hit resumes in @%s", s.exit.origin.fn.Name)
+		return out
+	}
+	ctx, cancel := context.WithTimeout(s.v.ctx, s.v.options.Time)
+	defer cancel()
+	out.Why = s.run.reruns.visit(ctx, s.at, nil, func(run *stoppedRun) bool {
+		if out.Arrivals++; out.Arrivals <= between {
+			return true
+		}
+		a := &arrival{run.x.Steps(), run.values(s.of), run}
+		different := s.different(a)
+		var memory comparedMemory
+		if len(different) == 0 {
+			memory, _ = s.memory(a)
+		}
+		if out.setNearest(out.Arrivals, s.slots(different, nil), memory); len(different) == 0 && len(memory.Diffs) == 0 {
+			out.Arrival = out.Arrivals
+		}
+		return false
+	})
+	return out
+}
