@@ -23,23 +23,23 @@ import (
 // or to its return. The process is stopped in between, and Beside writes nothing to it. The process makes native calls, and the interpreter takes
 // over their effects, as in [Run].
 type Beside struct {
-	v     *verifier
-	p     *prediction
-	exit  *trace.Exited
-	elsew string // why there is no common site before the return, or ""
+	v      *verifier
+	p      *prediction
+	exit   *trace.Exited
+	noSite string // why there is no common site before the return, or ""
 
 	breakpoints []ptrace.Breakpoint
 	sites       map[*ir.Instr]bool
-	goes        bool          // native code continues too
-	came        *trace.Exited // the site that native code came to
-	told        *Verified
+	running     bool          // native code continues too
+	site        *trace.Exited // the site that native code came to
+	outcome     *Verified
 }
 
 // atSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
 const atSite = "the interpreter is stopped at a site that native code did not reach"
 
-// look is the time that native code runs before its owner is asked whether to stop it.
-const look = 100 * time.Millisecond
+// pollInterval is the time that native code runs before its owner is asked whether to stop it.
+const pollInterval = 100 * time.Millisecond
 
 // Arrival describes where native code and the interpreter stopped.
 type Arrival struct {
@@ -69,7 +69,7 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	t := stack.Thread
 	b = &Beside{sites: map[*ir.Instr]bool{}}
 	b.exit = &trace.Exited{Thread: machine.Thread{ID: t.ID, Name: t.Name}, Point: &trace.Tracepoint{Moment: f.Record.Moment}, Frame: f, Frames: t.Frames, End: t.End}
-	b.v = &verifier{session: s, options: o, aside: true, told: func(out *Verified) error { b.told = out; return nil }, hits: map[uint64]uint64{}}
+	b.v = &verifier{session: s, options: o, lockstep: true, outcome: func(out *Verified) error { b.outcome = out; return nil }, hits: map[uint64]uint64{}}
 	b.v.summary.Reasons = map[string]uint64{}
 	at := slices.Index(t.Frames, f)
 	if why := uncertain(b.exit, at); why != "" {
@@ -78,7 +78,7 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	native := f.NativeFunction()
 	switch {
 	case native == nil || f.To() != native:
-		b.elsew = fmt.Sprintf("it resumes in @%s, which is not the function that native code runs", f.Resume.Function)
+		b.noSite = fmt.Sprintf("it resumes in @%s, which is not the function that native code runs", f.Resume.Function)
 	case at > 0 || f.Record.Moment == frame.InCall:
 		return nil, "the interpreter goes on behind a call that native code is still in", nil
 	}
@@ -124,7 +124,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 			return "", err
 		}
 	}
-	b.v.watcher = trace.NewWatcher(b.v.session, o, b.arrived)
+	b.v.watcher = trace.NewWatcher(b.v.session, o, b.handleSite)
 	all, err := b.v.watcher.Stand()
 	if err != nil {
 		return "", err
@@ -156,7 +156,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 	for i := range unsure {
 		delete(b.sites, i)
 	}
-	if b.elsew != "" {
+	if b.noSite != "" {
 		clear(b.sites)
 	}
 	if n := b.v.watcher.Unwatched(); n > 0 && len(b.sites) > 0 {
@@ -164,21 +164,21 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 	}
 	for _, set := range all {
 		points := b.v.watcher.At(set.Addr)
-		if points == nil || slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return b.meets(p, start) }) {
+		if points == nil || slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return b.isCommonSite(p, start) }) {
 			b.breakpoints = append(b.breakpoints, set) // nil: the breakpoint that detects loaded code
 		}
 	}
 	return "", nil
 }
 
-// meets reports whether both can be stopped at a place.
-func (b *Beside) meets(p *trace.Tracepoint, in *stackmap.Function) bool {
+// isCommonSite reports whether both can be stopped at a place.
+func (b *Beside) isCommonSite(p *trace.Tracepoint, in *stackmap.Function) bool {
 	m := p.Match()
 	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
 }
 
 // Elsewhere returns the reason why both can be compared only at the return, or "".
-func (b *Beside) Elsewhere() string { return b.elsew }
+func (b *Beside) Elsewhere() string { return b.noSite }
 
 // Site reports whether both can be stopped before an instruction of the activation.
 func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
@@ -201,7 +201,7 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 			memory.image = memory.image.with(h.memory, h.after)
 			return h.value, h.applyTo(p.interp.machine)
 		}
-		if !b.goes {
+		if !b.running {
 			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", calleeName(c))
 		}
 		return p.interp.runner.native(c)
@@ -219,26 +219,26 @@ func (b *Beside) Made(addr uint64) bool { return b.p.interp.machine.Made(addr) }
 // it is, and the error is the cause. The end of the process is not an error.
 func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Arrival, err error) {
 	v, p := b.v, b.p
-	v.ctx, b.came, b.told = ctx, nil, nil
+	v.ctx, b.site, b.outcome = ctx, nil, nil
 	p.out, p.interp.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
 	p.interp.pending, p.interp.result, p.interp.failed, p.interp.incomparable = nil, nil, nil, ""
 	p.native.called = nil // the calls of earlier runs were compared at the site
-	b.goes, v.followed = true, 0
-	defer func() { b.goes = false }()
+	b.running, v.stepped = true, 0
+	defer func() { b.running = false }()
 	p.interp.runner.start(ctx, run)
 	why, err := p.stopped(v, p.interp.runner.next())
 	if err != nil || why != "" {
 		p.interp.runner.finish()
 		return &Arrival{Why: why}, err
 	}
-	v.pending, v.crossings, v.now = []*prediction{p}, nil, p.call
-	if err = b.set(); err == nil {
+	v.pending, v.nativeCalls, v.call = []*prediction{p}, nil, p.call
+	if err = b.insertBreakpoints(); err == nil {
 		err = v.runNative()
 	} else {
 		p.interp.runner.finish()
 	}
 	v.pending = nil
-	if !v.gone { // else the memory is gone with the process
+	if !v.threadEnded { // else the memory is gone with the process
 		var addrs []machine.Addr
 		for _, at := range b.breakpoints {
 			addrs = append(addrs, at.Addr)
@@ -246,14 +246,14 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 		err = cmp.Or(err, v.session.Remove(addrs...))
 	}
 	if err != nil && !errors.Is(err, errArrived) {
-		return &Arrival{Moved: true, Gone: v.gone}, err
+		return &Arrival{Moved: true, Gone: v.threadEnded}, err
 	}
 	return b.arrival(), nil
 }
 
-// set inserts the breakpoints, and consumes the hit of one where the thread is stopped: a thread that runs without stepping first reports that
+// insertBreakpoints inserts the breakpoints, and consumes the hit of one where the thread is stopped: a thread that runs without stepping first reports that
 // breakpoint, and steps over it the next time. After an event it does so in the opposite order, so that set tries twice.
-func (b *Beside) set() error {
+func (b *Beside) insertBreakpoints() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
 		var at *ptrace.AloneRun
@@ -267,30 +267,30 @@ func (b *Beside) set() error {
 // errArrived stops native code at a site.
 var errArrived = errors.New("it is at a site")
 
-// arrived handles the sites that the thread reaches, in any activation.
-func (b *Beside) arrived(x *trace.Exited) error {
+// handleSite handles the sites that the thread reaches, in any activation.
+func (b *Beside) handleSite(x *trace.Exited) error {
 	to := b.p.origin.to
 	switch at := x.Frames[0].Physical(); {
 	case at.NoCFA != "":
 		return errors.Join(b.v.abandon("which activation it is that came to a site is not known: "+at.NoCFA), errArrived)
-	case at.CFA < to.CFA || !b.meets(x.Point, b.exit.Frames[slices.Index(b.exit.Frames, b.exit.Frame)].Match().Entry.Function):
+	case at.CFA < to.CFA || !b.isCommonSite(x.Point, b.exit.Frames[slices.Index(b.exit.Frames, b.exit.Frame)].Match().Entry.Function):
 		return nil // a deeper activation
 	case at.CFA > to.CFA:
-		return errors.Join(b.v.abandon(left), errArrived)
+		return errors.Join(b.v.abandon(leftWithoutReturn), errArrived)
 	}
-	b.came = x
+	b.site = x
 	return errArrived
 }
 
-// left is the reason why an activation that ended without a return cannot be compared.
-const left = "its frame was left without a return"
+// leftWithoutReturn is the reason why an activation that ended without a return cannot be compared.
+const leftWithoutReturn = "its frame was left without a return"
 
 // arrival returns where both are stopped.
 func (b *Beside) arrival() *Arrival {
 	p := b.p
-	a := &Arrival{Exit: b.came, Moved: true, Gone: b.v.gone}
+	a := &Arrival{Exit: b.site, Moved: true, Gone: b.v.threadEnded}
 	if a.Exit == nil {
-		switch out := b.told; {
+		switch out := b.outcome; {
 		case p.interp.incomparable != "" && out.Why == atSite:
 			a.Returned = true
 			a.Why = b.v.comparison(p).unsure()
@@ -317,25 +317,25 @@ func (b *Beside) arrival() *Arrival {
 // Unsure returns the reason why a difference between the two proves nothing, or "".
 func (b *Beside) Unsure() string { return b.v.comparison(b.p).unsure() }
 
-// followed is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
+// maxStepped is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
 // whether all stores of native code can be compared. After that, native code runs at full speed.
-const followed = 20_000
+const maxStepped = 20_000
 
-// hurries reports whether native code no longer needs single-stepping.
-func (v *verifier) hurries() bool {
-	return v.aside && v.followed >= followed && !slices.ContainsFunc(v.beside(), func(p *prediction) bool { return p.interp.pending != nil })
+// atFullSpeed reports whether native code no longer needs single-stepping.
+func (v *verifier) atFullSpeed() bool {
+	return v.lockstep && v.stepped >= maxStepped && !slices.ContainsFunc(v.inStep(), func(p *prediction) bool { return p.interp.pending != nil })
 }
 
-// alone lets the thread run.
-func (v *verifier) alone(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
+// runThread lets the thread run.
+func (v *verifier) runThread(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
 	ctx := v.ctx
-	if v.aside { // when ctx is done, the owner continues with the session
-		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, look)
+	if v.lockstep { // when ctx is done, the owner continues with the session
+		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, pollInterval)
 	}
 	run, err := v.session.Alone(ctx, tid, o)
-	v.gone = errors.Is(err, ptrace.ErrGone) || err == nil && run.Thread.ID == 0
+	v.threadEnded = errors.Is(err, ptrace.ErrGone) || err == nil && run.Thread.ID == 0
 	return run, err
 }
 
 // Standing returns all frames of the process while native code is stopped at a site.
-func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.came) }
+func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.site) }

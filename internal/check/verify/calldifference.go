@@ -54,11 +54,11 @@ func (c *comparison) extraCall() *CallDifference {
 		return nil
 	}
 	unwinder := c.v.watcher.View().Unwinder()
-	went := map[machine.Addr]bool{}
+	called := map[machine.Addr]bool{}
 	for _, at := range c.native.called {
-		went[at] = true
+		called[at] = true
 		for to := range unwinder.Stubs(at) {
-			went[to] = true
+			called[to] = true
 		}
 	}
 	for _, callee := range c.origin.fn.Module.Funcs {
@@ -66,7 +66,7 @@ func (c *comparison) extraCall() *CallDifference {
 			len(c.v.watcher.View().Modules().Definitions(callee.Name)) > 0 {
 			continue
 		}
-		if at, ok := c.interp.symbol(callee.Name); ok && went[at] {
+		if at, ok := c.interp.symbol(callee.Name); ok && called[at] {
 			return &CallDifference{Callee: "@" + callee.Name, Only: "native"}
 		}
 	}

@@ -98,7 +98,7 @@ func sameData(a, b []byte) bool {
 }
 
 // appendDifferent adds the words of a page in which bytes differ, and joins adjacent ones. It adds whole words, as native code that stored a part of
-// a word may have stored equal bytes in the rest: for example, free leaves one byte of a key behind.
+// a word may have stored equal bytes in the rest: for example, free leaves one byte of a key.
 func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
 	same := func(at int) bool {
 		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
@@ -133,12 +133,12 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 			copy(data, b.data)
 			b.data, own[i] = data, true
 		}
-		there := ^(uint16(1) << (at / imagePage)) // a page that could not be read is complete now
-		b.missing, b.unmapped = b.missing&there, b.unmapped&there
+		present := ^(uint16(1) << (at / imagePage)) // a page that could not be read is complete now
+		b.missing, b.unmapped = b.missing&present, b.unmapped&present
 		copy(b.data[at:], data)
 	}
 	for _, r := range after.zero { // memory that was unmapped and mapped again
-		for i := out.from(r.Start); i < len(out.blocks) && out.blocks[i].addr < r.End; i++ {
+		for i := out.blockFrom(r.Start); i < len(out.blocks) && out.blocks[i].addr < r.End; i++ {
 			for at := 0; at < out.blocks[i].size && out.blocks[i].missing != 0; at += imagePage {
 				if out.blocks[i].missing>>(at/imagePage)&1 != 0 && r.Contains(out.blocks[i].addr+machine.Addr(at)) {
 					put(i, at, zeroBlock[:min(imagePage, out.blocks[i].size-at)])
@@ -165,7 +165,7 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 
 // remove marks pages as unmapped by native code.
 func (img *memoryImage) remove(r machine.Range) {
-	for i := img.from(r.Start); i < len(img.blocks) && img.blocks[i].addr < r.End; i++ {
+	for i := img.blockFrom(r.Start); i < len(img.blocks) && img.blocks[i].addr < r.End; i++ {
 		b := &img.blocks[i]
 		for at := 0; at < b.size; at += imagePage {
 			if r.Contains(b.addr + machine.Addr(at)) {
@@ -177,17 +177,17 @@ func (img *memoryImage) remove(r machine.Range) {
 }
 
 // take adds blocks for the parts of b without a block: the mapping is new, has grown, or starts elsewhere than an earlier one.
-func (img *memoryImage) take(b *imageOf) {
+func (img *memoryImage) take(b *memoryBlock) {
 	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
 		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)
-		img.blocks = slices.Insert(img.blocks, img.from(at), imageOf{addr: at, size: int(to - at), missing: missing, shared: b.shared})
+		img.blocks = slices.Insert(img.blocks, img.blockFrom(at), memoryBlock{addr: at, size: int(to - at), missing: missing, shared: b.shared})
 	})
 }
 
 // gaps yields the parts of memory without a block, none of them larger than one block. yield may add a block for such a part.
 func (img *memoryImage) gaps(at, end machine.Addr, yield func(at, to machine.Addr)) {
 	for at < end {
-		i, to := img.from(at), min(end, at&^(imageBlock-1)+imageBlock)
+		i, to := img.blockFrom(at), min(end, at&^(imageBlock-1)+imageBlock)
 		if i < len(img.blocks) && img.blocks[i].addr <= at {
 			at = img.blocks[i].addr + machine.Addr(img.blocks[i].size)
 			continue

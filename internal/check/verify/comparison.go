@@ -36,12 +36,12 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 	case c.interp.pending != nil:
 		c.missedCall()
 	case c.interp.failed != nil:
-		c.failed()
+		c.failure()
 	default:
 		if out.Call = c.extraCall(); out.Call != nil {
 			out.Status = Different
 		} else {
-			c.all(regs)
+			c.resultAndMemory(regs)
 		}
 	}
 	if c.withdraw(); out.Status == Different {
@@ -49,8 +49,8 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 	}
 }
 
-// failed compares a run that did not reach the return with native code, which did.
-func (c *comparison) failed() {
+// failure compares a run that did not reach the return with native code, which did.
+func (c *comparison) failure() {
 	out := c.out
 	if c.interp.atLimit() && out.Interpreter.Steps < c.native.atMost() {
 		out.notComparable("the interpreter does not get to the return: " + c.interp.failed.Error())
@@ -64,8 +64,8 @@ func (c *comparison) failed() {
 	out.Interpreter.Failed = c.interp.failed.Error()
 }
 
-// all compares the result and the memory.
-func (c *comparison) all(regs *machine.Registers) {
+// resultAndMemory compares the result and the memory.
+func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	out := c.out
 	result := abi.CompareResult(c.interp.result.Value, c.origin.cc, regs, c.interp.machine.Made)
 	memory := c.v.withoutShared(compareMemory(c.effects.now, c.v.watcher.View().Target(), c.interp.machine.Touched(), c.origin.dead, c.origin.below, c.native.ranOutside, c.interp.machine.Made))
@@ -170,7 +170,7 @@ func (c *comparison) explain() {
 	for i := range out.Memory {
 		out.Memory[i].Near = n.memory(out.Memory[i].addr)
 	}
-	if c.v.aside {
+	if c.v.lockstep {
 		return // the owner has the state of both
 	}
 	for _, at := range c.native.called {

@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// crashed concludes the pending predictions when the thread is stopped at a signal without a handler, which ends the process.
-func (v *verifier) crashed(run *ptrace.AloneRun) error {
+// handleCrash concludes the pending predictions when the thread is stopped at a signal without a handler, which ends the process.
+func (v *verifier) handleCrash(run *ptrace.AloneRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
 	if f.overflows(v) {
 		f.nested = v.nested(run.Thread.Registers)
 	}
-	return v.ends(f)
+	return v.concludeCrash(f)
 }
 
 // fatal describes a synchronous signal that ended the process.
@@ -28,7 +28,7 @@ type fatal struct {
 	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
 	sp      machine.Addr // 0 where it is not known
 	handler bool         // a handler took the signal, and ended the process
-	nested  []returns    // the calls in progress, if the stack may be exhausted
+	nested  []nestedCall // the calls in progress, if the stack may be exhausted
 }
 
 func (f *fatal) String() string {
@@ -42,14 +42,14 @@ func (f *fatal) String() string {
 	return text + ", which no handler takes"
 }
 
-// ends concludes the pending predictions after native code has ended the process.
-func (v *verifier) ends(f fatal) error {
-	pending, beside := v.pending, v.beside()
-	v.pending, v.crossings, v.now = nil, nil, nil
+// concludeCrash concludes the pending predictions after native code has ended the process.
+func (v *verifier) concludeCrash(f fatal) error {
+	pending, inStep := v.pending, v.inStep()
+	v.pending, v.nativeCalls, v.call = nil, nil, nil
 	for _, p := range pending {
 		p.out.Native.Steps = p.native.steps
 		switch {
-		case slices.Contains(beside, p):
+		case slices.Contains(inStep, p):
 			if err := p.skipFrees(v); err != nil {
 				for _, q := range pending {
 					q.finish()
@@ -65,14 +65,14 @@ func (v *verifier) ends(f fatal) error {
 		}
 		p.finish()
 	}
-	return v.report(pending)
+	return v.reportAll(pending)
 }
 
 // skipFrees lets the interpreter continue past calls that release memory: a compiler may omit them, and the code after them shows whether the
 // interpreter fails too.
 func (p *prediction) skipFrees(v *verifier) error {
 	for p.interp.pending != nil && p.interp.pending.Result.Kind == ir.VoidKind && allocates(p.interp.pending.Name) {
-		why, err := p.stopped(v, p.interp.runner.tell(interp.Value{}))
+		why, err := p.stopped(v, p.interp.runner.resume(interp.Value{}))
 		if err != nil {
 			return err
 		}

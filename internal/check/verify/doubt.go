@@ -1,7 +1,7 @@
 package verify
 
-// kept is the reason why a difference may not be an error.
-const kept = "a callee has kept a pointer to what the interpreter has elsewhere"
+// pointerKept is the reason why a difference may not be an error.
+const pointerKept = "a callee has kept a pointer to what the interpreter has elsewhere"
 
 // withdraw withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
 func (c *comparison) withdraw() {
@@ -10,7 +10,7 @@ func (c *comparison) withdraw() {
 	case c.out.Status != Different:
 		return
 	case c.pairs.mixed(c.interp.machine):
-		why = kept
+		why = pointerKept
 	case c.v.readsShared(&c.interp):
 		why = sharedMemory
 	default:
@@ -40,7 +40,7 @@ func (c *comparison) unsure() string {
 		return why
 	}
 	if c.pairs.mixed(c.interp.machine) {
-		return kept
+		return pointerKept
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ const (
 // memoryImage is a copy of writable memory. Blocks of zeros take no space.
 type memoryImage struct {
 	ranges []imageRange
-	blocks []imageOf       // in order
+	blocks []memoryBlock   // in order
 	zero   untouched       // ranges without blocks that are zero because the process never touched them
 	shared []machine.Range // mappings that are shared
 	larger []machine.Range // mappings larger than maxImageMapping, which are not copied
@@ -40,7 +40,7 @@ type imageRange struct {
 	shared bool
 }
 
-type imageOf struct {
+type memoryBlock struct {
 	addr     machine.Addr
 	size     int
 	data     []byte // nil: all zero
@@ -80,7 +80,7 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 	for _, r := range img.ranges {
 		for at := r.Start; at < r.End; {
 			n := int(min(uint64(r.End-at), imageBlock-uint64(at)%imageBlock))
-			b := imageOf{addr: at, size: n, shared: r.shared}
+			b := memoryBlock{addr: at, size: n, shared: r.shared}
 			if zero.holds(at, n) {
 				end := min(zero.endOf(at), r.End)
 				if end < r.End {
@@ -112,7 +112,7 @@ func (img *memoryImage) sharedAt(addr machine.Addr) bool {
 }
 
 // block returns the block that addr lies in, or nil.
-func (img *memoryImage) block(addr machine.Addr) *imageOf {
+func (img *memoryImage) block(addr machine.Addr) *memoryBlock {
 	if img == nil {
 		return nil
 	}
@@ -124,14 +124,14 @@ func (img *memoryImage) block(addr machine.Addr) *imageOf {
 
 // index returns the index of the block that contains an address, or -1.
 func (img *memoryImage) index(addr machine.Addr) int {
-	if i := img.from(addr); i < len(img.blocks) && img.blocks[i].addr <= addr {
+	if i := img.blockFrom(addr); i < len(img.blocks) && img.blocks[i].addr <= addr {
 		return i
 	}
 	return -1
 }
 
-// from returns the index of the first block that does not end before an address.
-func (img *memoryImage) from(addr machine.Addr) int {
+// blockFrom returns the index of the first block that does not end before an address.
+func (img *memoryImage) blockFrom(addr machine.Addr) int {
 	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
 }
 
@@ -275,7 +275,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 	list := before.blocks
 	if fresh := c.fresh(before, zero); len(fresh) > 0 {
 		list = slices.Concat(list, fresh)
-		slices.SortFunc(list, func(a, b imageOf) int { return cmp.Compare(a.addr, b.addr) })
+		slices.SortFunc(list, func(a, b memoryBlock) int { return cmp.Compare(a.addr, b.addr) })
 	}
 	for i := range list {
 		b := &list[i]
@@ -335,9 +335,9 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 }
 
 // fresh returns the blocks of untouched memory that are to be compared: those with pages now, and those that the interpreter stored to.
-func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []imageOf) {
+func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []memoryBlock) {
 	add := func(at, end machine.Addr) {
-		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, imageOf{addr: at, size: int(to - at), zero: true}) })
+		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, memoryBlock{addr: at, size: int(to - at), zero: true}) })
 	}
 	done := machine.Addr(0) // parts may share a block
 	for _, r := range before.zero {

@@ -193,7 +193,7 @@ func TestCopyImage(t *testing.T) {
 	image, err := copyImage(memory, maps, 1, nil)
 	require.NoError(t, err, "zeros take no room")
 	require.Equal(t, []imageRange{{machine.Range{Start: comparedBase, End: comparedBase + 36*4096}, false}, {machine.Range{Start: comparedBase + 36*4096, End: comparedBase + 40*4096}, true}}, image.ranges)
-	require.Equal(t, []imageOf{
+	require.Equal(t, []memoryBlock{
 		{addr: comparedBase, size: 65536},
 		{addr: comparedBase + 65536, size: 65536, missing: 1 << 4},
 		{addr: comparedBase + 32*4096, size: 4 * 4096},

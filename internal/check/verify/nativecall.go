@@ -14,11 +14,11 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// crossing is a native call in progress: both sides came to it, native code runs it, and its result and stores are passed to the interpreter.
-type crossing struct {
-	call    *call
-	before  *memoryImage // at the callee's entry
-	members []*prediction
+// nativeCall is a native call in progress: both sides came to it, native code runs it, and its result and stores are passed to the interpreter.
+type nativeCall struct {
+	call        *call
+	before      *memoryImage // at the callee's entry
+	predictions []*prediction
 }
 
 // stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). why is the reason why nothing can be compared. A
@@ -34,11 +34,11 @@ func (p *prediction) stopped(v *verifier, c *interp.Invocation) (why string, err
 	return why, err
 }
 
-// beside returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
+// inStep returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
 // native call made from there.
-func (v *verifier) beside() (list []*prediction) {
+func (v *verifier) inStep() (list []*prediction) {
 	for _, p := range v.pending {
-		for c := v.now; c != nil && c.native == nil; c = c.outer {
+		for c := v.call; c != nil && c.native == nil; c = c.outer {
 			if c == p.call {
 				list = append(list, p)
 				break
@@ -48,20 +48,20 @@ func (v *verifier) beside() (list []*prediction) {
 	return list
 }
 
-// entered handles a thread at the entry of a function that an interpreter waits to call. It compares the arguments, and starts the native call if
+// handleCall handles a thread at the entry of a function that an interpreter waits to call. It compares the arguments, and starts the native call if
 // they are equal.
-func (v *verifier) entered(run *ptrace.AloneRun) error {
+func (v *verifier) handleCall(run *ptrace.AloneRun) error {
 	t, err := v.session.Target()
 	if err != nil {
 		return err
 	}
-	if err := v.locate(v.walked(run.Thread.Registers)); err != nil {
+	if err := v.locate(v.unwind(run.Thread.Registers)); err != nil {
 		return err
 	}
-	c := &crossing{}
-	c.call = &call{to: run.Back, outer: v.now, native: c}
-	var told []*prediction
-	for _, p := range v.beside() {
+	c := &nativeCall{}
+	c.call = &call{to: run.Back, outer: v.call, native: c}
+	var decided []*prediction
+	for _, p := range v.inStep() {
 		if p.interp.pending == nil || p.interp.callee != run.Entered {
 			p.native.ranOutside = true // this prediction's interpreter does not make the call, or not yet
 			continue
@@ -75,15 +75,15 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 			if v.comparison(p).withdraw(); p.out.Status == Different {
 				v.comparison(p).explain()
 			}
-			told = append(told, p)
+			decided = append(decided, p)
 		case why != "":
 			p.out.notComparable(why)
-			told = append(told, p)
+			decided = append(decided, p)
 		default:
-			c.members = append(c.members, p)
+			c.predictions = append(c.predictions, p)
 		}
 	}
-	if err := v.drop(told); err != nil || len(c.members) == 0 {
+	if err := v.reportDecided(decided); err != nil || len(c.predictions) == 0 {
 		return err
 	}
 	maps, err := t.Mappings()
@@ -91,23 +91,23 @@ func (v *verifier) entered(run *ptrace.AloneRun) error {
 		return err
 	}
 	if c.before, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
-		for _, p := range c.members {
+		for _, p := range c.predictions {
 			p.out.notComparable(err.Error())
 		}
-		return v.drop(c.members)
+		return v.reportDecided(c.predictions)
 	}
-	for _, p := range c.members {
-		p.origin.dead = append(p.origin.dead, bound(p.effects.now, c.before, run.Entered, maps)...)
+	for _, p := range c.predictions {
+		p.origin.dead = append(p.origin.dead, lazyBinding(p.effects.now, c.before, run.Entered, maps)...)
 	}
-	v.memory, v.now = c.before, c.call
-	v.crossings = append(v.crossings, c)
+	v.memory, v.call = c.before, c.call
+	v.nativeCalls = append(v.nativeCalls, c)
 	return nil
 }
 
-// bound returns the memory that the dynamic linker wrote when it bound a function on the way to its entry: the slot of the procedure linkage table,
+// lazyBinding returns the memory that the dynamic linker wrote when it bound a function on the way to its entry: the slot of the procedure linkage table,
 // which pointed to the resolver (lazy binding, ld.so(8), LD_BIND_NOW), and data of the linker's own. The interpreter has no counterpart of these
 // stores.
-func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
+func lazyBinding(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
 	code := func(at machine.Addr) bool {
 		return slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Exec && m.Contains(at) })
 	}
@@ -137,30 +137,30 @@ func bound(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping)
 	return slots
 }
 
-// drop reports exits that are decided, and removes them.
-func (v *verifier) drop(done []*prediction) error {
+// reportDecided reports exits that are decided, and removes them.
+func (v *verifier) reportDecided(done []*prediction) error {
 	if len(done) == 0 {
 		return nil
 	}
-	for _, c := range v.crossings {
-		c.members = slices.DeleteFunc(c.members, func(p *prediction) bool { return slices.Contains(done, p) })
+	for _, c := range v.nativeCalls {
+		c.predictions = slices.DeleteFunc(c.predictions, func(p *prediction) bool { return slices.Contains(done, p) })
 	}
 	v.pending = slices.DeleteFunc(v.pending, func(p *prediction) bool { return slices.Contains(done, p) })
-	v.settle()
+	v.updateCall()
 	for _, p := range done {
 		p.finish()
 	}
-	return v.report(done)
+	return v.reportAll(done)
 }
 
-// cameBack passes the effects of a callee to the predictions that called it.
-func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
-	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool { return x == c })
-	if err := v.leave(c.call); err != nil { // what was called from there
+// handleCalleeReturn passes the effects of a callee to the predictions that called it.
+func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) error {
+	v.nativeCalls = slices.DeleteFunc(v.nativeCalls, func(x *nativeCall) bool { return x == c })
+	if err := v.abandonCall(c.call); err != nil { // what was called from there
 		return err
 	}
-	v.now = c.call.outer
-	v.settle()
+	v.call = c.call.outer
+	v.updateCall()
 	t, err := v.session.Target()
 	if err != nil {
 		return err
@@ -171,29 +171,29 @@ func (v *verifier) cameBack(c *crossing, regs *machine.Registers) error {
 	}
 	after, err := copyImage(t, maps, v.options.Memory, c.before)
 	if err != nil {
-		for _, p := range c.members {
+		for _, p := range c.predictions {
 			p.out.notComparable(err.Error())
 		}
-		return v.drop(c.members)
+		return v.reportDecided(c.predictions)
 	}
 	v.memory = after
 	list := changes(c.before, after, t)
-	var told []*prediction
-	for _, p := range c.members {
-		why, err := p.hand(v, list, after, regs)
+	var decided []*prediction
+	for _, p := range c.predictions {
+		why, err := p.takeEffects(v, list, after, regs)
 		if err != nil {
 			return err
 		}
 		if why != "" {
 			p.out.notComparable(why)
-			told = append(told, p)
+			decided = append(decided, p)
 		}
 	}
-	return v.drop(told)
+	return v.reportDecided(decided)
 }
 
-// hand passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
-func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
+// takeEffects passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
+func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
 	c := p.interp.pending
 	if floats, err := regs.FloatControl(); err == nil && p.origin.floats != nil && floats != *p.origin.floats {
 		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c)), nil
@@ -213,5 +213,5 @@ func (p *prediction) hand(v *verifier, list []changed, after *memoryImage, regs 
 	if err := h.applyTo(p.interp.machine); err != nil {
 		return "the interpreter cannot take what native code stored: " + err.Error(), nil
 	}
-	return p.stopped(v, p.interp.runner.tell(h.value))
+	return p.stopped(v, p.interp.runner.resume(h.value))
 }

@@ -62,7 +62,7 @@ func (s *stateComparison) atNextHit(between uint64) *State {
 		if out.Arrivals++; out.Arrivals <= between {
 			return true
 		}
-		a := &arrival{run.x.Steps(), run.values(s.of), run}
+		a := &arrival{run.x.Steps(), run.values(s.values), run}
 		different := s.different(a)
 		var memory comparedMemory
 		if len(different) == 0 {

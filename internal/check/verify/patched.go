@@ -18,25 +18,25 @@ import (
 // call has nops, to be overwritten by a call whose effect the module does not state. In contrast, code that overwrites a stackmap or patchpoint
 // leaves the function for code with the same effect.
 func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
-	came := sitesPassed(o, r)
-	if len(came) == 0 {
+	reached := sitesPassed(o, r)
+	if len(reached) == 0 {
 		return ""
 	}
 	for _, c := range v.Space().All() {
 		if c.Records == nil {
 			continue
 		}
-		meant := map[*stackmap.Function]bool{}
+		relevant := map[*stackmap.Function]bool{}
 		all := c.Records.Range(0, math.MaxUint64)
 		for n := range all.Len() {
 			e := sites.RecordEntry{Entry: all.Entry(n), Record: all.Entry(n).Record()}
 			name, _, named := c.NameAt(e.Function.Addr)
-			if _, known := meant[e.Function]; !known {
-				meant[e.Function] = !named || slices.ContainsFunc(v.Modules().Definitions(name), func(f *ir.Func) bool {
-					return slices.ContainsFunc(came, func(s *ir.Site) bool { return s.Func == f })
+			if _, known := relevant[e.Function]; !known {
+				relevant[e.Function] = !named || slices.ContainsFunc(v.Modules().Definitions(name), func(f *ir.Func) bool {
+					return slices.ContainsFunc(reached, func(s *ir.Site) bool { return s.Func == f })
 				})
 			}
-			if !meant[e.Function] {
+			if !relevant[e.Function] {
 				continue
 			}
 			sites, err := v.Modules().OfRecord(c, e, name)
@@ -44,7 +44,7 @@ func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
 				continue
 			}
 			for _, s := range sites.Sites {
-				if !slices.ContainsFunc(came, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
+				if !slices.ContainsFunc(reached, func(at *ir.Site) bool { return at.Instr == s.Instr }) {
 					continue
 				}
 				if differ := patchedBytes(v, s, e); differ > 0 {
@@ -58,7 +58,7 @@ func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
 }
 
 // sitesPassed returns the patchable statepoints that the run reached, or may have: of a block that it left early, all.
-func sitesPassed(o *origin, r *interpreted) (came []*ir.Site) {
+func sitesPassed(o *origin, r *interpreted) (reached []*ir.Site) {
 	m := o.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
 	for _, b := range r.machine.Profile() {
@@ -77,10 +77,10 @@ func sitesPassed(o *origin, r *interpreted) (came []*ir.Site) {
 					continue
 				}
 			}
-			came = append(came, s)
+			reached = append(reached, s)
 		}
 	}
-	return came
+	return reached
 }
 
 // patchedBytes counts the bytes reserved for patching before a statepoint's return address that certainly differ from what was compiled.

@@ -24,36 +24,36 @@ const (
 	skippedByLimit = "the limit was reached"
 )
 
-// tooMany returns the reason why a further exit at an address is not verified while others are pending, or "".
-func (v *verifier) tooMany(at machine.Addr) string {
-	all, there := v.exitsPending(at)
+// skipReason returns the reason why a further exit at an address is not verified while others are pending, or "".
+func (v *verifier) skipReason(at machine.Addr) string {
+	all, atPlace := v.exitsPending(at)
 	switch {
 	case all >= maxInAll:
 		return fmt.Sprintf("%d exits were pending", maxInAll)
-	case all >= maxPending && there >= maxOfRecord:
+	case all >= maxPending && atPlace >= maxOfRecord:
 		return fmt.Sprintf("%d exits were pending, and %d of the same record among them", maxPending, maxOfRecord)
 	}
 	return ""
 }
 
 // exitsPending counts the exits that are pending, and those at an address.
-func (v *verifier) exitsPending(at machine.Addr) (all, there int) {
+func (v *verifier) exitsPending(at machine.Addr) (all, atPlace int) {
 	for _, p := range v.pending {
 		if p.entry == nil {
 			all++
-			there += int(oneIf(p.out.Exit.Point.Addr == at))
+			atPlace += int(oneIf(p.out.Exit.Point.Addr == at))
 		}
 	}
-	return all, there
+	return all, atPlace
 }
 
-// passing returns the addresses whose exits need no stop, as none of them would be verified.
-func (v *verifier) passing() (list []machine.Addr) {
+// placesWithoutStop returns the addresses whose exits need no stop, as none of them would be verified.
+func (v *verifier) placesWithoutStop() (list []machine.Addr) {
 	for _, p := range v.pending {
 		if p.entry != nil {
 			continue
 		}
-		if at := p.out.Exit.Point.Addr; !slices.Contains(list, at) && v.tooMany(at) != "" && !slices.ContainsFunc(v.watcher.At(at), v.isEntry) {
+		if at := p.out.Exit.Point.Addr; !slices.Contains(list, at) && v.skipReason(at) != "" && !slices.ContainsFunc(v.watcher.At(at), v.isEntry) {
 			list = append(list, at)
 		}
 	}

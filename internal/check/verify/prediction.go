@@ -22,8 +22,8 @@ import (
 type prediction struct {
 	out     *Verified
 	origin  *origin
-	call    *call  // the call of the activation
-	entry   *entry // the activation that begins here, or nil for an exit
+	call    *call       // the call of the activation
+	entry   *activation // the activation that begins here, or nil for an exit
 	interp  interpreted
 	with    *withRun // the run of the user's own interpreter, which replaces interp; or nil
 	native  nativeRun
@@ -126,13 +126,13 @@ func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.
 		return "", err
 	}
 	if p.interp.unused, why = p.origin.findStack(v.watcher.View().Target(), kernel, x, at, maps); why == "" {
-		p.call = v.activation(p.origin, x)
+		p.call = v.callAt(p.origin, x)
 	}
 	return why, nil
 }
 
-// activation returns the call of the activation at an origin: one that is in progress, or a new one.
-func (v *verifier) activation(o *origin, x *trace.Exited) *call {
+// callAt returns the call of the activation at an origin: one that is in progress, or a new one.
+func (v *verifier) callAt(o *origin, x *trace.Exited) *call {
 	c := v.enclosing(stackOf(x.Frames, x.End), slices.Index(x.Frames, o.frame))
 	if c != nil && c.native == nil && c.to.Addr == o.to.Addr && c.to.CFA == o.to.CFA {
 		return c

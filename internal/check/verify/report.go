@@ -46,7 +46,7 @@ type Verified struct {
 	Before machine.Memory
 	Script string // the replay script for Core, or ""
 
-	entry *entry // the activation of the exit, or nil
+	entry *activation // the activation of the exit, or nil
 	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or "".
 	exitOnly string
 }

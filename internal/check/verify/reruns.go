@@ -89,15 +89,15 @@ type arrived struct {
 // arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. It waits at calls
 // that native code has not made yet.
 type arrivals struct {
-	of    []ir.Value // the values that are kept
-	list  []arrival
-	why   string                  // why there may be more arrivals
-	many  bool                    // there were too many to keep
-	more  func() (struct{}, bool) // lets the run continue; false: it has ended
-	stop  func()
-	late  context.CancelFunc
-	calls int // number of calls that native code had made when the run last continued
-	over  bool
+	values  []ir.Value // the values that are kept
+	list    []arrival
+	why     string                  // why there may be more arrivals
+	tooMany bool                    // there were too many to keep
+	more    func() (struct{}, bool) // lets the run continue; false: it has ended
+	stop    func()
+	cancel  context.CancelFunc
+	calls   int // number of calls that native code had made when the run last continued
+	ended   bool
 }
 
 // each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
@@ -107,15 +107,15 @@ func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool)
 		return errTooMuch.Error()
 	}
 	t := r.arrivals[at]
-	if t == nil || !t.many && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.of, value) }) {
+	if t == nil || !t.tooMany && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.values, value) }) {
 		of := slices.Clone(values)
 		if t != nil { // kept for another record that resumes at the same instruction
-			of = append(of, t.of...)
+			of = append(of, t.values...)
 			r.forget(at)
 		}
 		t = r.collect(at, of)
 	}
-	if t.advance(r.v.options.Time, len(r.effects.calls)); t.many {
+	if t.advance(r.v.options.Time, len(r.effects.calls)); t.tooMany {
 		ctx, cancel := context.WithTimeout(r.v.ctx, r.v.options.Time)
 		defer cancel()
 		return r.visit(ctx, at, nil, func(run *stoppedRun) bool {
@@ -124,7 +124,7 @@ func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool)
 	}
 	var index []int
 	for _, value := range values {
-		index = append(index, slices.Index(t.of, value))
+		index = append(index, slices.Index(t.values, value))
 	}
 	for _, kept := range t.list {
 		a := arrival{steps: kept.steps}
@@ -143,20 +143,20 @@ func (r *reruns) collect(at *ir.Instr, of []ir.Value) *arrivals {
 	if r.arrivals == nil {
 		r.arrivals = map[*ir.Instr]*arrivals{}
 	}
-	t := &arrivals{of: of, calls: -1}
+	t := &arrivals{values: of, calls: -1}
 	ctx, cancel := context.WithCancel(r.v.ctx)
 	more, stop := iter.Pull(func(yield func(struct{}) bool) {
 		t.why = r.visit(ctx, at, func() bool { return yield(struct{}{}) }, func(run *stoppedRun) bool {
 			if r.values += 1 + len(of); r.values > maxKept {
 				r.values -= (1 + len(of)) * (1 + len(t.list))
-				t.many, t.list = true, nil
+				t.tooMany, t.list = true, nil
 				return false
 			}
 			t.list = append(t.list, arrival{steps: run.x.Steps(), values: run.values(of)})
 			return true
 		})
 	})
-	t.more, t.late = more, cancel
+	t.more, t.cancel = more, cancel
 	t.stop = func() {
 		stop()
 		cancel()
@@ -169,21 +169,21 @@ func (r *reruns) collect(at *ir.Instr, of []ir.Value) *arrivals {
 func (r *reruns) forget(at *ir.Instr) {
 	t := r.arrivals[at]
 	t.stop()
-	r.values -= (1 + len(t.of)) * len(t.list)
+	r.values -= (1 + len(t.values)) * len(t.list)
 	delete(r.arrivals, at)
 }
 
 // advance lets the run continue to where native code is, which has made this many calls.
 func (t *arrivals) advance(limit time.Duration, calls int) {
-	if t.over || t.calls == calls {
+	if t.ended || t.calls == calls {
 		return
 	}
 	t.calls = calls
-	late := time.AfterFunc(limit, t.late)
+	late := time.AfterFunc(limit, t.cancel)
 	defer late.Stop()
 	if _, waits := t.more(); !waits {
-		t.over = true
-		t.late()
+		t.ended = true
+		t.cancel()
 	}
 }
 

@@ -11,32 +11,32 @@ import (
 
 // runner runs the interpreter in step with native code: at each native call the interpreter waits until it gets the effects of the call.
 type runner struct {
-	ctx    context.Context // of the run, nil before it started
-	stop   context.CancelCauseFunc
-	left   time.Duration // remaining time
-	asks   chan *interp.Invocation
-	answer chan interp.Value
-	ended  chan struct{} // closed when the run has ended; nil before it started
-	result *interp.Result
-	err    error
+	ctx       context.Context // of the run, nil before it started
+	stop      context.CancelCauseFunc
+	remaining time.Duration // remaining time
+	calls     chan *interp.Invocation
+	results   chan interp.Value
+	ended     chan struct{} // closed when the run has ended; nil before it started
+	result    *interp.Result
+	err       error
 }
 
 // errAbandoned ends a run whose result is not needed any more.
 var errAbandoned = errors.New("the run was given up")
 
 func newRunner(limit time.Duration) *runner {
-	return &runner{left: limit, asks: make(chan *interp.Invocation), answer: make(chan interp.Value)}
+	return &runner{remaining: limit, calls: make(chan *interp.Invocation), results: make(chan interp.Value)}
 }
 
 // native implements [interp.Options].Native.
 func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	select {
-	case r.asks <- c:
+	case r.calls <- c:
 	case <-r.ctx.Done():
 		return v, context.Cause(r.ctx)
 	}
 	select {
-	case v = <-r.answer:
+	case v = <-r.results:
 		return v, nil
 	case <-r.ctx.Done():
 		return v, context.Cause(r.ctx)
@@ -56,23 +56,23 @@ func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.R
 // next waits until the run makes a native call, which it returns, or ends: nil.
 func (r *runner) next() *interp.Invocation {
 	began := time.Now()
-	late := time.AfterFunc(r.left, func() { r.stop(context.DeadlineExceeded) })
+	late := time.AfterFunc(r.remaining, func() { r.stop(context.DeadlineExceeded) })
 	defer func() {
 		late.Stop()
-		r.left -= time.Since(began)
+		r.remaining -= time.Since(began)
 	}()
 	select {
-	case c := <-r.asks:
+	case c := <-r.calls:
 		return c
 	case <-r.ended:
 		return nil
 	}
 }
 
-// tell passes the result of the native call to the run, and waits as next does.
-func (r *runner) tell(v interp.Value) *interp.Invocation {
+// resume passes the result of the native call to the run, and waits as next does.
+func (r *runner) resume(v interp.Value) *interp.Invocation {
 	select {
-	case r.answer <- v:
+	case r.results <- v:
 	case <-r.ended:
 	}
 	return r.next()

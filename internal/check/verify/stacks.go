@@ -15,7 +15,7 @@ import (
 type call struct {
 	to     ptrace.Return
 	outer  *call // the next call further out on the same stack; nil for the outermost one
-	native *crossing
+	native *nativeCall
 }
 
 // within reports whether a call is another one or was made from it.
@@ -33,14 +33,14 @@ func (c *call) returned(pc, sp machine.Addr) bool {
 	return pc == c.to.Addr && sp >= c.to.CFA && uint64(sp-c.to.CFA) <= c.to.Pops
 }
 
-// underWay returns all calls in progress.
-func (v *verifier) underWay() (list []*call) {
+// callsInProgress returns all calls in progress.
+func (v *verifier) callsInProgress() (list []*call) {
 	for _, p := range v.pending {
 		if n := len(list); n == 0 || list[n-1] != p.call && !slices.Contains(list, p.call) {
 			list = append(list, p.call)
 		}
 	}
-	for _, c := range v.crossings {
+	for _, c := range v.nativeCalls {
 		list = append(list, c.call)
 	}
 	return list
@@ -56,11 +56,11 @@ func innermost(list []*call) (inner *call) {
 	return inner
 }
 
-// settle sets v.now to the innermost call that has not ended.
-func (v *verifier) settle() {
-	list := v.underWay()
-	for v.now != nil && !slices.Contains(list, v.now) {
-		v.now = v.now.outer
+// updateCall sets v.now to the innermost call that has not ended.
+func (v *verifier) updateCall() {
+	list := v.callsInProgress()
+	for v.call != nil && !slices.Contains(list, v.call) {
+		v.call = v.call.outer
 	}
 }
 
@@ -78,13 +78,13 @@ func stackOf(frames []*deopt.Frame, end unwind.End) machineStack {
 	return s
 }
 
-// maxWalked is the default bound of an [unwind.Unwinder].
-const maxWalked = 512
+// unwindLimit is the default bound of an [unwind.Unwinder].
+const unwindLimit = 512
 
-func tooLong(frames int, end unwind.End) bool { return !end.Complete && frames >= maxWalked }
+func tooLong(frames int, end unwind.End) bool { return !end.Complete && frames >= unwindLimit }
 
-// walked unwinds the stack of a thread.
-func (v *verifier) walked(registers *machine.Registers) machineStack {
+// unwind unwinds the stack of a thread.
+func (v *verifier) unwind(registers *machine.Registers) machineStack {
 	walked := v.watcher.View().Walk(registers, nil)
 	s := machineStack{long: tooLong(len(walked.Frames), walked.End)}
 	for i := range walked.Frames {
@@ -95,7 +95,7 @@ func (v *verifier) walked(registers *machine.Registers) machineStack {
 
 // enclosing returns the innermost call in progress that encloses a frame of a stack, or nil.
 func (v *verifier) enclosing(s machineStack, at int) *call {
-	list := v.underWay()
+	list := v.callsInProgress()
 	if len(list) == 0 || len(s.frames) == 0 {
 		return nil
 	}
@@ -137,9 +137,9 @@ func (v *verifier) enclosing(s machineStack, at int) *call {
 // maxFrame bounds the size of frames in which ended calls are searched: the CFA of a trampoline may lie on another stack.
 const maxFrame = 64 << 10
 
-// goneFrom returns the calls in progress that ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
+// endedCalls returns the calls in progress that ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
 // coroutine has their stack now. Guessed frames prove nothing.
-func (v *verifier) goneFrom(s machineStack) (gone []*call) {
+func (v *verifier) endedCalls(s machineStack) (ended []*call) {
 	on := map[ptrace.Return]bool{}
 	var extents []machine.Range
 	certain := 0
@@ -154,7 +154,7 @@ func (v *verifier) goneFrom(s machineStack) (gone []*call) {
 		}
 	}
 	is := func(c *call) bool { return on[ptrace.Return{Addr: c.to.Addr, CFA: c.to.CFA}] }
-	list := v.underWay()
+	list := v.callsInProgress()
 	for _, c := range list {
 		if is(c) {
 			continue
@@ -164,10 +164,10 @@ func (v *verifier) goneFrom(s machineStack) (gone []*call) {
 			outer = outer.outer
 		}
 		if outer != nil && is(outer) || slices.ContainsFunc(extents, func(r machine.Range) bool { return r.Contains(c.to.CFA) }) {
-			gone = append(gone, c)
+			ended = append(ended, c)
 		}
 	}
-	return gone
+	return ended
 }
 
 // locate determines the stack on which a thread runs: it gives up the calls that have ended, and sets the call that the thread is in.
@@ -175,43 +175,43 @@ func (v *verifier) locate(s machineStack) error {
 	if len(v.pending) == 0 || len(s.frames) == 0 {
 		return nil
 	}
-	for _, c := range v.goneFrom(s) {
-		if err := v.leave(c); err != nil {
+	for _, c := range v.endedCalls(s) {
+		if err := v.abandonCall(c); err != nil {
 			return err
 		}
 	}
-	v.now = v.enclosing(s, 0)
+	v.call = v.enclosing(s, 0)
 	return nil
 }
 
-// leave gives up a call that has ended without a return, all calls made from it, and the predictions that wait for native calls among these.
-func (v *verifier) leave(c *call) error {
-	waits := v.waiting(func(x *crossing) bool { return x.call.within(c) })
+// abandonCall gives up a call that has ended without a return, all calls made from it, and the predictions that wait for native calls among these.
+func (v *verifier) abandonCall(c *call) error {
+	waits := v.endNativeCalls(func(x *nativeCall) bool { return x.call.within(c) })
 	var done []*prediction
 	for _, p := range v.pending {
 		switch {
 		case p.call.within(c):
-			p.out.notComparable(left)
+			p.out.notComparable(leftWithoutReturn)
 		case waits[p]:
-			p.out.notComparable(p.leftCall())
+			p.out.notComparable(p.leftCallReason())
 		default:
 			continue
 		}
 		done = append(done, p)
 	}
-	err := v.drop(done)
-	v.settle()
+	err := v.reportDecided(done)
+	v.updateCall()
 	return err
 }
 
-// waiting removes ended native calls, and returns the predictions that wait for them.
-func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
+// endNativeCalls removes ended native calls, and returns the predictions that wait for them.
+func (v *verifier) endNativeCalls(ended func(*nativeCall) bool) map[*prediction]bool {
 	waits := map[*prediction]bool{}
-	v.crossings = slices.DeleteFunc(v.crossings, func(x *crossing) bool {
-		if !gone(x) {
+	v.nativeCalls = slices.DeleteFunc(v.nativeCalls, func(x *nativeCall) bool {
+		if !ended(x) {
 			return false
 		}
-		for _, p := range x.members {
+		for _, p := range x.predictions {
 			waits[p] = true
 		}
 		return true
@@ -219,7 +219,7 @@ func (v *verifier) waiting(gone func(*crossing) bool) map[*prediction]bool {
 	return waits
 }
 
-// leftCall returns the reason why nothing is compared after a native call that a non-local jump has left.
-func (p *prediction) leftCall() string {
+// leftCallReason returns the reason why nothing is compared after a native call that a non-local jump has left.
+func (p *prediction) leftCallReason() string {
 	return "the call of " + calleeName(p.interp.pending) + " was left without a return"
 }

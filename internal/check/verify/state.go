@@ -56,12 +56,12 @@ func (s *State) setNearest(number uint64, slots []SlotDifference, memory compare
 
 // stateComparison compares the state of an exit with a run of the interpreter that comes to the place where the exit resumes.
 type stateComparison struct {
-	v    *verifier
-	run  *prediction // from the entry of the function, or from an earlier exit of the same activation
-	exit *prediction
-	at   *ir.Instr  // the instruction of the run where the exit resumes
-	of   []ir.Value // the values that the exit has
-	dead []machine.Range
+	v      *verifier
+	run    *prediction // from the entry of the function, or from an earlier exit of the same activation
+	exit   *prediction
+	at     *ir.Instr  // the instruction of the run where the exit resumes
+	values []ir.Value // the values that the exit has
+	dead   []machine.Range
 }
 
 func (v *verifier) newStateComparison(run, exit *prediction) *stateComparison {
@@ -72,7 +72,7 @@ func (v *verifier) newStateComparison(run, exit *prediction) *stateComparison {
 		s.at = point.Block.Instrs[s.at.Index+1]
 	}
 	for value := range exit.origin.start.Values {
-		s.of = append(s.of, value)
+		s.values = append(s.values, value)
 	}
 	s.dead = slices.Concat(run.origin.dead, exit.origin.dead, []machine.Range{{Start: exit.origin.below.Start, End: exit.origin.to.CFA}})
 	if !run.origin.entry { // one activation: compare also what the function stored to its frame
@@ -84,7 +84,7 @@ func (v *verifier) newStateComparison(run, exit *prediction) *stateComparison {
 // different returns the values of the run that differ from those of the exit.
 func (s *stateComparison) different(a *arrival) map[ir.Value]interp.Value {
 	list := map[ir.Value]interp.Value{}
-	for n, value := range s.of {
+	for n, value := range s.values {
 		want := a.values[n]
 		switch {
 		case want.IsNone() || abi.SameBits(want.Value, s.exit.origin.start.Values[value]):
@@ -116,7 +116,7 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 		return out
 	}
 	var failed error
-	out.Why = run.reruns.each(s.at, s.of, func(a *arrival) bool {
+	out.Why = run.reruns.each(s.at, s.values, func(a *arrival) bool {
 		out.Arrivals++
 		if out.Arrival > 0 || failed != nil || out.Arrivals < after || len(s.different(a)) > 0 {
 			return true // continue, to count the arrivals
@@ -158,7 +158,7 @@ func (s *stateComparison) undecided(times uint64) string {
 func (s *stateComparison) nearest(out *State, values map[string]interp.Value) error {
 	least, number := -1, uint64(0)
 	var failed error
-	_ = s.run.reruns.each(s.at, s.of, func(a *arrival) bool {
+	_ = s.run.reruns.each(s.at, s.values, func(a *arrival) bool {
 		number++
 		different := s.different(a)
 		slots := s.slots(different, values)
@@ -206,12 +206,12 @@ func (s *stateComparison) slots(wants map[ir.Value]interp.Value, values map[stri
 		d := SlotDifference{Slot: value.Ref(), Exit: s.exit.origin.start.Values[value].Format(), Baseline: want.Format()}
 		var slots, others []string
 		for other, has := range s.exit.origin.start.Values {
-			if other != value && known(has) && alike(has, want) {
+			if other != value && fullyKnown(has) && sameValue(has, want) {
 				slots = append(slots, other.Ref())
 			}
 		}
 		for name, has := range values {
-			if known(has) && alike(has, want) {
+			if fullyKnown(has) && sameValue(has, want) {
 				others = append(others, name)
 			}
 		}
@@ -234,8 +234,8 @@ func (s *stateComparison) slots(wants map[ir.Value]interp.Value, values map[stri
 	return list
 }
 
-// alike reports whether two values have the same type and the same bits.
-func alike(a, b interp.Value) bool {
+// sameValue reports whether two values have the same type and the same bits.
+func sameValue(a, b interp.Value) bool {
 	return a.Type().Equal(b.Type()) && abi.SameBits(a, b)
 }
 

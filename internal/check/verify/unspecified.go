@@ -19,11 +19,11 @@ const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.
 var (
 	// Only the sign of the result is defined (C17 7.24.4; for bcmp only whether it is zero): LLVM's inline memcmp returns -1 and 1, that of the C
 	// library the difference.
-	signs = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
+	signOnly = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
 	// The number of comparisons and the order of equal elements are unspecified (C17 7.22.5).
-	orders = []string{"qsort", "qsort_r", "bsearch"}
+	orderOpen = []string{"qsort", "qsort_r", "bsearch"}
 	// The result may be either of 0.0 and -0.0 (C17 F.10.9.2, LangRef "llvm.minnum.*").
-	zeros = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
+	zeroOpen = strings.Fields("fmin fminf fminl fmax fmaxf fmaxl llvm.minnum llvm.maxnum")
 	// IEEE 754 defines the last digit of these functions: they have the effect EffectMath only because of errno.
 	exact = strings.Fields("sqrt sqrtf fmod fmodf remainder remainderf drem dremf fdim fdimf fma fmaf ldexp ldexpf scalbn scalbnf scalbln scalblnf logb logbf nextafter nextafterf")
 )
@@ -36,9 +36,9 @@ func unspecifiedByFunctions(r *interpreted) string {
 		switch {
 		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
 			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)
-		case slices.Contains(orders, c.Name):
+		case slices.Contains(orderOpen, c.Name):
 			return fmt.Sprintf("it calls @%s, which may compare in another order, and so differs what comes of it", c.Name)
-		case slices.Contains(signs, c.Name) && !onlySign(blocks, c.Name):
+		case slices.Contains(signOnly, c.Name) && !onlySign(blocks, c.Name):
 			return fmt.Sprintf("it calls @%s, of which only the sign is certain, and uses the number", c.Name)
 		}
 	}
@@ -64,7 +64,7 @@ func eitherZero(i *ir.Instr) string {
 	if strings.HasPrefix(name, "llvm.") { // the type is the suffix
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
-	if !slices.Contains(zeros, name) {
+	if !slices.Contains(zeroOpen, name) {
 		return ""
 	}
 	return name
@@ -79,7 +79,7 @@ func onlySign(blocks []interp.Profiled, name string) bool {
 			if i.Call == nil || sites.CalledName(i) != name {
 				continue
 			}
-			if !heldAgainstZero(i) {
+			if !comparedWithZero(i) {
 				return false
 			}
 			seen = true
@@ -88,8 +88,8 @@ func onlySign(blocks []interp.Profiled, name string) bool {
 	return seen
 }
 
-// heldAgainstZero reports whether every use of the result of a call is a comparison with zero. Uses in bundles do not count.
-func heldAgainstZero(call *ir.Instr) bool {
+// comparedWithZero reports whether every use of the result of a call is a comparison with zero. Uses in bundles do not count.
+func comparedWithZero(call *ir.Instr) bool {
 	body, err := call.Block.Func.Body()
 	if err != nil {
 		return false
@@ -126,7 +126,7 @@ func unspecifiedByIR(r *interpreted, again *reruns) string {
 			switch {
 			case comparesAllocas(i):
 				return "it compares the addresses of two allocas, whose order is open"
-			case bitsOfFloat(i), loadsInteger(i):
+			case floatToBits(i), loadsInteger(i):
 				asInteger = true
 			}
 		}
@@ -167,8 +167,8 @@ func allocaOf(value ir.Value) *ir.Instr {
 	return nil
 }
 
-// bitsOfFloat reports whether an instruction makes integers of the bits of floats.
-func bitsOfFloat(i *ir.Instr) bool {
+// floatToBits reports whether an instruction makes integers of the bits of floats.
+func floatToBits(i *ir.Instr) bool {
 	return i.Op == ir.OpBitCast && scalarOf(i.Typ).Kind == ir.IntKind && floatBits(i.Args[0].Type()) > 0
 }
 
@@ -230,7 +230,7 @@ func nanAsInteger(again *reruns) bool {
 			return
 		}
 		switch width := floatBits(t.Instr.Typ); {
-		case bitsOfFloat(t.Instr):
+		case floatToBits(t.Instr):
 			from := floatBits(t.Instr.Args[0].Type())
 			for bits := range lanes(t.Value, from) {
 				seen = seen || len(calculated) > 0 && nanBits(bits, from)

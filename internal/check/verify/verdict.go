@@ -23,8 +23,8 @@ type Baseline struct {
 	mapWrong          []SlotDifference
 }
 
-// hold compares the state of an exit with the runs from the entry of its activation.
-func (v *verifier) hold(e *entry, exit *prediction) {
+// compareWithEntry compares the state of an exit with the runs from the entry of its activation.
+func (v *verifier) compareWithEntry(e *activation, exit *prediction) {
 	b := &Baseline{Function: e.baseline.origin.fn.Name}
 	exit.out.Baseline = b
 	place := exit.origin.start.Point.Block.Instrs[exit.origin.start.Point.Index]
@@ -48,27 +48,27 @@ func (v *verifier) hold(e *entry, exit *prediction) {
 	e.exits++
 }
 
-// known reports whether all bits of a scalar are known.
-func known(v interp.Value) bool {
+// fullyKnown reports whether all bits of a scalar are known.
+func fullyKnown(v interp.Value) bool {
 	_, undefined := v.Bits()
 	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
 }
 
-// judge sets the verdict of an exit that is fully compared. While the activation is in progress, it uses only the state at the exit.
-func (e *entry) judge(out *Verified) {
+// setVerdict sets the verdict of an exit that is fully compared. While the activation is in progress, it uses only the state at the exit.
+func (e *activation) setVerdict(out *Verified) {
 	b := out.Baseline
-	if base := e.baseline.out; e.over {
+	if base := e.baseline.out; e.ended {
 		b.Status, b.Reason, b.Result = base.Status, base.Why, base.Result
 	}
-	if b.Wrong = b.who(out, e); b.Wrong != "" || b.State.different() || b.Status == Different {
+	if b.Wrong = b.wrongPart(out, e); b.Wrong != "" || b.State.different() || b.Status == Different {
 		out.Status, out.Why = Different, ""
 	}
 }
 
 // conclude sets the verdict of an activation that has ended, using those of its exits.
-func (e *entry) conclude() {
+func (e *activation) conclude() {
 	base := e.baseline.out
-	e.over = true
+	e.ended = true
 	base.Baseline = &Baseline{Function: e.baseline.origin.fn.Name, Status: base.Status, Reason: base.Why}
 	if base.Status != Different {
 		return
@@ -99,8 +99,8 @@ func sameResults(a, b *prediction) bool {
 	return a.interp.result.Value.Type().Equal(b.interp.result.Value.Type()) && a.interp.result.Value.Format() == b.interp.result.Value.Format()
 }
 
-// who returns the part that is wrong at an exit, "" if nothing is wrong or no part can be named.
-func (b *Baseline) who(out *Verified, e *entry) string {
+// wrongPart returns the part that is wrong at an exit, "" if nothing is wrong or no part can be named.
+func (b *Baseline) wrongPart(out *Verified, e *activation) string {
 	s := b.State
 	record := fmt.Sprintf("record %d", out.Exit.Frame.Record.ID)
 	own := e.function
@@ -118,7 +118,7 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 	case s.different() && len(s.Slots) == 0:
 		return "the optimized code: memory at the exit differs from the baseline's"
 	case s.different():
-		return s.who(b.mapKnown && b.mapTrue, own)
+		return s.wrongPart(b.mapKnown && b.mapTrue, own)
 	case b.Status != Different:
 		return ""
 	case out.Status == Same && out.Exit.Frame.To() == e.fn:
@@ -131,8 +131,8 @@ func (b *Baseline) who(out *Verified, e *entry) string {
 	return "the runtime: the exit has the baseline's state, and resuming from it gives the baseline's result; native code's result differs"
 }
 
-// who returns the part that is wrong if the state differs. recordTrue reports whether the record holds what the function's own IR computes.
-func (s *State) who(recordTrue bool, own string) string {
+// wrongPart returns the part that is wrong if the state differs. recordTrue reports whether the record holds what the function's own IR computes.
+func (s *State) wrongPart(recordTrue bool, own string) string {
 	exchanged, elsewhere, nowhere := []string{}, []string{}, []string{}
 	for _, d := range s.Slots {
 		switch d.Of {

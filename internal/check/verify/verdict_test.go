@@ -21,22 +21,22 @@ func TestVerdicts(t *testing.T) {
 	} {
 		b := &Baseline{State: s, Status: Same}
 		out := &Verified{Status: Same, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: b}
-		require.Equal(t, want, b.who(out, &entry{function: "f"}))
+		require.Equal(t, want, b.wrongPart(out, &activation{function: "f"}))
 	}
 }
 
 // TestJudge requires that an exit is judged when it is fully compared, by what is known of its activation then.
 func TestJudge(t *testing.T) {
-	made := func(status string) (*entry, *Verified) {
-		e := &entry{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}
+	made := func(status string) (*activation, *Verified) {
+		e := &activation{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}
 		return e, &Verified{Status: status, Exit: &trace.Exited{Frame: &deopt.Frame{Frame: frame.Frame{Record: &frame.Record{ID: 95}}}}, Baseline: &Baseline{State: &State{Arrivals: 1, Arrival: 1}}, entry: e}
 	}
 	e, out := made(Same)
-	e.judge(out) // the activation is in progress
+	e.setVerdict(out) // the activation is in progress
 	require.Equal(t, []string{Same, "", ""}, []string{out.Status, out.Baseline.Status, out.Baseline.Wrong})
 	e, out = made(Same)
-	e.over = true
-	e.judge(out)
+	e.ended = true
+	e.setVerdict(out)
 	require.Equal(t, []string{Different, Different}, []string{out.Status, out.Baseline.Status})
 	require.NotEmpty(t, out.Baseline.Wrong)
 }

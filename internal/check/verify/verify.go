@@ -79,59 +79,59 @@ func (o *Options) setDefaults() {
 // verifier is a verification in progress. Its [deopt.Watcher] reports exits to it.
 //
 // At an exit all threads are stopped. The interpreter runs from the exit to the return of the function, over a copy-on-write view. Then the thread
-// runs natively, alone, and the results are compared. On its way it may reach other exits, which are verified in the same way: the pending
+// runs natively, while the others are stopped, and the results are compared. On its way it may reach other exits, which are verified in the same way: the pending
 // predictions form a stack.
 type verifier struct {
 	watcher *trace.Watcher
 	session *ptrace.Session
 	options Options
 	ctx     context.Context // of the whole verification
-	told    func(*Verified) error
+	outcome func(*Verified) error
 	pending []*prediction
-	// crossings are the native calls in progress.
-	crossings []*crossing
-	now       *call           // the innermost call in progress that the thread is in; nil if it is in none
-	memory    *memoryImage    // of the process at the last exit, while a prediction is pending
-	child     *protocol.Child // the user's own interpreter; nil before its start
-	number    uint64          // number of exits so far, or of entries if EntriesOf is set
-	entries   uint64          // number of followed activations
-	begun     uint64          // number of followed predictions
-	warned    map[string]bool
-	asked     map[machine.Addr]bool // breakpoints whose code was compared with the module
-	hits      map[uint64]uint64
-	summary   Summary
-	records   skippedRecords
-	others    map[sharedFile]bool // files that other processes map
-	// aside reports whether the owner of a [Beside] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
-	aside    bool
-	outer    []ptrace.Return
-	gone     bool   // the thread has ended
-	vainly   bool   // native code ran at full speed after its last step, and its time was used up
-	followed uint64 // native instructions single-stepped for a Beside
+	// nativeCalls are the native calls in progress.
+	nativeCalls []*nativeCall
+	call        *call           // the innermost call in progress that the thread is in; nil if it is in none
+	memory      *memoryImage    // of the process at the last exit, while a prediction is pending
+	child       *protocol.Child // the user's own interpreter; nil before its start
+	number      uint64          // number of exits so far, or of entries if EntriesOf is set
+	entries     uint64          // number of followed activations
+	predictions uint64          // number of followed predictions
+	warned      map[string]bool
+	checkedCode map[machine.Addr]bool // breakpoints whose code was compared with the module
+	hits        map[uint64]uint64
+	summary     Summary
+	records     skippedRecords
+	others      map[sharedFile]bool // files that other processes map
+	// lockstep reports whether the owner of a [Beside] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
+	lockstep        bool
+	outer           []ptrace.Return
+	threadEnded     bool   // the thread has ended
+	timedOutAtSpeed bool   // native code ran at full speed after its last step, and its time was used up
+	stepped         uint64 // native instructions single-stepped for a Beside
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
-	vain       map[string]int
+	exitless   map[string]int
 }
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process must be stopped when Run begins; the caller detaches.
-// Run calls told with each outcome, which is valid until told returns. An error of told ends the verification and is returned.
+// Run calls outcome with each outcome, which is valid until outcome returns. An error of outcome ends the verification and is returned.
 //
 // Run returns the summary with any error. When ctx is done the error is its cause.
-func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified) error) (*Summary, error) {
+func Run(ctx context.Context, s *ptrace.Session, o Options, outcome func(*Verified) error) (*Summary, error) {
 	o.setDefaults()
 	o.MapsInQuestion = true
-	o.Warn = once(o.Warn)
+	o.Warn = warnOnce(o.Warn)
 	if o.For > 0 { // the deadline also stops the interpreter and native code
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.For, errTimeUp)
 		defer cancel()
 	}
-	v := &verifier{session: s, options: o, ctx: ctx, told: told, hits: map[uint64]uint64{}, warned: map[string]bool{}, asked: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, vain: map[string]int{}}
+	v := &verifier{session: s, options: o, ctx: ctx, outcome: outcome, hits: map[uint64]uint64{}, warned: map[string]bool{}, checkedCode: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, exitless: map[string]int{}}
 	at := o.At
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
 	}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.exit)
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.handleExit)
 	defer func() { v.child.Close() }()
 	v.summary.Reasons, v.summary.ExitOnly, v.summary.SkippedWhy = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
 	v.records = skippedRecords{}
@@ -145,22 +145,22 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, told func(*Verified)
 	return &v.summary, err
 }
 
-// vanished is the reason why an exit has no result: the thread ended, by another one's execve(2) or with the process.
-const vanished = "the process ended or became another program"
+// processGone is the reason why an exit has no result: the thread ended, by another one's execve(2) or with the process.
+const processGone = "the process ended or became another program"
 
-// gone returns the reason why an exit has no result, for the error that ended its thread.
-func gone(err error) string {
+// endReason returns the reason why an exit has no result, for the error that ended its thread.
+func endReason(err error) string {
 	if errors.Is(err, ptrace.ErrReleased) {
 		return ptrace.ErrReleased.Error()
 	}
-	return vanished
+	return processGone
 }
 
 // errTimeUp ends a verification when Options.For is over.
 var errTimeUp = errors.New("the time for the verification is over")
 
-// errEnough ends a verification when Options.Limit exits are verified.
-var errEnough = errors.New("enough exits are verified")
+// errLimit ends a verification when Options.Limit exits are verified.
+var errLimit = errors.New("enough exits are verified")
 
 // run verifies until the end, and returns the kind of the end if the watcher does not know it.
 func (v *verifier) run() (end string, err error) {
@@ -169,17 +169,17 @@ func (v *verifier) run() (end string, err error) {
 			if !errors.Is(err, ptrace.ErrGone) {
 				return err
 			}
-			if err := v.ended(gone(err)); err != nil {
+			if err := v.handleProcessEnd(endReason(err)); err != nil {
 				return err
 			}
 		}
-		if v.enough() {
-			return errEnough
+		if v.limitReached() {
+			return errLimit
 		}
 		return nil
 	})
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errLimit):
 		return trace.EndLimit, nil
 	case errors.Is(err, errTimeUp):
 		if err = v.abandon(errTimeUp.Error()); errors.Is(err, errTimeUp) {
@@ -192,18 +192,18 @@ func (v *verifier) run() (end string, err error) {
 	return "", err
 }
 
-// enough reports whether as many exits as Options.Limit are verified or in progress.
-func (v *verifier) enough() bool {
+// limitReached reports whether as many exits as Options.Limit are verified or in progress.
+func (v *verifier) limitReached() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }
 
-// exit handles a thread at an exit. It makes a prediction, or records the reason why it cannot.
-func (v *verifier) exit(x *trace.Exited) error {
+// handleExit handles a thread at an exit. It makes a prediction, or records the reason why it cannot.
+func (v *verifier) handleExit(x *trace.Exited) error {
 	if err := v.locate(stackOf(x.Frames, x.End)); err != nil {
 		return err
 	}
 	if v.isEntry(x.Point) {
-		return v.entryHit(x)
+		return v.handleEntry(x)
 	}
 	v.number++
 	record := x.Point.Record
@@ -215,20 +215,20 @@ func (v *verifier) exit(x *trace.Exited) error {
 	switch {
 	case v.number <= o.Skip, o.Every > 1 && v.number%o.Every != 0:
 		why = skippedByFlags
-	case v.enough():
+	case v.limitReached():
 		why = skippedByLimit
 	default:
-		why = v.tooMany(x.Point.Addr)
+		why = v.skipReason(x.Point.Addr)
 	}
 	if why != "" {
 		v.skip(x.Point, 1, why)
-		v.passedBy(record, x.Frame)
+		v.countSkipped(record, x.Frame)
 		return nil
 	}
 	v.summary.Exits++
 	v.records.of(x.Point).verified++
 	if x.Frame != nil {
-		v.from(x.Point.Addr, func() *frame.CompiledFrom { return deopt.ProvenanceOfFrame(x.Frame) })
+		v.recordProvenance(x.Point.Addr, func() *frame.CompiledFrom { return deopt.ProvenanceOfFrame(x.Frame) })
 	}
 	out := &Verified{Exit: x, Number: v.number, Hit: v.hits[record], With: o.With != ""}
 	predict := v.predict
@@ -238,11 +238,11 @@ func (v *verifier) exit(x *trace.Exited) error {
 	p, err := predict(x, out)
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
-		out.notComparable(gone(err))
-		return v.tell(out)
+		out.notComparable(endReason(err))
+		return v.reportOne(out)
 	case errors.Is(err, errTimeUp):
 		out.notComparable(errTimeUp.Error())
-		return cmp.Or(v.tell(out), err)
+		return cmp.Or(v.reportOne(out), err)
 	}
 	if err != nil {
 		return err
@@ -258,16 +258,16 @@ func (v *verifier) exit(x *trace.Exited) error {
 		}
 	}
 	if p == nil {
-		v.passedBy(record, x.Frame)
-		return v.tell(out)
+		v.countSkipped(record, x.Frame)
+		return v.reportOne(out)
 	}
-	e := v.entryOf(p)
+	e := v.activationOf(p)
 	if e != nil {
-		v.hold(e, p)
+		v.compareWithEntry(e, p)
 	}
 	switch {
 	case v.byLayout():
-		out.exitOnly = v.exitOnly(e, p)
+		out.exitOnly = v.exitOnlyReason(e, p)
 	case e != nil:
 		out.exitOnly = out.Baseline.State.Why
 	}
@@ -276,21 +276,21 @@ func (v *verifier) exit(x *trace.Exited) error {
 			q.next.p = p
 		}
 	}
-	v.follow(p)
+	v.addPending(p)
 	return nil
 }
 
-// follow adds a prediction to the pending ones.
-func (v *verifier) follow(p *prediction) {
-	v.begun++
+// addPending adds a prediction to the pending ones.
+func (v *verifier) addPending(p *prediction) {
+	v.predictions++
 	v.pending = append(v.pending, p)
-	if !v.now.within(p.call) {
-		v.now = p.call
+	if !v.call.within(p.call) {
+		v.call = p.call
 	}
 }
 
-// passedBy records a hit of a record, in a frame (nil: unknown), from which nothing was predicted.
-func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
+// countSkipped records a hit of a record, in a frame (nil: unknown), from which nothing was predicted.
+func (v *verifier) countSkipped(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {
 		case q.entry != nil || q.next.p != nil || q.origin.frame.Record.ID != record:
@@ -302,8 +302,8 @@ func (v *verifier) passedBy(record uint64, f *deopt.Frame) {
 	}
 }
 
-// entryHit handles a thread at the entry of a function that is followed.
-func (v *verifier) entryHit(x *trace.Exited) error {
+// handleEntry handles a thread at the entry of a function that is followed.
+func (v *verifier) handleEntry(x *trace.Exited) error {
 	o := &v.options
 	if o.EntriesOf != nil { // entries are verified instead of exits
 		v.number++
@@ -312,24 +312,24 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 			return nil
 		}
 	}
-	if v.enough() || !v.roomForEntry() {
+	if v.limitReached() || !v.roomForEntry() {
 		v.notFollowed(x, "too many activations are followed at once")
 		if o.EntriesOf != nil {
-			v.skip(x.Point, 1, v.whyNoEntry())
+			v.skip(x.Point, 1, v.entrySkipReason())
 		}
 		return nil
 	}
-	if why := v.needless(x); why != "" {
+	if why := v.reasonNotToFollow(x); why != "" {
 		v.notFollowed(x, why)
 		return nil
 	}
 	v.entries++
 	v.summary.Exits += oneIf(o.EntriesOf != nil)
 	before := len(v.pending)
-	why, err := v.enter(x)
+	why, err := v.followFromEntry(x)
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
-		why, err = gone(err), nil
+		why, err = endReason(err), nil
 	case errors.Is(err, errTimeUp):
 		why, err = errTimeUp.Error(), nil // it ends the next wait, too
 	}
@@ -343,7 +343,7 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 		p.finish()
 	}
 	v.pending = v.pending[:before]
-	v.settle()
+	v.updateCall()
 	switch {
 	case v.byLayout():
 		v.notFollowed(x, why)
@@ -358,12 +358,12 @@ func (v *verifier) entryHit(x *trace.Exited) error {
 	}
 	out := &Verified{Exit: x, Entry: x.Point.Function, Number: v.entries, Hit: v.entries}
 	out.notComparable(why)
-	return v.tell(out)
+	return v.reportOne(out)
 }
 
-// whyNoEntry returns the reason why a further activation is not followed from its entry.
-func (v *verifier) whyNoEntry() string {
-	if v.enough() {
+// entrySkipReason returns the reason why a further activation is not followed from its entry.
+func (v *verifier) entrySkipReason() string {
+	if v.limitReached() {
 		return skippedByLimit
 	}
 	return fmt.Sprintf("%d activations were followed at once", maxEntries)
@@ -380,13 +380,13 @@ func (v *verifier) entriesPending() (n int) {
 // roomForEntry reports whether one more activation may be followed from its entry, which takes up to two runs.
 func (v *verifier) roomForEntry() bool { return v.entriesPending()+2 <= maxEntries }
 
-// from records how certain it is that the code at a breakpoint was compiled from the module, and warns if it was not. It asks once for each
+// recordProvenance records how certain it is that the code at a breakpoint was compiled from the module, and warns if it was not. It asks once for each
 // breakpoint.
-func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
-	if v.asked[at] || len(v.asked) == maxWarned {
+func (v *verifier) recordProvenance(at machine.Addr, ask func() *frame.CompiledFrom) {
+	if v.checkedCode[at] || len(v.checkedCode) == maxWarned {
 		return
 	}
-	v.asked[at] = true
+	v.checkedCode[at] = true
 	f := ask() // nil: its module is not known
 	if f == nil || slices.Contains(v.summary.CompiledFrom, *f) {
 		return
@@ -397,8 +397,8 @@ func (v *verifier) from(at machine.Addr, ask func() *frame.CompiledFrom) {
 	}
 }
 
-// once drops repeated warnings: a mismatch of a module is found both when breakpoints are set and at an exit.
-func once(warn func(string)) func(string) {
+// warnOnce drops repeated warnings: a mismatch of a module is found both when breakpoints are set and at an exit.
+func warnOnce(warn func(string)) func(string) {
 	said := map[string]bool{}
 	return func(text string) {
 		if said[text] {
@@ -421,10 +421,10 @@ func oneIf(is bool) uint64 {
 	return 0
 }
 
-// tell reports the outcome of an exit. It removes the core of an exit without a difference.
-func (v *verifier) tell(out *Verified) error {
+// reportOne reports the outcome of an exit. It removes the core of an exit without a difference.
+func (v *verifier) reportOne(out *Verified) error {
 	if v.session.Released() { // the compared states may be of different moments
-		out.notComparable(gone(ptrace.ErrReleased))
+		out.notComparable(endReason(ptrace.ErrReleased))
 	}
 	if out.Status != Different && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {
@@ -438,7 +438,7 @@ func (v *verifier) tell(out *Verified) error {
 		return nil
 	}
 	v.summary.add(out)
-	return v.told(out)
+	return v.outcome(out)
 }
 
 // runNative runs native code until no prediction is pending.
@@ -447,21 +447,21 @@ func (v *verifier) runNative() error {
 		for _, p := range v.pending { // after an error
 			p.finish()
 		}
-		v.memory, v.crossings, v.now = nil, nil, nil
+		v.memory, v.nativeCalls, v.call = nil, nil, nil
 	}()
-	stretch := newStretch(&v.options)
+	budget := newBudget(&v.options)
 	for len(v.pending) > 0 {
-		atSpeed := stretch.steps == 0
-		if atSpeed && !v.followsAtSpeed() {
+		atSpeed := budget.steps == 0
+		if atSpeed && !v.mayRunAtSpeed() {
 			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
 		}
 		first := v.pending[0]
 		exits, _ := v.exitsPending(0)
-		full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.enough()
+		full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.limitReached()
 		var before []ptrace.Hits
 		var pass []machine.Addr
-		if !full && !v.aside {
-			pass = v.passing()
+		if !full && !v.lockstep {
+			pass = v.placesWithoutStop()
 		}
 		if full || pass != nil {
 			var err error
@@ -469,61 +469,61 @@ func (v *verifier) runNative() error {
 				return err
 			}
 		}
-		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.aside, Steps: stretch.next(v.aside), Time: stretch.time, Tail: v.options.Tail}
-		hurries := v.hurries()
+		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
+		hurries := v.atFullSpeed()
 		switch {
-		case v.now == nil: // the stack has no pending prediction
+		case v.call == nil: // the stack has no pending prediction
 			for _, p := range v.pending {
 				p.native.ranOutside = true
 			}
-		case v.now.native != nil:
+		case v.call.native != nil:
 		case hurries, atSpeed:
 			for _, p := range v.pending {
 				p.native.ranOutside = true // it may have called outside code, unseen
 			}
 		default:
 			o.Inside = v.watcher.Code()
-			for _, p := range v.beside() {
+			for _, p := range v.inStep() {
 				if p.interp.pending != nil {
 					o.Entries = append(o.Entries, p.interp.callee)
 				}
 			}
-			if v.aside && o.Entries == nil {
-				o.Steps = min(o.Steps, followed-v.followed)
+			if v.lockstep && o.Entries == nil {
+				o.Steps = min(o.Steps, maxStepped-v.stepped)
 			}
 		}
 		if atSpeed { // these instructions are not counted
 			o.Steps = 1
 		}
-		for _, c := range v.underWay() {
+		for _, c := range v.callsInProgress() {
 			o.Returns = append(o.Returns, c.to)
 		}
 		o.Returns = append(o.Returns, v.outer...)
 		began := time.Now()
-		run, err := v.alone(first.out.Exit.Thread.ID, o)
+		run, err := v.runThread(first.out.Exit.Thread.ID, o)
 		if err != nil {
 			if errors.Is(err, ptrace.ErrGone) {
 				if errors.Is(err, ptrace.ErrReleased) {
-					return v.abandon(gone(err))
+					return v.abandon(endReason(err))
 				}
-				return v.ended("the process ended")
+				return v.handleProcessEnd("the process ended")
 			}
 			return err
 		}
 		if run.Passed > 0 {
-			if err := v.pass(before, run); err != nil {
+			if err := v.countPassed(before, run); err != nil {
 				return err
 			}
 		}
 		for _, p := range v.pending {
 			p.native.add(run, v.options.Tail)
 		}
-		for _, p := range v.beside() { // for the others, these calls are part of a native call
+		for _, p := range v.inStep() { // for the others, these calls are part of a native call
 			p.native.addCalls(run.Calls)
 		}
-		look := stretch.took(run, began)
-		v.followed += run.Steps
-		if (look || run.Late) && !v.aside {
+		check := budget.spend(run, began)
+		v.stepped += run.Steps
+		if (check || run.Late) && !v.lockstep {
 			done, err := v.endRunaway(run)
 			if err != nil {
 				return err
@@ -534,29 +534,29 @@ func (v *verifier) runNative() error {
 		}
 		switch {
 		case run.Fatal != 0:
-			err = v.crashed(run)
-		case run.Late && v.aside && stretch.time > least:
+			err = v.handleCrash(run)
+		case run.Late && v.lockstep && budget.time > minTime:
 			err = context.Cause(v.ctx) // nil: continue
-		case run.Late && v.aside:
+		case run.Late && v.lockstep:
 			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
-		case run.Stopped != "" && v.gone:
-			err = v.ended("native code did not come to the return: " + run.Stopped)
-		case run.Stopped != "" && !hurries && v.hurries(): // continue at full speed
-		case run.Stopped != "" && look && !run.Late && run.Steps >= o.Steps && stretch.steps > 0 && !atSpeed: // stopped for the check
-		case run.Stopped != "" && !run.Late && stretch.steps == 0 && !atSpeed && v.followsAtSpeed():
+		case run.Stopped != "" && v.threadEnded:
+			err = v.handleProcessEnd("native code did not come to the return: " + run.Stopped)
+		case run.Stopped != "" && !hurries && v.atFullSpeed(): // continue at full speed
+		case run.Stopped != "" && check && !run.Late && run.Steps >= o.Steps && budget.steps > 0 && !atSpeed: // stopped for the check
+		case run.Stopped != "" && !run.Late && budget.steps == 0 && !atSpeed && v.mayRunAtSpeed():
 		case run.Stopped != "":
-			v.vainly = v.vainly || atSpeed && run.Late
+			v.timedOutAtSpeed = v.timedOutAtSpeed || atSpeed && run.Late
 			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
 		case run.Return >= 0:
-			err = v.returned(run)
+			err = v.handleReturn(run)
 		case run.Entered != 0:
-			err = v.entered(run)
+			err = v.handleCall(run)
 		default:
-			begun := v.begun
+			begun := v.predictions
 			err = v.watcher.Arrived(run.Hit, run.Thread)
-			// Start a new stretch only for a new prediction: a program may load code, and a recursion may pass sites, without end.
-			if v.begun > begun || v.aside && !run.Load {
-				stretch = newStretch(&v.options)
+			// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
+			if v.predictions > begun || v.lockstep && !run.Load {
+				budget = newBudget(&v.options)
 			}
 		}
 		if err != nil {
@@ -566,9 +566,9 @@ func (v *verifier) runNative() error {
 	return nil
 }
 
-// followsAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
+// mayRunAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
 // whole activation, which cannot be compared at a next hit.
-func (v *verifier) followsAtSpeed() bool { return v.options.EntriesOf != nil && !v.vainly }
+func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
 
 // bounded returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
 func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
@@ -581,8 +581,8 @@ func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string 
 	return run.Stopped
 }
 
-// pass counts the exits that the thread passed without a stop.
-func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
+// countPassed counts the exits that the thread passed without a stop.
+func (v *verifier) countPassed(before []ptrace.Hits, run *ptrace.AloneRun) error {
 	after, err := v.session.Hits()
 	if err != nil {
 		return err
@@ -602,26 +602,26 @@ func (v *verifier) pass(before []ptrace.Hits, run *ptrace.AloneRun) error {
 			}
 			v.number += n
 			v.hits[point.Record] += n
-			why := v.tooMany(h.Addr)
-			if v.enough() {
+			why := v.skipReason(h.Addr)
+			if v.limitReached() {
 				why = skippedByLimit
 			} else if v.options.EntriesOf != nil {
-				why = v.whyNoEntry()
+				why = v.entrySkipReason()
 			}
 			v.skip(point, n, why)
 			if n > 0 {
-				v.passedBy(point.Record, nil)
+				v.countSkipped(point.Record, nil)
 			}
 		}
 	}
 	return nil
 }
 
-// ended handles the end of the process.
-func (v *verifier) ended(why string) error {
-	for _, p := range v.beside() {
-		if p.native.signal != 0 && p.native.handling && !v.aside {
-			return v.ends(fatal{signal: p.native.signal, handler: true})
+// handleProcessEnd handles the end of the process.
+func (v *verifier) handleProcessEnd(why string) error {
+	for _, p := range v.inStep() {
+		if p.native.signal != 0 && p.native.handling && !v.lockstep {
+			return v.concludeCrash(fatal{signal: p.native.signal, handler: true})
 		}
 	}
 	return v.abandon(why)
@@ -630,26 +630,26 @@ func (v *verifier) ended(why string) error {
 // abandon gives up the pending predictions.
 func (v *verifier) abandon(why string) error {
 	pending := v.pending
-	v.pending, v.crossings, v.now = nil, nil, nil
+	v.pending, v.nativeCalls, v.call = nil, nil, nil
 	for _, p := range pending {
 		p.finish()
 		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
 			v.unfollow(p.origin.to, "the run from its entry was given up: "+why)
 			if e.exits == 0 { // so would be the next activation
-				v.vain[e.function] = maxVain
+				v.exitless[e.function] = maxExitless
 			}
 		}
 		if !v.comparison(p).atNextHit() {
 			p.out.notComparable(why)
 		}
 	}
-	return v.report(pending)
+	return v.reportAll(pending)
 }
 
-// returned handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
+// handleReturn handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
 // A call that is still pending from a returned activation was left without a return.
-func (v *verifier) returned(run *ptrace.AloneRun) error {
+func (v *verifier) handleReturn(run *ptrace.AloneRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
 	if err != nil {
@@ -661,16 +661,16 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	}
 	found := false
 	for {
-		c := innermost(slices.DeleteFunc(v.underWay(), func(c *call) bool { return !c.returned(pc, sp) }))
+		c := innermost(slices.DeleteFunc(v.callsInProgress(), func(c *call) bool { return !c.returned(pc, sp) }))
 		switch {
 		case c == nil && found:
 			return nil
 		case c == nil: // a caller further out has returned
-			return v.abandon(left)
+			return v.abandon(leftWithoutReturn)
 		case c.native != nil:
-			err = v.cameBack(c.native, regs)
+			err = v.handleCalleeReturn(c.native, regs)
 		default:
-			err = v.returnedFrom(c, regs)
+			err = v.compareReturned(c, regs)
 		}
 		if err != nil {
 			return err
@@ -679,8 +679,8 @@ func (v *verifier) returned(run *ptrace.AloneRun) error {
 	}
 }
 
-// returnedFrom compares the predictions that are pending in an activation that has returned.
-func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
+// compareReturned compares the predictions that are pending in an activation that has returned.
+func (v *verifier) compareReturned(c *call, regs *machine.Registers) error {
 	var done, rest []*prediction
 	for _, p := range v.pending {
 		if p.call.within(c) {
@@ -689,34 +689,34 @@ func (v *verifier) returnedFrom(c *call, regs *machine.Registers) error {
 			rest = append(rest, p)
 		}
 	}
-	waits := v.waiting(func(x *crossing) bool { return x.call.within(c) })
-	v.pending, v.now = rest, c.outer
-	v.settle()
+	waits := v.endNativeCalls(func(x *nativeCall) bool { return x.call.within(c) })
+	v.pending, v.call = rest, c.outer
+	v.updateCall()
 	for _, p := range slices.Backward(done) {
 		p.finish()
 		switch {
 		case p.call != c:
-			p.out.notComparable(left)
+			p.out.notComparable(leftWithoutReturn)
 		case waits[p]:
-			p.out.notComparable(p.leftCall())
+			p.out.notComparable(p.leftCallReason())
 		default:
 			v.comparison(p).atReturn(regs)
 		}
 	}
-	return v.report(done)
+	return v.reportAll(done)
 }
 
-// report reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.
-func (v *verifier) report(done []*prediction) error {
+// reportAll reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.
+func (v *verifier) reportAll(done []*prediction) error {
 	for _, p := range done {
 		if p.entry != nil && p == p.entry.baseline {
 			p.entry.conclude()
-			v.vain[p.entry.function] += int(oneIf(p.entry.exits == 0))
+			v.exitless[p.entry.function] += int(oneIf(p.entry.exits == 0))
 		}
 	}
 	for _, p := range done {
 		if e := p.out.entry; e != nil {
-			e.judge(p.out)
+			e.setVerdict(p.out)
 		}
 	}
 	for _, p := range slices.Backward(done) {
@@ -728,7 +728,7 @@ func (v *verifier) report(done []*prediction) error {
 			if e != nil && v.options.EntriesOf == nil {
 				v.summary.Entries++
 			}
-			if err := v.tell(p.out); err != nil {
+			if err := v.reportOne(p.out); err != nil {
 				return err
 			}
 		}

@@ -86,8 +86,8 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	}
 	a := p.with.answer
 	out.Interpreter.Steps = a.Steps
-	if told := v.options.Answered; told != nil {
-		if err := told(x, a, p.with.memory); err != nil {
+	if answered := v.options.Answered; answered != nil {
+		if err := answered(x, a, p.with.memory); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ func TestLazyBinding(t *testing.T) {
 		for n, w := range words {
 			binary.LittleEndian.PutUint64(b[8*n:], w)
 		}
-		return &memoryImage{blocks: []imageOf{{addr: data, size: len(b), data: b}}}
+		return &memoryImage{blocks: []memoryBlock{{addr: data, size: len(b), data: b}}}
 	}
 	maps := []machine.Mapping{
 		{Start: data, End: data + imageBlock, Read: true, Write: true, Path: "/usr/bin/program"},
@@ -27,7 +27,7 @@ func TestLazyBinding(t *testing.T) {
 	}
 	before := image(1, code+0x36, code+0x46, code+0x56, entry)
 	now := image(entry, code+0x36, entry, code+0x66, entry)
-	require.Equal(t, []machine.Range{{Start: data + 16, End: data + 24}, {Start: 0x90000, End: 0x92000}}, bound(before, now, entry, maps))
-	require.Empty(t, bound(before, before, entry, maps))
-	require.Empty(t, bound(before, now, entry+1, maps))
+	require.Equal(t, []machine.Range{{Start: data + 16, End: data + 24}, {Start: 0x90000, End: 0x92000}}, lazyBinding(before, now, entry, maps))
+	require.Empty(t, lazyBinding(before, before, entry, maps))
+	require.Empty(t, lazyBinding(before, now, entry+1, maps))
 }

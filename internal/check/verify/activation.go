@@ -11,25 +11,26 @@ import (
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/llvm/abi"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/vm/layout"
 	"example.com/reframe/ptrace"
 )
 
-// entry is an activation that is followed from its entry. Next to native code, the interpreter runs its baseline, and the function's own IR if the
+// activation is an activation that is followed from its entry. Next to native code, the interpreter runs its baseline, and the function's own IR if the
 // baseline is another function.
-type entry struct {
+type activation struct {
 	function string
 	fn       *ir.Func // the function that runs as native code, or nil
 	baseline *prediction
 	own      *prediction         // nil if it is the baseline, or if fn is not known
 	exits    int                 // number of exits of the activation
-	over     bool                // it has returned, or its baseline and native code differ
+	ended    bool                // it has returned, or its baseline and native code differ
 	reached  map[ir.Value]uint64 // the arrival of the last exit, by the instruction where it resumes
 }
 
-// maxVain bounds the activations of a function without a verified exit: ByLayout then follows no more, as each one is single-stepped.
-const maxVain = 100
+// maxExitless bounds the activations of a function without a verified exit: ByLayout then follows no more, as each one is single-stepped.
+const maxExitless = 100
 
 // byLayout reports whether the layouts decide which activations are followed from their entry.
 func (v *verifier) byLayout() bool {
@@ -54,26 +55,28 @@ func (v *verifier) described(function string, record uint64) bool {
 
 // wants skips hits at entries of functions that are no longer followed, before they cost anything.
 func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
-	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.spent(p.Function) })
+	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.isExitless(p.Function) })
 }
 
-func (v *verifier) spent(function string) bool { return v.byLayout() && v.vain[function] >= maxVain }
+func (v *verifier) isExitless(function string) bool {
+	return v.byLayout() && v.exitless[function] >= maxExitless
+}
 
-// needless returns the reason why an activation need not be followed, or "".
-func (v *verifier) needless(x *trace.Exited) string {
+// reasonNotToFollow returns the reason why an activation need not be followed, or "".
+func (v *verifier) reasonNotToFollow(x *trace.Exited) string {
 	switch {
 	case !v.byLayout():
 		return ""
-	case v.spent(x.Point.Function):
-		return v.inVain(x.Point.Function)
+	case v.isExitless(x.Point.Function):
+		return v.exitlessReason(x.Point.Function)
 	case v.number < v.options.Skip:
 		return "the activation began among the exits that are skipped"
 	}
 	return ""
 }
 
-func (v *verifier) inVain(function string) string {
-	return fmt.Sprintf("%d activations of @%s were followed from their entry without coming to an exit, or one that took too long; --from-entry follows each", maxVain, function)
+func (v *verifier) exitlessReason(function string) string {
+	return fmt.Sprintf("%d activations of @%s were followed from their entry without coming to an exit, or one that took too long; --from-entry follows each", maxExitless, function)
 }
 
 // maxUnfollowed bounds the activations for which verify keeps the reason why they are not followed.
@@ -96,9 +99,9 @@ func (v *verifier) unfollow(to ptrace.Return, why string) {
 	v.unfollowed[to] = why
 }
 
-// exitOnly returns the reason why an exit with a layout is compared only with the run from the exit on, or "". e is its activation, or nil if that is
+// exitOnlyReason returns the reason why an exit with a layout is compared only with the run from the exit on, or "". e is its activation, or nil if that is
 // not followed.
-func (v *verifier) exitOnly(e *entry, exit *prediction) string {
+func (v *verifier) exitOnlyReason(e *activation, exit *prediction) string {
 	f := exit.origin.frame
 	switch {
 	case !v.described(f.Function, f.Record.ID):
@@ -111,8 +114,8 @@ func (v *verifier) exitOnly(e *entry, exit *prediction) string {
 		return "--at says where it stops, and that is no entry of theirs"
 	case v.unfollowed[exit.origin.to] != "":
 		return v.unfollowed[exit.origin.to]
-	case v.spent(f.Function):
-		return v.inVain(f.Function)
+	case v.isExitless(f.Function):
+		return v.exitlessReason(f.Function)
 	}
 	return "the function was already running when reframe began to watch its entry"
 }
@@ -122,19 +125,19 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
-// enter starts to follow an activation. It returns the reason if it cannot, else "".
-func (v *verifier) enter(x *trace.Exited) (why string, err error) {
+// followFromEntry starts to follow an activation. It returns the reason if it cannot, else "".
+func (v *verifier) followFromEntry(x *trace.Exited) (why string, err error) {
 	if why := uncertain(x, 0); why != "" {
 		return why, nil
 	}
 	name, f := x.Point.Function, x.Frames[0]
-	e := &entry{function: name, reached: map[ir.Value]uint64{}}
+	e := &activation{function: name, reached: map[ir.Value]uint64{}}
 	var baseline *ir.Func
 	if e.fn, baseline, why = v.functions(name, x.Point.Addr); why != "" {
 		return why, nil
 	}
 	if e.fn != nil {
-		v.from(x.Point.Addr, func() *frame.CompiledFrom { return deopt.ProvenanceOfCode(v.watcher.View(), x.Point.Addr, e.fn) })
+		v.recordProvenance(x.Point.Addr, func() *frame.CompiledFrom { return deopt.ProvenanceOfCode(v.watcher.View(), x.Point.Addr, e.fn) })
 	}
 	args, why, err := v.arguments(x, e, baseline)
 	if err != nil || why != "" {
@@ -171,7 +174,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 		} else {
 			e.own = p
 		}
-		v.follow(p)
+		v.addPending(p)
 	}
 	return "", nil
 }
@@ -180,7 +183,7 @@ func (v *verifier) enter(x *trace.Exited) (why string, err error) {
 // requested, that of the layouts, or the function itself.
 func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, why string) {
 	modules := v.watcher.View().Modules()
-	switch all := alone(modules.Definitions(name)); len(all) {
+	switch all := withoutEquivalents(modules.Definitions(name)); len(all) {
 	case 0:
 	case 1:
 		own = all[0]
@@ -201,7 +204,7 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 			}
 		}
 	}
-	switch all := alone(modules.Definitions(as)); {
+	switch all := withoutEquivalents(modules.Definitions(as)); {
 	case as == "" && own == nil:
 		return nil, nil, fmt.Sprintf("no module defines @%s, or several do; give its module with --ir, or another function with --baseline", name)
 	case as == "":
@@ -213,8 +216,8 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 	}
 }
 
-// alone removes definitions that another may replace: of equivalent ones (LangRef, "Linkage Types"), one is enough.
-func alone(all []*ir.Func) []*ir.Func {
+// withoutEquivalents removes definitions that another may replace: of equivalent ones (LangRef, "Linkage Types"), one is enough.
+func withoutEquivalents(all []*ir.Func) []*ir.Func {
 	same := func(f *ir.Func) bool {
 		return strings.HasSuffix(f.Linkage, "_odr") || f.Linkage == "available_externally"
 	}
@@ -226,7 +229,7 @@ func alone(all []*ir.Func) []*ir.Func {
 }
 
 // arguments reads the arguments of a function.
-func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args []interp.Value, why string, err error) {
+func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) (args []interp.Value, why string, err error) {
 	native := baseline
 	if e.fn != nil {
 		native = e.fn
@@ -249,12 +252,43 @@ func (v *verifier) arguments(x *trace.Exited, e *entry, baseline *ir.Func) (args
 	return args, "", nil
 }
 
-// entryOf returns the followed activation that an exit belongs to, or nil.
-func (v *verifier) entryOf(p *prediction) *entry {
+// activationOf returns the followed activation that an exit belongs to, or nil.
+func (v *verifier) activationOf(p *prediction) *activation {
 	for _, q := range slices.Backward(v.pending) {
 		if q.entry != nil && q == q.entry.baseline && q.call == p.call {
 			return q.entry
 		}
 	}
 	return nil
+}
+
+// maxEntryRecords bounds the records of a function that are used to find its module.
+const maxEntryRecords = 64
+
+// compiledAt chooses, of several definitions of a function, the one that the code at its start was compiled from. It returns nil unless all records
+// with names choose the same definition.
+func (v *verifier) compiledAt(start machine.Addr, name string, all []*ir.Func) (own *ir.Func) {
+	view := v.watcher.View()
+	c := view.Space().At(start)
+	if c == nil || c.Records == nil {
+		return nil
+	}
+	span := c.Records.Range(start, start+sites.MaxFunction)
+	for n := range min(span.Len(), maxEntryRecords) {
+		entry := span.Entry(n)
+		if entry.Function.Addr != start {
+			continue
+		}
+		found, err := view.Modules().OfRecord(c, sites.RecordEntry{Entry: entry, Record: entry.Record()}, name)
+		if err != nil {
+			return nil
+		}
+		for _, s := range found.Sites {
+			if own != nil && s.Func != own || !slices.Contains(all, s.Func) {
+				return nil
+			}
+			own = s.Func
+		}
+	}
+	return own
 }
