@@ -35,6 +35,23 @@ func CodeOf(err error) Code {
 	return Unreadable
 }
 
+// recorded is a reason that was turned into text before.
+type recorded struct {
+	code Code
+	text string
+}
+
+func (r *recorded) Error() string    { return r.text }
+func (r *recorded) ReasonCode() Code { return r.code }
+
+// Why returns the reason of a slot as an error with its code; nil if the slot has none.
+func (s *Slot) Why() error {
+	if s.Reason == "" {
+		return nil
+	}
+	return &recorded{s.Code, s.Reason}
+}
+
 // Clear takes the value from a slot, and sets its status and the reason. It is the one way to make a slot unavailable or undefined.
 func (s *Slot) Clear(status Status, why error) {
 	s.Status, s.Code, s.Reason = status, CodeOf(why), why.Error()

@@ -167,16 +167,21 @@ def frames(site):
 def method_name(m):
     return read_string(m, 3)
 `
-	read := func(count byte, from uint64) *frame.VM {
+	var change func(list []frame.Slot) // if not nil, changes the slots
+	read := func(count uint16, from uint64) *frame.VM {
 		l, err := Parse("a.star", []byte(text))
 		require.NoError(t, err)
 		operands := []Operand{value("ref", "%p"), value("ref", "%q")}
 		shape, err := l.Frames(&Site{Operands: operands})
 		require.NoError(t, err)
 		block := make([]byte, 16+2*8)
-		block[0], block[8], block[16], block[24] = count, 2, 7, 9
+		block[0], block[1], block[8], block[16], block[24] = byte(count), byte(count>>8), 2, 7, 9
 		m := memory{0x1000: string(block), 0x2000: "abcdef"}
-		return shape.Read(&Source{Slots: slots(operands, map[int]uint64{0: from, 1: 0x2000}), Memory: m, Static: m, Order: binary.LittleEndian})
+		list := slots(operands, map[int]uint64{0: from, 1: 0x2000})
+		if change != nil {
+			change(list)
+		}
+		return shape.Read(&Source{Slots: list, Memory: m, Static: m, Order: binary.LittleEndian})
 	}
 	vm := read(2, 0x1000)
 	require.Equal(t, "abc", vm.Frames[0].Method)
@@ -185,9 +190,18 @@ def method_name(m):
 	vm = read(3, 0x1000)
 	require.Len(t, vm.Frames[0].Stack, 3)
 	require.Equal(t, frame.Missing, vm.Frames[0].Stack[2].Status)
-	require.Equal(t, "i64 at 0x1020: nothing lies at 0x1020", vm.Frames[0].Stack[2].Reason)
+	require.Equal(t, frame.MemoryUnreadable, vm.Frames[0].Stack[2].Code)
+	require.Equal(t, "i64 at 0x1020: 8 bytes at 0x1020: not mapped", vm.Frames[0].Stack[2].Reason)
 	vm = read(0, 0x1000)
 	require.Empty(t, vm.Frames[0].Stack)
 	vm = read(2, 0x3000)
-	require.Equal(t, "how many there are: u16 at 0x3000: nothing lies at 0x3000", vm.Frames[0].Stack[0].Reason)
+	require.Equal(t, frame.MemoryUnreadable, vm.Frames[0].Stack[0].Code)
+	require.Equal(t, "how many there are: u16 at 0x3000: 2 bytes at 0x3000: not mapped", vm.Frames[0].Stack[0].Reason)
+	change = func(list []frame.Slot) { list[0].Clear(frame.Missing, frame.Because(frame.CallerSaved, "rdx", 3)) }
+	vm = read(2, 0x1000)
+	require.Equal(t, frame.CallerSaved, vm.Frames[0].Stack[0].Code)
+	require.Equal(t, "how many there are: its address: rdx is caller-saved and frame #3 does not keep it", vm.Frames[0].Stack[0].Reason)
+	change = nil
+	vm = read(5000, 0x1000)
+	require.Equal(t, frame.LayoutUnread, vm.Frames[0].Stack[0].Code)
 }

@@ -3,7 +3,6 @@ package vmlayout
 import (
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math/big"
 	"testing"
 
@@ -41,7 +40,7 @@ func (m memory) ReadMemory(buf []byte, addr machine.Addr) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nothing lies at %#x", uint64(addr))
+	return &machine.MemoryError{Addr: addr, Len: len(buf), Why: "not mapped"}
 }
 
 // slots returns the slots of operands; bits[k] is the value of operand k, and a constant has its own.

@@ -54,18 +54,17 @@ type raw struct {
 	typed  string // type of the slot in its module
 	slot   *frame.Slot
 	status frame.Status
-	reason string
+	why    error // nil for [frame.OK]
 }
 
-// code returns the code of the reason: that of the slot, unless the layout cannot use what the slot holds.
-func (r *raw) code() frame.Code {
-	switch {
-	case r.reason == "":
-		return ""
-	case r.slot != nil && !r.slot.Read() || r.status == frame.Guessed:
-		return r.slot.Code
-	}
-	return frame.LayoutUnread
+// unread returns the reason for something that the layout cannot use.
+func unread(format string, args ...any) error {
+	return frame.Because(frame.LayoutUnread, fmt.Sprintf(format, args...))
+}
+
+// without returns a value that is missing for a reason.
+func without(status frame.Status, why error) frame.VMValue {
+	return frame.VMValue{Status: status, Code: frame.CodeOf(why), Reason: why.Error()}
 }
 
 // Read reads the values of a shape's tokens.
@@ -82,7 +81,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
-				is.Reason = join(is.Reason, "its position: "+got.reason)
+				is.Reason = join(is.Reason, "its position: "+got.why.Error())
 			} else {
 				p := Typed{Type: signedOf(got.have), Bits: got.bits}.signed()
 				is.Position = &p
@@ -146,7 +145,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 	}
 	got := from.raw(v)
 	if got.status != frame.OK {
-		return "", 0, fmt.Sprintf("its %s: %s", what, got.reason)
+		return "", 0, fmt.Sprintf("its %s: %v", what, got.why)
 	}
 	text := string(frame.HexOf(got.bits))
 	if !s.Layout.has(what) || got.bits == 0 {
@@ -215,11 +214,12 @@ func (from *Source) all(list []Placed) (out []frame.VMValue) {
 func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 	n := from.raw(&p.Run.Count)
 	if n.status == frame.OK && n.bits > maxRow {
-		n.status, n.reason = frame.Missing, fmt.Sprintf("a row of %d values; up to %d are read", n.bits, maxRow)
+		n.status, n.why = frame.Missing, unread("a row of %d values; up to %d are read", n.bits, maxRow)
 	}
 	if n.status != frame.OK {
-		at := p.At
-		return append(out, frame.VMValue{Index: &at, Name: p.Name, Status: n.status, Code: frame.LayoutUnread, Reason: "how many there are: " + n.reason})
+		is, at := without(n.status, fmt.Errorf("how many there are: %w", n.why)), p.At
+		is.Index, is.Name = &at, p.Name
+		return append(out, is)
 	}
 	mask := raw{}
 	for i := range n.bits {
@@ -237,7 +237,8 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 		}
 		is := from.value(&v)
 		if mask.status == frame.Missing {
-			is.Status, is.Code, is.Reason, is.Value = frame.Missing, frame.LayoutUnread, "whether it is a reference: "+mask.reason, ""
+			why := fmt.Errorf("whether it is a reference: %w", mask.why)
+			is.Status, is.Code, is.Reason, is.Value = frame.Missing, frame.CodeOf(why), why.Error(), ""
 		}
 		at := p.At + int64(i)
 		is.Index, is.Name = &at, p.Name
@@ -261,10 +262,10 @@ func (from *Source) value(v *Value) frame.VMValue {
 	case MergeValue:
 		n := from.raw(v.Which)
 		if n.status == frame.OK && n.bits >= uint64(len(v.Of)) {
-			n.status, n.reason = frame.Missing, fmt.Sprintf("one of %d objects, and the record says %d", len(v.Of), n.bits)
+			n.status, n.why = frame.Missing, unread("one of %d objects, and the record says %d", len(v.Of), n.bits)
 		}
 		if n.status != frame.OK {
-			return frame.VMValue{Status: n.status, Code: n.code(), Reason: n.reason}
+			return without(n.status, n.why)
 		}
 		id := v.Of[n.bits]
 		return frame.VMValue{Object: &id}
@@ -293,7 +294,11 @@ func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 
 // typed converts the bits of a token.
 func (from *Source) typed(v *Value, got raw) frame.VMValue {
-	out := frame.VMValue{Status: got.status, Code: got.code(), Reason: got.reason, Type: v.As}
+	out := frame.VMValue{Status: got.status}
+	if got.why != nil {
+		out = without(got.status, got.why)
+	}
+	out.Type = v.As
 	if got.slot != nil {
 		index := got.slot.Index
 		out.Slot = &index
@@ -358,18 +363,19 @@ func (from *Source) decoded(v *frame.VMValue, is Typed) {
 
 // raw reads the bits of a token.
 func (from *Source) raw(v *Value) raw {
-	missing := func(format string, args ...any) raw {
-		return raw{status: frame.Missing, reason: fmt.Sprintf(format, args...)}
-	}
+	missing := func(why error) raw { return raw{status: frame.Missing, why: why} }
 	switch v.Kind {
 	case ConstValue:
 		return raw{bits: v.Const.Bits, have: max(widths[v.Const.Type], 1), status: frame.OK}
 	case OperandValue:
 		if v.Operand >= len(from.Slots) {
-			return missing("live value %d, and %d were read", v.Operand, len(from.Slots))
+			return missing(unread("live value %d, and %d were read", v.Operand, len(from.Slots)))
 		}
 		s := &from.Slots[v.Operand]
-		r := raw{slot: s, typed: s.Type.Source, status: s.Status, reason: s.Reason, have: 8 * len(s.Bytes)}
+		r := raw{slot: s, typed: s.Type.Source, status: s.Status, why: s.Why(), have: 8 * len(s.Bytes)}
+		if r.why == nil && s.Status != frame.OK {
+			r.why = unread("it is %s", s.Status)
+		}
 		if !s.Read() {
 			return r
 		}
@@ -378,18 +384,18 @@ func (from *Source) raw(v *Value) raw {
 		}
 		if v.Extend != "" {
 			if why := v.unwidened(s.Type); why != "" {
-				return raw{slot: s, status: frame.Missing, reason: why}
+				return raw{slot: s, status: frame.Missing, why: unread("%s", why)}
 			}
 			r.bits, r.have = v.widened(wordOf(s.Bytes, from.Order), s.Type), widths[v.As]
 			return r
 		}
 		if want := widths[v.As]; want > 8*len(s.Bytes) {
-			return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
+			return raw{slot: s, status: frame.Missing, why: unread("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
 		}
 		if len(s.Bytes) > 8 {
 			// Ignore the register bits above the value's width.
 			if s.Location == nil || s.Location.Kind != "Register" {
-				return raw{slot: s, status: frame.Missing, reason: fmt.Sprintf("slot %d has %d bytes, and up to 8 are a value of a VM frame", s.Index, len(s.Bytes))}
+				return raw{slot: s, status: frame.Missing, why: unread("slot %d has %d bytes, and up to 8 are a value of a VM frame", s.Index, len(s.Bytes))}
 			}
 		}
 		r.bits = wordOf(s.Bytes, from.Order)
@@ -399,27 +405,27 @@ func (from *Source) raw(v *Value) raw {
 		return r
 	case LoadValue:
 		if from.loads++; from.loads > maxLoads {
-			return missing("over %d values in memory", maxLoads)
+			return missing(unread("over %d values in memory", maxLoads))
 		}
 		base := from.raw(v.Base)
 		if base.status != frame.OK {
-			return missing("its address: %s", base.reason)
+			return missing(fmt.Errorf("its address: %w", base.why))
 		}
 		at := base.bits + uint64(v.Offset)
 		if v.Index != nil {
 			n := from.raw(v.Index)
 			if n.status != frame.OK {
-				return missing("its address: %s", n.reason)
+				return missing(fmt.Errorf("its address: %w", n.why))
 			}
 			at += uint64(Typed{Type: signedOf(n.have), Bits: n.bits}.signed() * v.Scale)
 		}
 		bits, err := from.word(from.Memory, at, v.As)
 		if err != nil {
-			return missing("%s at %#x: %v", v.As, at, err)
+			return missing(fmt.Errorf("%s at %#x: %w", v.As, at, err))
 		}
 		return raw{bits: bits, have: widths[v.As], typed: v.As, status: frame.OK}
 	}
-	return missing("an object is no number")
+	return missing(unread("an object is no number"))
 }
 
 // word reads a value of a type from memory. The bits above it are zero.
