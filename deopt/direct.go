@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-var errDisagree = errors.New("the records of the function have it in different places")
+var errDisagree = frame.Because(frame.DirectUnknown, "the records of the function have it in different places")
 
 // fillDirect adds the variables that other records of the frame's function locate by address. LLVM permits that: "the runtime can determine this
 // alloca's relative location on the stack immediately after compilation, or at any time thereafter" ("Direct Stack Map Entries").
@@ -38,57 +37,67 @@ func (f *Frame) direct(p *directPlace) frame.Direct {
 			out.Variable = strings.TrimPrefix(all[p.number], "&")
 		}
 	}
-	if p.err != nil {
-		out.Code, out.Reason = frame.CodeOf(p.err), p.err.Error()
-		return out
-	}
-	at, err := f.view.unwinder.AddressIn(&f.physical, p.place)
-	if err != nil {
+	if err := f.readDirect(&out, p); err != nil {
 		out.Code, out.Reason = frame.CodeOf(err), err.Error()
-		return out
 	}
-	out.Address, out.Place = frame.HexOf(at), p.place.String()
-	f.readDirect(&out, p, at)
 	return out
 }
 
-// readDirect reads the content of a variable at an address.
-func (f *Frame) readDirect(out *frame.Direct, p *directPlace, at machine.Addr) {
+// readDirect reads the content of a variable. The error is the reason why the content is missing or a guess.
+func (f *Frame) readDirect(out *frame.Direct, p *directPlace) error {
+	if p.err != nil {
+		return unknownPlace(p.err)
+	}
+	at, err := f.view.unwinder.AddressIn(&f.physical, p.place)
+	if err != nil {
+		return unknownPlace(err)
+	}
+	out.Address, out.Place = frame.HexOf(at), p.place.String()
+	if err := f.outOfFrame(at); err != nil {
+		return err
+	}
+	if why := cmp.Or(p.shared, p.unsized(out.Type), p.misaligned(at)); why != "" {
+		return frame.Because(frame.DirectUnknown, why)
+	}
 	arch := f.view.target.Arch()
-	if out.Reason = f.outOfFrame(at); out.Reason != "" {
-		out.Code = frame.NotInFrame
-		return
-	}
-	if out.Reason = cmp.Or(p.shared, p.unsized(out.Type), p.misaligned(at)); out.Reason != "" {
-		out.Code = frame.DirectUnknown
-		return
-	}
 	b := make([]byte, out.Type.Size())
 	if err := f.view.memory.ReadMemory(b, at); err != nil {
-		out.Code, out.Reason = frame.CodeOf(err), err.Error()
-		return
+		return err
 	}
 	b = mask(b, out.Type, arch)
 	out.Status, out.Hex, out.Value = frame.OK, frame.HexBytes(b, arch.Order), out.Type.Format(b, arch.Order)
-	if out.Reason = cmp.Or(f.Uncertain(), p.dead); out.Reason != "" {
-		out.Status, out.Code = frame.Guessed, frame.GuessedFrame
+	why := f.uncertain()
+	if why == nil {
+		why = p.dead
 	}
+	if why != nil {
+		out.Status = frame.Guessed
+	}
+	return why
 }
 
-// outOfFrame returns the reason why an address is not in the frame at this pc, or "". Memory below the stack pointer is not yet reserved by the
+// unknownPlace returns an error about the place of a variable. If the error has no code, the code is [frame.DirectUnknown].
+func unknownPlace(err error) error {
+	if frame.CodeOf(err) == frame.Unreadable {
+		return frame.Because(frame.DirectUnknown, err.Error())
+	}
+	return err
+}
+
+// outOfFrame returns the reason why an address is not in the frame at this pc, or nil. Memory below the stack pointer is not yet reserved by the
 // prologue, or already released by the epilogue. Memory from the CFA up belongs to the caller; a tail call may have put its arguments there.
-func (f *Frame) outOfFrame(at machine.Addr) string {
+func (f *Frame) outOfFrame(at machine.Addr) error {
 	arch := f.view.target.Arch()
 	sp, err := f.physical.Registers.Addr(arch.SP)
 	switch {
 	case err != nil:
-		return err.Error()
+		return err
 	case at < sp:
-		return "it is below the stack pointer: the prologue has yet to reserve it, or the epilogue has released it"
+		return frame.Because(frame.NotInFrame, "it is below the stack pointer: the prologue has yet to reserve it, or the epilogue has released it")
 	case at >= f.physical.CFA && !f.physical.Return:
-		return "it is in the memory of the caller, where the arguments of a tail call may be"
+		return frame.Because(frame.NotInFrame, "it is in the memory of the caller, where the arguments of a tail call may be")
 	}
-	return ""
+	return nil
 }
 
 // content returns the type of the variable at the place.
@@ -127,16 +136,16 @@ func (p *directPlace) misaligned(at machine.Addr) string {
 	return ""
 }
 
-// mayBeDead returns the reason why a variable may have no content at some pc, or "". LLVM gives the same memory to variables with disjoint lifetimes
+// mayBeDead returns the reason why a variable may have no content at some pc, or nil. LLVM gives the same memory to variables with disjoint lifetimes
 // in the module (StackColoring.cpp).
-func (p *directPlace) mayBeDead() string {
+func (p *directPlace) mayBeDead() error {
 	i, ok := p.value.(*ir.Instr)
 	if !ok {
-		return ""
+		return nil
 	}
 	blocks, err := i.Block.Func.Body()
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	for _, b := range blocks {
 		for _, c := range b.Instrs {
@@ -145,12 +154,12 @@ func (p *directPlace) mayBeDead() string {
 			}
 			for _, arg := range c.Args {
 				if inFrame(arg) == p.value {
-					return "it has a lifetime in the module (llvm.lifetime), outside of which its memory may be another variable's"
+					return frame.Because(frame.MayBeDead)
 				}
 			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // sharing returns the reason why place k may hold another variable, or "".

@@ -1,9 +1,9 @@
 package deopt
 
 import (
-	"errors"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/llvm/ir"
@@ -25,7 +25,7 @@ type directPlace struct {
 	place  unwind.StackPlace
 	err    error  // why the place is unknown
 	shared string // why the content may be another variable's
-	dead   string // why there may be no content
+	dead   error  // why there may be no content
 }
 
 // directTable holds the places of functions, by their starts.
@@ -111,7 +111,7 @@ func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind
 	}
 	place, err := of(true)
 	if other, no := of(false); err == nil && no == nil && other != place {
-		return place, errors.New("its place differs before and after the call that the record may be of")
+		return place, frame.Because(frame.DirectUnknown, "its place differs before and after the call that the record may be of")
 	}
 	return place, err
 }

@@ -70,6 +70,7 @@ func TestDirectLocationsThatShareMemory(t *testing.T) {
 		require.Len(t, both, 3)
 		require.Equal(t, both["%first"].Address, both["%second"].Address)
 		require.Equal(t, frame.Missing, both["%first"].Status)
+		require.Equal(t, frame.DirectUnknown, both["%first"].Code)
 		require.Equal(t, "%second overlaps it in memory, and which of them is live is unknown", both["%first"].Reason)
 		require.Equal(t, frame.Missing, both["%second"].Status)
 		require.Equal(t, "5", both["%always"].Value)
@@ -79,6 +80,7 @@ func TestDirectLocationsThatShareMemory(t *testing.T) {
 		require.Len(t, one, 2)
 		require.Equal(t, "100", one["%first"].Value) // that of %second
 		require.Equal(t, frame.Guessed, one["%first"].Status)
+		require.Equal(t, frame.MayBeDead, one["%first"].Code)
 		require.Contains(t, one["%first"].Reason, "its memory may be another variable's")
 	}
 }
@@ -116,6 +118,7 @@ entry:
 		require.Equal(t, 2, d.Records)
 		if d.Name == "%x" {
 			require.Empty(t, d.Address)
+			require.Equal(t, frame.DirectUnknown, d.Code)
 			require.Equal(t, "the records of the function have it in different places", d.Reason)
 		}
 	}

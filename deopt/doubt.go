@@ -29,28 +29,36 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 // Uncertain returns the reason why the frame may not exist or may belong to another function, or "" if the frame is certain. Reasons are: it was
 // found by a guess; a frame further in was; the linker folded its function with others.
 func (f *Frame) Uncertain() string {
+	if why := f.uncertain(); why != nil {
+		return why.Error()
+	}
+	return ""
+}
+
+// uncertain is [Frame.Uncertain] with the code of the reason.
+func (f *Frame) uncertain() error {
 	switch d := f.guess; {
 	case d == nil:
 		return f.folded()
 	case d.index == f.Index:
-		return d.why
+		return frame.Because(frame.GuessedFrame, d.why)
 	default:
-		return fmt.Sprintf("it lies beyond frame #%d, which was found by a guess: %s", d.index, d.why)
+		return frame.Because(frame.GuessedFrame, fmt.Sprintf("it lies beyond frame #%d, which was found by a guess: %s", d.index, d.why))
 	}
 }
 
 // doubtSlots marks the values of an uncertain frame as guessed.
 func (f *Frame) doubtSlots() {
-	why := f.Uncertain()
-	if why == "" {
+	why := f.uncertain()
+	if why == nil {
 		return
 	}
 	if f.guess != nil {
-		why = fmt.Sprintf("frame #%d is a guess: %s", f.Index, why)
+		why = fmt.Errorf("frame #%d is a guess: %w", f.Index, why)
 	}
 	for i := range f.Slots {
 		if s := &f.Slots[i]; s.Status == frame.OK {
-			s.Doubt(frame.Because(frame.GuessedFrame, why))
+			s.Doubt(why)
 		}
 	}
 }
@@ -63,14 +71,14 @@ func (f *Frame) refuseGuess() error {
 	return fmt.Errorf("%s, is a guess: %s; see explain -f %d for how it was found, or resume it anyway with --force", f.Title(), f.Uncertain(), f.Index)
 }
 
-// folded returns a reason if the linker folded several functions into the code that the frame's record belongs to, or "".
-func (f *Frame) folded() string {
+// folded returns a reason if the linker folded several functions into the code that the frame's record belongs to, or nil.
+func (f *Frame) folded() error {
 	if f.match == nil || f.code == nil {
-		return ""
+		return nil
 	}
 	names, folded := f.code.Folded(f.match.Entry.Function.Addr)
 	if !folded {
-		return ""
+		return nil
 	}
 	which := ""
 	if len(names) > 1 {
@@ -80,5 +88,5 @@ func (f *Frame) folded() string {
 			which += " and others"
 		}
 	}
-	return fmt.Sprintf("the linker folded several functions into the code at %v%s; which of them runs is unknown", f.match.Entry.Function.Addr, which)
+	return frame.Because(frame.FoldedFunctions, f.match.Entry.Function.Addr, which)
 }

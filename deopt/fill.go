@@ -295,7 +295,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 // carryOn makes a frame without a layout resume at its own site.
 func (f *Frame) carryOn() {
 	s := f.match.Site
-	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != "" {
+	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != nil {
 		return
 	}
 	f.to = s.Func

@@ -154,6 +154,7 @@ func TestFoldedFunctions(t *testing.T) {
 		var constants []string
 		for _, s := range append(f.Slots, f.Also[0].Slots...) {
 			require.Equal(t, frame.Guessed, s.Status)
+			require.Equal(t, frame.FoldedFunctions, s.Code)
 			require.Contains(t, s.Reason, "f, g; which of them runs is unknown")
 			if s.Name == "" {
 				constants = append(constants, s.Value)

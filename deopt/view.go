@@ -243,8 +243,8 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		f.Offset = &offset
 	}
 	err := f.Fill()
-	if why := f.folded(); why != "" {
-		f.Notes = append(f.Notes, why)
+	if why := f.folded(); why != nil {
+		f.Notes = append(f.Notes, why.Error())
 	}
 	f.fillAlso()
 	if d := f.guess; d != nil && d.index != f.Index {

@@ -59,8 +59,10 @@ const (
 	VectorLayout     Code = "vector-layout"
 	NotReached       Code = "not-reached"
 	GuessedFrame     Code = "guessed-frame"
+	FoldedFunctions  Code = "folded-functions"
 	NotInFrame       Code = "not-in-frame"
 	DirectUnknown    Code = "direct-unknown"
+	MayBeDead        Code = "may-be-dead"
 	NotAllocated     Code = "not-allocated"
 	DeadValue        Code = "dead"
 	LayoutUnread     Code = "layout"
@@ -118,4 +120,7 @@ var texts = map[Code]string{
 	NotAllocated:     "it is object %d, which was not allocated",                                     // object
 	DeadValue:        "it is dead",
 	LayoutUnread:     "%s", // what the layout could not read
+
+	FoldedFunctions: "the linker folded several functions into the code at %v%s; which of them runs is unknown", // address, ": " and their names
+	MayBeDead:       "it has a lifetime in the module (llvm.lifetime), outside of which its memory may be another variable's",
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -119,7 +120,7 @@ func (u *Unwinder) AddressIn(f *Frame, p StackPlace) (machine.Addr, error) {
 	case f.Overwritten != nil || f.Undecided() || f.code == nil:
 		return 0, errors.New("the frame is in code that was written over its function's, or that other code jumps to")
 	case f.NoCFA != "":
-		return 0, fmt.Errorf("the frame has no CFA: %s", f.NoCFA)
+		return 0, frame.Because(frame.CFAUnknown, "the frame has no CFA: "+f.NoCFA)
 	case rule != FromCFI && rule != FromCode:
 		return 0, fmt.Errorf("the CFA of the frame is not certain: it was left by %s", rule.means())
 	case p.aligned.kind == untold:
