@@ -18,6 +18,8 @@ type Compared struct {
 	Why   string
 	Same  bool
 	Parts []ResultPart // the scalars of the value in order
+
+	err error // Why, with its code
 }
 
 // ResultPart is one scalar of a result: the whole result, an element or a field.
@@ -77,10 +79,10 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 	}
 	in := ResultsOf[regs.Arch()]
 	if in == nil {
-		return Compared{Why: "the result registers of " + regs.Arch().Title + " are not known"}
+		return incomparable(frame.Because(frame.ResultElsewhere, "the result registers of "+regs.Arch().Title+" are not known"))
 	}
 	if !slices.Contains([]string{"", "ccc", "fastcc", "coldcc", "tailcc", "preserve_mostcc", "preserve_allcc"}, cc) {
-		return Compared{Why: "the calling convention " + cc}
+		return incomparable(frame.Because(frame.ResultElsewhere, "the calling convention "+cc))
 	}
 	var first, refused *Compared
 	for _, l := range in.Lowerings {
@@ -103,20 +105,22 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 	return *first
 }
 
+func incomparable(why error) Compared { return Compared{Why: why.Error(), err: why} }
+
 // compareLowered compares with one lowering.
 func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machine.Registers, made func(uint64) bool) Compared {
 	a := Assignment{ResultRegisters: in, Lowering: l}
 	if err := a.Value(v, ""); err != nil {
-		return Compared{Why: err.Error()}
+		return incomparable(err)
 	}
 	out := Compared{Same: true}
 	for _, p := range a.Parts {
 		part, err := p.compare(regs)
 		if err != nil {
-			return Compared{Why: err.Error()}
+			return incomparable(err)
 		}
 		if u, ok := part.Interp.Uint(); !part.Same && ok && made(u) && p.pointerSized() {
-			return Compared{Why: fmt.Sprintf("the result%s is %#x, where the interpreter has memory of its own", p.Path, u)}
+			return incomparable(fmt.Errorf("the result%s is %#x, where the interpreter has memory of its own", p.Path, u))
 		}
 		out.Same = out.Same && part.Same
 		out.Parts = append(out.Parts, part)
@@ -168,13 +172,18 @@ func (a *Assignment) Value(v interp.Value, path string) error {
 	case ir.FloatKind, ir.DoubleKind, ir.FP128Kind:
 		return a.float(v, path, a.floats)
 	default:
-		return fmt.Errorf("cannot tell where a value of type %v is returned", t)
+		return unplaced(t)
 	}
 }
 
 // errElsewhere is returned when no register of a kind is left. Floats and doubles are then returned on the x87 stack, and any other value in memory as a
 // whole.
 var errElsewhere = frame.Because(frame.ResultElsewhere, "its type is returned in memory, or on the x87 stack, which is not read")
+
+// unplaced returns the error for a type whose place is unknown.
+func unplaced(t *ir.Type) error {
+	return frame.Because(frame.ResultElsewhere, fmt.Sprintf("cannot tell where a value of type %v is returned", t))
+}
 
 func (a *Assignment) integer(v interp.Value, path string) error {
 	words, _ := v.Bits()
@@ -217,7 +226,7 @@ func (a *Assignment) vector(v interp.Value, path string) error {
 		n = 0
 	}
 	if n < 2 || n&(n-1) != 0 || !a.narrow && n*bytes < 8 {
-		return fmt.Errorf("cannot tell where a value of type %v is returned", v.Type())
+		return unplaced(v.Type())
 	}
 	for i := range n {
 		e, _ := v.Elem(i)
@@ -307,19 +316,19 @@ func isNaN(v interp.Value) bool {
 }
 
 // ReturnedValue reads the result of a call from the registers at its return. It rejects types such as vectors and halves, whose place depends on the code's
-// features.
+// features. The error has the code of an unavailable register, or [frame.ResultElsewhere].
 func ReturnedValue(t *ir.Type, cc string, regs *machine.Registers) (interp.Value, error) {
 	var none interp.Value
 	if !inFixedRegisters(t) {
-		return none, fmt.Errorf("cannot tell where a value of type %v is returned", t)
+		return none, unplaced(t)
 	}
 	unknown, err := interp.Undef(t)
 	if err != nil {
 		return none, err
 	}
 	r := CompareResult(unknown, cc, regs, func(uint64) bool { return false })
-	if r.Why != "" {
-		return none, frame.Because(frame.ResultElsewhere, r.Why)
+	if r.err != nil {
+		return none, r.err
 	}
 	scalars := make([]interp.Value, len(r.Parts))
 	for k, p := range r.Parts {

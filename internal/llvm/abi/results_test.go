@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -151,6 +152,7 @@ func requireReturned(t *testing.T, version int, attrs, level string, wide bool) 
 			read, err := ReturnedValue(res.Value.Type(), "", regs)
 			if !inFixedRegisters(res.Value.Type()) {
 				require.ErrorContains(t, err, "cannot tell where a value of type ", r.value)
+				require.Equal(t, frame.ResultElsewhere, frame.CodeOf(err))
 				break
 			}
 			require.NoError(t, err, r.value)
@@ -258,6 +260,10 @@ func TestCompareResult(t *testing.T) {
 	regs.SetUint(0, 0xffffffff00000007)
 	regs.Set(17, []byte{0, 0, 0, 0, 0, 0, 0xf8, 0xff, 1, 2, 3, 4, 5, 6, 7, 8}) // the default NaN of x86
 	none := func(uint64) bool { return false }
+	_, err := ReturnedValue(ir.I64, "", machine.NewRegisters(machine.AMD64, "not there"))
+	require.Equal(t, frame.NotCaptured, frame.CodeOf(err), "%v", err)
+	_, err = ReturnedValue(ir.I64, "ghccc", regs)
+	require.Equal(t, frame.ResultElsewhere, frame.CodeOf(err), "%v", err)
 	undef, err := interp.Undef(ir.I64)
 	require.NoError(t, err)
 	require.Equal(t, Compared{Same: true}, CompareResult(interp.Value{}, "", regs, none))
@@ -275,6 +281,7 @@ func TestCompareResult(t *testing.T) {
 		"rdx: not there":                                                 CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),
 		"the result is 0x8, where the interpreter has memory of its own": CompareResult(interp.FromUint(ir.Ptr, 8), "", regs, func(v uint64) bool { return v == 8 }),
 	} {
-		require.Equal(t, Compared{Why: why}, r)
+		require.EqualError(t, r.err, why)
+		require.Equal(t, Compared{Why: why, err: r.err}, r)
 	}
 }
