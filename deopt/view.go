@@ -14,6 +14,7 @@ import (
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/progspace/gostack"
 	"example.com/reframe/internal/progspace/patched"
 	"example.com/reframe/internal/vm/layout"
 	"example.com/reframe/internal/vm/vmlayout"
@@ -141,6 +142,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Compiled: v.space.Compiled, Conventions: v.conventionOf}
 	v.patched = &patched.Finder{Space: v.space, Modules: v.modules, Unwinder: v.unwinder}
 	v.unwinder.Overwritten, v.unwinder.Patchable, v.unwinder.Branches = v.patched.Places, v.patched.Patchable, v.patched.Branches
+	v.unwinder.Switches = (&gostack.Finder{Space: v.space}).Walk
 	for _, l := range o.Layouts {
 		if err := v.excuse(l.Check(v.modules)); err != nil {
 			return nil, err

@@ -223,7 +223,7 @@ func (t *Target) survey() error {
 	}
 	t.Modules = readModules(t.source, t.via, maps, nil)
 	t.debugFiles()
-	t.places = newPlaces(t.Modules)
+	t.placeModules()
 	t.findPerf()
 	t.find()
 	return t.place(t.wanted)

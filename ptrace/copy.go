@@ -40,7 +40,8 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 		}
 		t.arch = of.arch
 		t.sp, t.pc, t.link = t.raw.general(t.arch.SP), t.raw.general(t.arch.PC), t.raw.general(t.arch.Link)
-		t.copyAll(of.process, of.maps, code.around, code.pages)
+		t.block = t.raw.threadBlock()
+		t.copyAll(of.process, of, code.around, code.pages)
 	}
 	if s.gatherer != nil {
 		var from []start
@@ -55,8 +56,11 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 }
 
 // copyAll copies the stacks of a thread, and the code that they point to.
-func (t *stoppedThread) copyAll(mem memory, maps, code []machine.Mapping, pages map[machine.Addr]bool) {
-	t.copyStacks(mem, maps)
+func (t *stoppedThread) copyAll(mem memory, of *Target, code []machine.Mapping, pages map[machine.Addr]bool) {
+	t.copyStacks(mem, of.maps)
+	if of.goProgram {
+		t.copyGoStacks(mem, of.maps)
+	}
 	t.copyCode(mem, code, pages)
 }
 
@@ -65,15 +69,15 @@ func (t *stoppedThread) ranges() (list []span) {
 	for _, stack := range append(slices.Clone(t.stacks), t.past...) {
 		list = append(list, span{stack.addr, bytes.Clone(stack.data)})
 	}
+	list = append(list, t.runtime...)
 	return append(list, spansOf(t.code)...)
 }
 
 // copyStacks copies the stack of a thread, and the stacks that it left for signal handlers with a stack of their own.
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
-	block := t.raw.threadBlock()
 	copyOne := func(s *span, sp machine.Addr) {
-		past, unread := s.copy(mem, maps, sp, block, t.deep)
+		past, unread := s.copy(mem, maps, sp, t.block, t.deep)
 		t.past, t.unread = append(t.past, past...), append(t.unread, unread...)
 	}
 	copyOne(&t.stacks[0], t.sp)
@@ -87,7 +91,7 @@ func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 			}
 		})
 	}
-	if sp, left := t.leftStack(maps, block); left && len(t.stacks) <= maxInterrupted {
+	if sp, left := t.leftStack(maps, t.block); left && len(t.stacks) <= maxInterrupted {
 		more := span{data: make([]byte, room)}
 		copyOne(&more, sp)
 		t.stacks = append(t.stacks, more)

@@ -162,7 +162,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 		}
 	}
 	t.debugFiles()
-	t.places = newPlaces(t.Modules)
+	t.placeModules()
 	mem = c.withFiles(mem)
 	c.holes = mem.holes()
 	t.source, t.memory = mem, mem

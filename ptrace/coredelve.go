@@ -85,6 +85,7 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	regs := machine.NewRegisters(arch, "not in the core")
 	regs.SetUint(arch.PC, order.Uint64(b[8:]))
 	regs.SetUint(arch.SP, order.Uint64(b[16:]))
+	regs.SetThreadPointer(machine.Addr(order.Uint64(b[32:])))
 	named := map[string]machine.DWARFReg{}
 	for _, reg := range arch.Registers() {
 		named[arch.RegisterName(reg)] = reg

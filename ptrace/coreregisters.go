@@ -81,6 +81,9 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 	for _, p := range places {
 		th.Registers.Set(p.Reg, b[skip+p.At:][:p.Size])
 	}
+	if general && c.target.arch == machine.AMD64 && len(b) >= skip+fsBase+8 {
+		th.Registers.SetThreadPointer(machine.Addr(c.header.Order.Uint64(b[skip+fsBase:])))
+	}
 	if n.Owner == elfcore.OwnerCore && n.Kind == elf.NT_FPREGSET {
 		setFloatControl(th.Registers, b)
 	}

@@ -189,7 +189,8 @@ func (t *Target) collect() error {
 		c.sp, _ = th.Registers.Addr(t.arch.SP)
 		c.pc, _ = th.Registers.Addr(t.arch.PC)
 		c.link, _ = th.Registers.Addr(t.arch.Link)
-		c.copyAll(mem, t.maps, code.around, code.pages)
+		c.block = th.Registers.ThreadPointer()
+		c.copyAll(mem, t, code.around, code.pages)
 		from = append(from, start{c.sp, words(th.Registers), c.stacks[0]})
 		ranges = append(ranges, c.ranges()...)
 	}

@@ -20,7 +20,7 @@ func (t *Target) again() error {
 	t.know()
 	t.Modules = readModules(t.source, t.via, maps, t.Modules)
 	t.debugFiles()
-	t.places = newPlaces(t.Modules)
+	t.placeModules()
 	before := t.Registries
 	at := func(addr machine.Addr) *Registry {
 		i := slices.IndexFunc(before, func(r *Registry) bool { return r.Descriptor == addr })

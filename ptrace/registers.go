@@ -120,9 +120,12 @@ func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 	return 0 // every table has them
 }
 
+// fsBase is the offset of fs_base in struct user_regs_struct (sys/user.h).
+const fsBase = 21 * 8
+
 // threadBlock returns the thread pointer: fs_base of struct user_regs_struct (sys/user.h) on x86-64, tpidr_el0 on arm64. It returns 0 if unknown.
 func (r *rawRegisters) threadBlock() machine.Addr {
-	set, at := elf.NT_PRSTATUS, 21*8
+	set, at := elf.NT_PRSTATUS, fsBase
 	if r.arch == machine.ARM64 {
 		set, at = regset.ARMTLS, 0
 	}
@@ -147,6 +150,7 @@ func (r *rawRegisters) words() (list []uint64) {
 func (r *rawRegisters) decode() *machine.Registers {
 	regs := machine.NewRegisters(r.arch, "a capture does not read this register")
 	setPlaces(regs, regset.Notes[r.arch][0].Places, r.sets[0])
+	regs.SetThreadPointer(r.threadBlock())
 	if r.arch == machine.AMD64 {
 		setFloatControl(regs, r.set(regset.X86XState))
 		setVectors(regs, &xsave.Area{Bytes: r.set(regset.X86XState), Layout: xsave.Host()})

@@ -106,9 +106,11 @@ type stoppedThread struct {
 	sp, pc  machine.Addr // registers at the stop
 	link    machine.Addr // the link register, which may hold the return address; pc if the architecture has none
 	arch    *machine.Arch
-	past    []span // parts of the stacks after unreadable pages
+	block   machine.Addr // the thread pointer; 0 if unknown
+	past    []span       // parts of the stacks after unreadable pages
 	unread  []machine.Range
 	stacks  []span // the current stack, then stacks that signals interrupted
+	runtime []span // structures of Go's run time
 	code    []system.Want
 	deep    *int // remaining bytes for deep stacks; nil for none
 }

@@ -51,17 +51,19 @@ type Target struct {
 	maps     []machine.Mapping
 	provided *provisions // mappings whose pages another party provides; nil for a core
 	places   places      // the mappings of the modules
-	threads  []machine.Thread
-	memory   machine.Memory
-	copied   machine.Memory // memory after a held process was resumed
-	held     *stopped
-	stands   bool         // memory is the memory of a stopped process
-	process  *liveMemory  // the memory in source; nil for a core
-	core     *core        // nil for a process
-	raw      []coreThread // undecoded registers; nil if no core will be written
-	recorded *recorded    // data for writing a core; nil if not requested
-	touched  *touched     // the pages that were read; nil if they need not be kept
-	perf     *perfFiles   // nil for a core
+	// goProgram means that the process runs a program that Go's linker made.
+	goProgram bool
+	threads   []machine.Thread
+	memory    machine.Memory
+	copied    machine.Memory // memory after a held process was resumed
+	held      *stopped
+	stands    bool         // memory is the memory of a stopped process
+	process   *liveMemory  // the memory in source; nil for a core
+	core      *core        // nil for a process
+	raw       []coreThread // undecoded registers; nil if no core will be written
+	recorded  *recorded    // data for writing a core; nil if not requested
+	touched   *touched     // the pages that were read; nil if they need not be kept
+	perf      *perfFiles   // nil for a core
 }
 
 func newTarget(pid int, debug []string) *Target {

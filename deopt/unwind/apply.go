@@ -127,6 +127,9 @@ func (w *walk) caller(f *Frame, s *step, pc machine.Addr) caller {
 			w.restore(f, regs, reg, rule)
 		}
 	}
+	if s.rule == FromCFI && s.partial && f.NoCFA == "" && w.Arch == machine.AMD64 && s.row.Rule(w.Arch.FP).Kind == cfi.RuleNone {
+		w.goFramePointer(f, regs)
+	}
 	if s.signal {
 		w.interruptedFloats(f, regs)
 	}

@@ -13,7 +13,7 @@ import (
 const defaultMax = 512
 
 // Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Branches, Patchable,
-// Compiled and Conventions.
+// Compiled, Conventions and Switches.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -31,6 +31,8 @@ type Unwinder struct {
 	Compiled func(p []byte, at machine.Addr) error
 	// Conventions returns the calling convention of the function of callee, which f called. It returns nil if that is C's or unknown. It may be nil.
 	Conventions func(callee, f *Frame) *Convention
+	// Switches returns a function that finds the functions of Go's run time which switch stacks, for one walk that reads m. It may be nil.
+	Switches func(m machine.Memory) SwitchFinder
 }
 
 // caller is the result of one step: the frame above.
@@ -50,7 +52,8 @@ type walk struct {
 	signals map[machine.Addr]bool // CFAs of the signal frames passed so far
 	// switches holds the CFAs of the frames passed so far whose code had switched stacks.
 	switches map[machine.Addr]bool
-	scans    int // number of frames left by a scan
+	finder   SwitchFinder // see switchAt; nil until it is needed
+	scans    int          // number of frames left by a scan
 	reads    []read
 	until    []int
 	word     [8]byte
@@ -150,6 +153,11 @@ func (w *walk) enter(c caller) *Frame {
 // step finds the caller of the innermost frame. If unwind information exists but cannot be used, it ends the walk: code with such information need
 // not have a frame pointer.
 func (w *walk) step(f *Frame) (caller, *End) {
+	if s, err := w.switchAt(f); err != nil {
+		return caller{}, cutShort("frame #%d has switched stacks: %v", f.Index, err)
+	} else if s != nil {
+		return w.acrossStacks(f, s)
+	}
 	way := w.way(f)
 	if way.err != nil {
 		return caller{}, cutShort("frame #%d: %v", f.Index, way.err)

@@ -20,6 +20,7 @@ type Registers struct {
 
 	floats    *FloatControl // never changed; nil if unavailable
 	floatsWhy error
+	thread    Addr // never changed; see ThreadPointer
 }
 
 // NewRegisters returns an empty register file. absent is the reason for registers without a specific reason.
@@ -34,7 +35,7 @@ func NewRegisters(arch *Arch, absent string) *Registers {
 // registers without a specific one; it is called on demand.
 func (r *Registers) Caller(kept bool, absent func(DWARFReg) error) *Registers {
 	p := &r.arch.plan
-	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy}
+	out := &Registers{arch: r.arch, words: make([]uint64, p.count), absent: absent, floats: r.floats, floatsWhy: r.floatsWhy, thread: r.thread}
 	if !kept {
 		return out
 	}
@@ -111,6 +112,13 @@ func (r *Registers) But(absent func(DWARFReg) error) *Registers {
 	out.absent = absent
 	return &out
 }
+
+// ThreadPointer returns the address that locates the thread's own variables, the same in all frames of a thread: fs_base on x86-64, tpidr_el0 on arm64.
+// It returns 0 if unknown.
+func (r *Registers) ThreadPointer() Addr { return r.thread }
+
+// SetThreadPointer sets the address that [Registers.ThreadPointer] returns.
+func (r *Registers) SetThreadPointer(addr Addr) { r.thread = addr }
 
 // Arch returns the architecture of the registers.
 func (r *Registers) Arch() *Arch { return r.arch }

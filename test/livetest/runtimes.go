@@ -43,3 +43,16 @@ func GoBinary(t testing.TB, dir string, flags ...string) string {
 		inputs: []string{filepath.Join(dir, "main.go")},
 	})
 }
+
+// CgoBinary does the same for a program that calls C.
+func CgoBinary(t testing.TB, dir string, flags ...string) string {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	require.NoError(t, err)
+	return build(t, recipe{
+		output: filepath.Base(dir),
+		tool:   Tool(t, "env"),
+		args:   append([]string{"CGO_ENABLED=1", "CC=gcc", Tool(t, "go"), "build", "-C", dir, "-buildvcs=false"}, flags...),
+		inputs: []string{filepath.Join(dir, "main.go")},
+	})
+}

@@ -1,0 +1,119 @@
+package unwind
+
+import (
+	"errors"
+	"fmt"
+
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+)
+
+// Switch describes a function of a language's run time that runs on another stack than its caller. CFI cannot describe that.
+type Switch struct {
+	Kind SwitchKind
+	// With Returned: the registers after the return. FP is valid if KnownFP is set.
+	PC, SP, FP machine.Addr
+	KnownFP    bool
+}
+
+// SwitchKind is the way in which a [Switch] continues.
+type SwitchKind int
+
+// The kinds.
+const (
+	// FirstOnStack means that the function begins the stack of a goroutine, or the scheduler's part of a thread's stack.
+	FirstOnStack SwitchKind = iota
+	// Returned means that the registers after the function's return are known.
+	Returned
+	// FromC means that the function is called by C's convention, although its code is of a language that keeps no registers.
+	FromC
+)
+
+// SwitchFinder returns the switch of a function of f, or nil if f is of another function. It is called with the frames of one walk in order.
+type SwitchFinder func(f *Frame) (*Switch, error)
+
+// switchAt returns the switch of f, or nil.
+func (w *walk) switchAt(f *Frame) (*Switch, error) {
+	if w.Switches == nil || !f.code.NoneKept {
+		return nil, nil
+	}
+	if w.finder == nil {
+		w.finder = w.Switches(w)
+	}
+	return w.finder(f)
+}
+
+// acrossStacks finds the caller of f, which has switched stacks.
+func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
+	switch s.Kind {
+	case FirstOnStack:
+		return caller{}, outermost("frame #%d is the outermost: its stack begins in it", f.Index)
+	case FromC:
+		c, end, err := w.calledFromC(f)
+		if err != nil {
+			return caller{}, cutShort("frame #%d: its caller is a function of C: %v", f.Index, err)
+		}
+		return c, end
+	}
+	pc, err := w.called(s.PC, false)
+	if err != nil || pc == 0 {
+		return caller{}, cutShort("frame #%d has switched stacks: its return address would be %v, which follows no call", f.Index, s.PC)
+	}
+	f.switched = true
+	if end := w.settle(f, s.SP); end != nil {
+		return caller{}, end
+	}
+	chain := w.Arch.Chain
+	row := &cfi.Row{ReturnAddress: w.Arch.PC, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.FP, Offset: chain.CFA}}
+	c := w.caller(f, &step{row: row, rule: FromCode, partial: true}, pc)
+	if s.KnownFP {
+		c.regs.SetUint(w.Arch.FP, uint64(s.FP))
+	}
+	return c, nil
+}
+
+// calledFromC finds the caller of f, whose instructions save the registers that C's convention preserves. CFI, if there is any, must give the same
+// CFA.
+func (w *walk) calledFromC(f *Frame) (caller, *End, error) {
+	start, end := machine.Addr(0), machine.Addr(0)
+	if f.code.Functions != nil {
+		start, end = f.code.Functions.Function(f.lookup())
+	}
+	if start == 0 || w.Arch != machine.AMD64 {
+		return caller{}, nil, errors.New("its function is unknown")
+	}
+	rows, err := w.readFunction(f, start, end)
+	if err != nil {
+		return caller{}, nil, err
+	}
+	row, err := rows.row(f.PC, false)
+	if err != nil {
+		return caller{}, nil, err
+	}
+	if way := w.way(f); way.cfi != nil {
+		byCFI, err1 := w.cfa(f.Registers, way.cfi.row.CFA)
+		byCode, err2 := w.cfa(f.Registers, row.CFA)
+		if err := errors.Join(err1, err2); err != nil {
+			return caller{}, nil, err
+		}
+		if byCFI != byCode {
+			return caller{}, nil, fmt.Errorf("its CFI gives the CFA %v, and its instructions %v", byCFI, byCode)
+		}
+	}
+	return w.prove(f, &step{row: row, rule: FromCode, partial: true})
+}
+
+// goFramePointer sets the frame pointer of the caller of f, whose code keeps no other register. Go's functions that have a frame push the frame pointer
+// right below the return address and let it point there; the others do not change it.
+func (w *walk) goFramePointer(f *Frame, regs *machine.Registers) {
+	chain := w.Arch.Chain
+	fp, err := f.Registers.Addr(w.Arch.FP)
+	switch own := f.CFA - machine.Addr(chain.CFA); {
+	case err != nil:
+		regs.Forget(w.Arch.FP, err)
+	case fp != own:
+		regs.SetUint(w.Arch.FP, uint64(fp))
+	default:
+		w.restore(f, regs, w.Arch.FP, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: chain.Linked - chain.CFA})
+	}
+}

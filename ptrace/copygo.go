@@ -1,0 +1,68 @@
+package ptrace
+
+import (
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/ptrace/system"
+)
+
+// isGo reports whether Go's linker made an image. The section is writable in a position-independent executable of an older release.
+func isGo(img *object.Image) bool {
+	return img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
+}
+
+// placeModules finds the places of the modules, and whether one of them is Go's.
+func (t *Target) placeModules() {
+	t.places = newPlaces(t.Modules)
+	t.goProgram = slices.ContainsFunc(t.Modules, func(m *Module) bool { return m.Image != nil && isGo(m.Image) })
+}
+
+// copyGoStacks copies the stacks of the goroutines that the thread knows, and the structures that [FindGoThread] reads. A thread that runs C has two
+// stacks in use: its own, and that of the goroutine that called C.
+func (t *stoppedThread) copyGoStacks(mem memory, maps []machine.Mapping) {
+	keep := &keeping{mem: mem}
+	found, ok := (&goReader{t.arch, keep, maps}).find(t.block)
+	if !ok {
+		return
+	}
+	t.runtime = append(t.runtime, keep.spans...)
+	for _, g := range append(slices.Clone(found.Running), found.System) {
+		copied := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= g.SP && g.SP < s.end() })
+		if copied || !g.Stack.Contains(g.SP) || len(t.stacks) > maxInterrupted {
+			continue
+		}
+		room := min(uint64(g.Stack.End-g.SP), uint64(cap(t.stacks[0].data)))
+		stack := span{g.SP, make([]byte, min(room, uint64(writableEnd(maps, g.SP)-g.SP)))}
+		n, err := mem.readUpTo(stack.data, g.SP)
+		if stack.data = stack.data[:n]; err == nil {
+			t.stacks = append(t.stacks, stack)
+		}
+	}
+}
+
+// keeping is memory that keeps a copy of everything that is read.
+type keeping struct {
+	mem   memory
+	spans []span
+}
+
+// ReadMemory implements [machine.Memory].
+func (k *keeping) ReadMemory(p []byte, addr machine.Addr) error {
+	err := k.mem.ReadMemory(p, addr)
+	if err == nil {
+		k.spans = append(k.spans, span{addr, slices.Clone(p)})
+	}
+	return err
+}
+
+func (k *keeping) readMany(wants []system.Want) error {
+	err := k.mem.readMany(wants)
+	for _, w := range wants {
+		if err == nil && w.OK {
+			k.spans = append(k.spans, span{w.Addr, w.Buf})
+		}
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package ptrace
+
+import (
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
+)
+
+// Offsets of fields at the start of the structures of Go's run time (type g, type m and type gobuf in runtime/runtime2.go). They have not changed since
+// Go 1.4.
+const (
+	goStackLow  = 0
+	goStackHigh = 8
+	goThread    = 48 // g.m
+	goSP        = 56 // g.sched.sp
+	goFields    = 64
+	goSystem    = 0 // m.g0
+
+	// threadWords is the number of words below the thread pointer that may hold the pointer to the running goroutine, in the executable's thread-local
+	// variables.
+	threadWords = 64
+	// goThreadBytes is the part of an m that contains the pointers to its goroutines.
+	goThreadBytes = 512
+)
+
+// GoThread is the state that Go's run time keeps for a thread.
+type GoThread struct {
+	System  Goroutine    // g0, which runs on the thread's own stack
+	Running []Goroutine  // the other goroutines that the thread knows: the current one, and the one that handles signals
+	Current machine.Addr // the goroutine whose stack the thread uses, by its thread-local variable
+}
+
+// Goroutine is the part of a goroutine that is at the same place in all releases of Go.
+type Goroutine struct {
+	Addr  machine.Addr
+	Stack machine.Range
+	SP    machine.Addr // saved when the goroutine left its stack
+	m     machine.Addr // its thread
+}
+
+// FindGoThread finds the state of a thread by its thread pointer. It accepts only structures that refer to each other: a g whose m has a g0 of the same
+// m. ok is false if there is none, or if there are several.
+func FindGoThread(arch *machine.Arch, mem machine.Memory, thread machine.Addr) (found GoThread, ok bool) {
+	r := &goReader{arch: arch, mem: mem}
+	return r.find(thread)
+}
+
+func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
+	var m, current machine.Addr
+	for _, g := range r.goroutines(r.words(thread-8*threadWords, threadWords)) {
+		if g.m == m || !r.belongs(g) {
+			continue
+		}
+		if m != 0 {
+			return GoThread{}, false
+		}
+		m, current = g.m, g.Addr
+	}
+	if m == 0 {
+		return GoThread{}, false
+	}
+	found, ok = r.thread(m)
+	found.Current = current
+	return found, ok
+}
+
+// goReader reads structures of Go's run time.
+type goReader struct {
+	arch *machine.Arch
+	mem  machine.Memory
+	maps []machine.Mapping // where structures may be; nil for anywhere
+}
+
+// words returns n words from an address on. Words that cannot be read are 0.
+func (r *goReader) words(addr machine.Addr, n int) []machine.Addr {
+	b := make([]byte, 8*n)
+	list := make([]machine.Addr, n)
+	whole := r.mem.ReadMemory(b, addr) == nil
+	for i := range list {
+		word := b[8*i:][:8]
+		if whole || r.mem.ReadMemory(word, addr+machine.Addr(8*i)) == nil {
+			list[i] = machine.Addr(r.arch.Order.Uint64(word))
+		}
+	}
+	return list
+}
+
+// manyReader is memory that reads several places at once. A capture reads while the process is stopped, and each read is a system call.
+type manyReader interface{ readMany([]system.Want) error }
+
+// goroutines returns those of the addresses at which a g may be.
+func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
+	var wants []system.Want
+	seen := map[machine.Addr]bool{}
+	for _, addr := range addrs {
+		if m, ok := findMapping(r.maps, addr); addr == 0 || addr%8 != 0 || seen[addr] || r.maps != nil && !(ok && m.Write) {
+			continue
+		}
+		seen[addr] = true
+		wants = append(wants, system.Want{Addr: addr, Buf: make([]byte, goFields)})
+	}
+	if many, ok := r.mem.(manyReader); !ok || many.readMany(wants) != nil {
+		for i := range wants {
+			wants[i].OK = r.mem.ReadMemory(wants[i].Buf, wants[i].Addr) == nil
+		}
+	}
+	for _, w := range wants {
+		at := func(offset int) machine.Addr { return machine.Addr(r.arch.Order.Uint64(w.Buf[offset:])) }
+		g := Goroutine{Addr: w.Addr, Stack: machine.Range{Start: at(goStackLow), End: at(goStackHigh)}, SP: at(goSP), m: at(goThread)}
+		if w.OK && g.m != 0 && g.m%8 == 0 && g.Stack.Start < g.Stack.End {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// belongs reports whether the thread of g has a g0 that belongs to the same thread.
+func (r *goReader) belongs(g Goroutine) bool {
+	system, err := machine.ReadAddr(r.mem, r.arch, g.m+goSystem)
+	if err != nil {
+		return false
+	}
+	list := r.goroutines([]machine.Addr{system})
+	return len(list) == 1 && list[0].m == g.m
+}
+
+// thread reads the m at an address.
+func (r *goReader) thread(m machine.Addr) (found GoThread, ok bool) {
+	list := r.words(m, goThreadBytes/8)
+	for _, g := range r.goroutines(list) {
+		switch {
+		case g.m != m:
+		case g.Addr == list[goSystem]:
+			found.System, ok = g, true
+		default:
+			found.Running = append(found.Running, g)
+		}
+	}
+	return found, ok
+}

@@ -1,0 +1,2 @@
+// Package gohost tests stacks of Go programs that call C and JIT code.
+package gohost

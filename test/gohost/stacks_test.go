@@ -1,0 +1,120 @@
+package gohost
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/test/livetest"
+)
+
+// ways lists the ways in which the host calls C, with the C functions on its stack between two Go functions, innermost first.
+var ways = []struct {
+	name string
+	c    [][]string
+}{
+	{"plain", [][]string{{"finish"}, {"goCallback", "recurse", "recurse", "recurse", "recurse"}}},
+	{"nested", [][]string{{"finish"}, {"goInner", "second"}, {"goCallback", "recurse", "recurse", "recurse", "recurse"}}},
+	{"grown", [][]string{{"finish"}, {"goInner", "second"}, {"goCallback", "recurse", "recurse", "recurse", "recurse"}}},
+	{"panic", [][]string{{"finish"}, {"goCallback", "recurse", "recurse", "recurse"}}},
+	{"thread", [][]string{{"finish"}, {"goCallback", "body"}}},
+	{"signal", [][]string{{"finish", "handle", "interrupted"}}},
+}
+
+// TestStacks compares the stacks of Go programs with those that Go's run time prints.
+func TestStacks(t *testing.T) {
+	for _, flags := range [][]string{nil, {"-buildmode=pie"}} {
+		requireStacks(t, flags...)
+	}
+}
+
+// TestStacksOfRaceDetector does the same for a program that was built with the race detector.
+func TestStacksOfRaceDetector(t *testing.T) {
+	livetest.Slow(t) // it builds Go's library
+	requireStacks(t, "-race")
+}
+
+func requireStacks(t *testing.T, flags ...string) {
+	t.Helper()
+	exe := livetest.CgoBinary(t, "testdata/host", append(flags, "-gcflags=-l")...) // an inlined call has no frame
+	for _, way := range ways {
+		t.Run(strings.Join(append(flags, way.name), "/"), func(t *testing.T) {
+			p := livetest.Program(t, exe, way.name)
+			log, _, _ := strings.Cut(p.Output(), "\n")
+			requireStack(t, p, strings.Fields(log), way.c)
+		})
+	}
+}
+
+// requireStack requires that one thread of p has the given functions of Go, outwards from the one that called C last, and the C functions between them.
+func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]string) {
+	t.Helper()
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	defer target.Close()
+	v, err := deopt.Frames(target, deopt.Options{})
+	require.NoError(t, err)
+	for _, th := range v.Threads {
+		var names []string
+		for _, f := range th.Frames {
+			require.Empty(t, f.Guess(), "%d: %s", f.Index, f.Function)
+			if filepath.Base(f.Module) == "host" {
+				names = append(names, f.Function)
+			}
+		}
+		if !slices.Contains(names, "finish") {
+			continue
+		}
+		require.True(t, th.End.Complete, "%v\n%s", names, th.End.Reason)
+		goNames, cNames := divide(names)
+		if !slices.Contains(logged, "runtime.systemstack_switch") && len(cNames) > 1 {
+			logged = logged[:len(logged)-1] // Go's run time takes a callback from a thread of C for the start of a goroutine
+		}
+		require.Equal(t, divideLog(logged), goNames)
+		for i := range cNames {
+			cNames[i] = slices.DeleteFunc(cNames[i], func(s string) bool { return strings.HasPrefix(s, "_cgo_") })
+		}
+		require.Equal(t, c, cNames)
+		return
+	}
+	require.Fail(t, "no thread has the stack")
+}
+
+// divide returns the runs of Go functions and of C functions on a stack. It leaves out the wrappers that Go's run time does not show.
+func divide(names []string) (goRuns, cRuns [][]string) {
+	names = names[slices.Index(names, "finish"):]
+	inGo := false
+	cRuns = [][]string{nil}
+	for _, name := range names {
+		switch name, wrapper := strings.CutSuffix(name, ".abi0"); {
+		case name == "runtime.asmcgocall":
+			inGo, goRuns = true, append(goRuns, nil)
+		case name == "crosscall2":
+			inGo, cRuns = false, append(cRuns, nil)
+		case !inGo:
+			cRuns[len(cRuns)-1] = append(cRuns[len(cRuns)-1], name)
+		case wrapper && name == "runtime.cgocallbackg" || strings.Contains(name, ".gowrap"):
+		default:
+			goRuns[len(goRuns)-1] = append(goRuns[len(goRuns)-1], name)
+		}
+	}
+	return goRuns, cRuns
+}
+
+// divideLog returns the runs of Go functions in the output of the host, where one pseudo-function stands for all functions between two runs.
+func divideLog(names []string) [][]string {
+	runs := [][]string{nil}
+	for _, name := range names {
+		if name == "runtime.systemstack_switch" {
+			runs = append(runs, nil)
+			continue
+		}
+		runs[len(runs)-1] = append(runs[len(runs)-1], name)
+	}
+	return runs
+}
