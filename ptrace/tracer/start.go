@@ -85,11 +85,7 @@ func start(own bool) (*Conn, error) {
 		lease.close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
+	defer closeAll(files)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{Name, strconv.Itoa(firstExtra + len(files))}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -112,22 +108,34 @@ const firstExtra = 3
 // maxInherited bounds the number of file descriptors that launched programs inherit.
 const maxInherited = 1 << 16
 
-// inherited returns copies of the file descriptors from 3 on that launched programs inherit, up to the first that is free or close-on-exec. The
-// tracer gets its end of the socket at that number. It inherits descriptors with higher numbers anyway.
+// inherited returns copies of the file descriptors from 3 on that launched programs inherit, up to the first two adjacent numbers that are free or
+// close-on-exec. The tracer gets its end of the socket and the memory of the lease at these two numbers. A single such number before them is nil. The
+// tracer inherits descriptors with higher numbers anyway.
 func inherited() (files []*os.File, err error) {
 	for fd := firstExtra; fd < maxInherited; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			break
+			if n := len(files); n > 0 && files[n-1] == nil {
+				return files[:n-1], nil
+			}
+			files = append(files, nil)
+			continue
 		}
 		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstExtra)
 		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
+			closeAll(files)
 			return nil, err
 		}
 		files = append(files, os.NewFile(uintptr(copied), "inherited"))
 	}
 	return files, nil
+}
+
+// closeAll closes the files that are not nil.
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
 }
