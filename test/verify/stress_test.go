@@ -201,7 +201,7 @@ func TestStressUsage(t *testing.T) {
 		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
 		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
 		"stress --ir " + module + " -- true":                          "there was no exit\n",
-		"stress -- true":                                              "there was no exit; no module for the interpreter: the target contains none, and none was given with --ir FILE.ll\n",
+		"stress -- true":                                              "there was no exit; no module for the interpreter: the target contains none, and --ir FILE.ll was not given\n",
 		"stress -- " + host:                                           "no exit that was chosen could be committed; no module for the interpreter: ",
 		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
 		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
