@@ -80,6 +80,7 @@ func declarations(t *testing.T) map[string]bool {
 
 // Whatever doc/dev/adding-an-architecture.md names in backquotes is there: files, and declarations.
 func TestArchitectureDocument(t *testing.T) {
+	inRoot(t)
 	declared := declarations(t)
 	there := func(name string) bool {
 		_, err := os.Stat(name)

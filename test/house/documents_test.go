@@ -112,6 +112,7 @@ func documentRow(cells []string, tests map[string][]string) []string {
 
 // Each row of doc/dev/documents.md has a test that is there, or a reason why it has none.
 func TestDocuments(t *testing.T) {
+	inRoot(t)
 	tests := testsOfTheRepository(t)
 	rows := rowsWithTests(t, "doc/dev/documents.md")
 	require.Greater(t, len(rows), 100)
@@ -145,6 +146,7 @@ func TestDocuments(t *testing.T) {
 // Tests that doc/dev/facts.md names are there; a fact without one names the package or the benchmark that has
 // it, or was seen by hand.
 func TestFacts(t *testing.T) {
+	inRoot(t)
 	tests := testsOfTheRepository(t)
 	named := regexp.MustCompile("`([a-z0-9/]+)`")
 	rows := rowsWithTests(t, "doc/dev/facts.md")

@@ -3,7 +3,6 @@ package house
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -59,10 +58,9 @@ func areaOf(t *testing.T, path string) int {
 // imports returns the packages of this module that each of its packages imports outside of tests.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
-	require.NoError(t, err)
+	list := goList(t, "{{.ImportPath}} {{join .Imports \" \"}}")
 	all := map[string][]string{}
-	for line := range strings.Lines(string(list)) {
+	for _, line := range list {
 		words := strings.Fields(line)
 		path := strings.TrimPrefix(words[0], module)
 		all[path] = nil
@@ -78,6 +76,7 @@ func imports(t *testing.T) map[string][]string {
 // TestImportsPointOneWay requires that each import between areas leads to an area that is above in the list. It logs the numbers of packages and imports
 // (go test -v).
 func TestImportsPointOneWay(t *testing.T) {
+	inRoot(t)
 	packages := imports(t)
 	product, all, between := 0, 0, map[[2]int]bool{}
 	for path, list := range packages {
@@ -101,11 +100,11 @@ func TestImportsPointOneWay(t *testing.T) {
 // TestArchitecture requires that the table of areas in doc/dev/architecture.md is that of this file, with the first sentence of each package's
 // doc.
 func TestArchitecture(t *testing.T) {
+	inRoot(t)
 	const document, begin, end = "doc/dev/architecture.md", "<!-- areas -->\n", "<!-- end -->"
-	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", "./...").Output()
-	require.NoError(t, err)
+	list := goList(t, "{{.ImportPath}}\t{{.Doc}}")
 	rows := make([]string, len(areas))
-	for line := range strings.Lines(string(list)) {
+	for _, line := range list {
 		path, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		path = strings.TrimPrefix(path, module)
 		doc = strings.TrimPrefix(strings.TrimPrefix(doc, "Package "), "Command ")
@@ -135,10 +134,10 @@ func TestArchitecture(t *testing.T) {
 // TestProgramsAreStartedWithAllSignals requires that all tests that start programs import livetest: its init restores the signals that a test was
 // started without, as under nohup.
 func TestProgramsAreStartedWithAllSignals(t *testing.T) {
-	list, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .TestImports \" \"}} {{join .XTestImports \" \"}}", "./...").Output()
-	require.NoError(t, err)
+	inRoot(t)
+	list := goList(t, "{{.ImportPath}} {{join .TestImports \" \"}} {{join .XTestImports \" \"}}")
 	checked := 0
-	for line := range strings.Lines(string(list)) {
+	for _, line := range list {
 		words := strings.Fields(line)
 		if !slices.Contains(words[1:], "os/exec") || words[0] == module+"test/livetest" {
 			continue

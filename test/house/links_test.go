@@ -106,6 +106,7 @@ func brokenLinks(folder, text string) (broken []string) {
 // TestDocumentPathsExist requires that each path of a document exists that a text file of the repository names, and that links between documents lead
 // to existing files and headings.
 func TestDocumentPathsExist(t *testing.T) {
+	inRoot(t)
 	named, links := 0, 0
 	for file, text := range textsOfTheRepository(t) {
 		if file == "test/house/links_test.go" { // which has examples of missing ones
@@ -128,6 +129,7 @@ func TestDocumentPathsExist(t *testing.T) {
 
 // TestDocumentsAreListed requires that doc/README.md links to each document.
 func TestDocumentsAreListed(t *testing.T) {
+	inRoot(t)
 	index, err := os.ReadFile("doc/README.md")
 	require.NoError(t, err)
 	documents, err := filepath.Glob("doc/*/*.md")

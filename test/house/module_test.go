@@ -13,6 +13,7 @@ import (
 
 // TestModuleIsTidy requires that go.mod and go.sum are as `go mod tidy` leaves them.
 func TestModuleIsTidy(t *testing.T) {
+	inRoot(t)
 	c := exec.Command(livetest.Tool(t, "go"), "mod", "tidy", "-diff")
 	c.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
 	out, err := c.CombinedOutput()
@@ -22,6 +23,7 @@ func TestModuleIsTidy(t *testing.T) {
 // TestRenameModule renames the module in a copy of what git would commit. All imports of the copy must lead to packages, and gofmt must have nothing to
 // change.
 func TestRenameModule(t *testing.T) {
+	inRoot(t)
 	dir := t.TempDir()
 	run := func(name string, args ...string) string {
 		t.Helper()

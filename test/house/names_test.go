@@ -13,6 +13,7 @@ import (
 // TestTestsThatAreNamedExist requires that a test that a script runs by name is in one of the packages that the script names with it: `go test
 // -run` of a name that does not exist is green.
 func TestTestsThatAreNamedExist(t *testing.T) {
+	inRoot(t)
 	makefile, err := os.ReadFile("Makefile")
 	require.NoError(t, err)
 	script, err := os.ReadFile("scripts/anywhere.sh")
