@@ -57,9 +57,9 @@ func (c *call) resolve(i flags.Inputs) {
 }
 
 // untold reports what to take from targets: the modules and layouts that the script does not give.
-func (c *call) untold(given flags.Inputs) trace.Untold {
+func (c *call) untold(given flags.Inputs) trace.Undescribed {
 	asks := c.scripts.Describe != nil
-	return trace.Untold{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
+	return trace.Undescribed{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
 }
 
 // describer returns the function that takes modules and layouts from targets, and reads the modules that a program has written since. It returns nil

@@ -220,7 +220,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 
 // commands sets the commands that reproduce the effect of an exit.
 func (k *stressed) commands(c *stress.Culprit) {
-	if !c.Alone || c.Uncounted != "" {
+	if !c.Single || c.Uncounted != "" {
 		return
 	}
 	words := slices.Concat([]string{"stress"}, k.again, []string{"--only", c.Native.String(), "--"}, k.command)
@@ -315,8 +315,8 @@ func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
 func printCulprit(b *strings.Builder, s style, r *stress.Report) {
 	c := r.Culprit
 	how := "alone makes the difference"
-	if !c.Alone {
-		how = fmt.Sprintf("makes the difference behind the %d that were committed before it", c.Behind)
+	if !c.Single {
+		how = fmt.Sprintf("makes the difference behind the %d that were committed before it", c.After)
 	}
 	fmt.Fprintf(b, "\n%s %s (%s)\n", s.bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
 	printFrame(b, s, c.Frame)

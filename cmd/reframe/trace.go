@@ -235,7 +235,7 @@ func (a *app) plan(k *traced) error {
 func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
-	if shown := s.Told - dropped; shown != s.Exits && !k.options.Quiet {
+	if shown := s.Reported - dropped; shown != s.Exits && !k.options.Quiet {
 		fmt.Fprintf(&b, ", %d shown", shown)
 	}
 	end := k.ending(s.End)

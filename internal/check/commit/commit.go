@@ -41,7 +41,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	if err != nil {
 		return report, nil, err
 	}
-	if err := again(ctx, s, l, to, run, changes); err != nil {
+	if err := checkRepeatable(ctx, s, l, to, run, changes); err != nil {
 		return report, nil, err
 	}
 	return to.commit(session, s.Thread, report, run.Result.Value, changes)
@@ -97,14 +97,14 @@ func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, 
 	return report, run, list, err
 }
 
-// anywhere is the offset of the interpreter's own memory in a second run. All of its bytes are non-zero, as a program may keep only a part of an
+// otherBase is the offset of the interpreter's own memory in a second run. All of its bytes are non-zero, as a program may keep only a part of an
 // address.
-const anywhere = 0x2b_1a6f_5e30
+const otherBase = 0x2b_1a6f_5e30
 
-// again repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error if results differ: native code does
+// checkRepeatable repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error if results differ: native code does
 // not have a pointer to such memory, or a value computed from one.
-func again(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
-	_, second, others, err := runOnce(ctx, s, l, anywhere, to)
+func checkRepeatable(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
+	_, second, others, err := runOnce(ctx, s, l, otherBase, to)
 	if err != nil {
 		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
 	}

@@ -47,8 +47,8 @@ type changeList struct {
 	list []memoryChange
 }
 
-// bridged is the number of unchanged bytes that a change may include: writing many changes of one byte takes longer.
-const bridged = 7
+// maxBridged is the number of unchanged bytes that a change may include: writing many changes of one byte takes longer.
+const maxBridged = 7
 
 func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) error {
 	if bytes.Equal(p.Data, have) {
@@ -76,7 +76,7 @@ func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) 
 func (c *changeList) extend(before []byte, addr machine.Addr, shared bool) *memoryChange {
 	if n := len(c.list); n > 0 {
 		last := &c.list[n-1]
-		if gap := addr - last.end(); gap == 0 || !shared && gap <= min(bridged, machine.Addr(len(before))) {
+		if gap := addr - last.end(); gap == 0 || !shared && gap <= min(maxBridged, machine.Addr(len(before))) {
 			same := before[len(before)-int(gap):]
 			last.old, last.new = append(last.old, same...), append(last.new, same...)
 			return last

@@ -20,55 +20,55 @@ import (
 type action int
 
 const (
-	pass    action = iota // do nothing
-	carry                 // run the exit in the interpreter and commit the result
-	through               // run native code to the return of its function; as with carry, exits until then are not counted
+	skip      action = iota // do nothing
+	interpret               // run the exit in the interpreter and commit the result
+	runNative               // run native code to the return of its function; as with interpret, exits until then are not counted
 )
 
 // plan holds the actions in a run of the command.
 type plan struct {
-	at    func(Exit) action
-	all   int  // number of exits to carry; later exits need no breakpoint; 0: unknown
-	shown Exit // the exit to record before it is carried; the zero value: none
+	at      func(Exit) action
+	all     int  // number of exits to interpret; later exits need no breakpoint; 0: unknown
+	culprit Exit // the exit to record before it is interpreted; the zero value: none
 }
 
 // attempt is a run of the command under control.
 type attempt struct {
 	Outcome
 	exits, chosen uint64
-	carried       []Exit // in the order of their commits
+	committed     []Exit // in the order of their commits
 	reasons       trace.Reasons
 	failed        uint64 // exits at which the program failed in the interpreter
 	overwritten   uint64
 	idle          time.Duration // time between the last exit and the end
-	culprit       *Culprit      // the exit that plan.shown selects
-	uncounted     string        // why the exit's native number may omit exits while native code ran through; "": it is exact
+	culprit       *Culprit      // the exit that plan.culprit selects
+	uncounted     string        // why the exit's native number may omit exits of native code that ran to a return; "": it is exact
 }
 
 // walker performs the actions of a plan in one run.
 type walker struct {
 	*stresser
-	ctx     context.Context
-	plan    plan
-	session *ptrace.Session
-	watcher *trace.Watcher
-	made    *attempt
-	threads []int          // the age of each seen thread, in ascending order
-	numbers map[int]uint64 // number of the last exit, by thread
-	native  map[int]uint64 // the same, including exits while native code ran through
-	passing map[int]uint64 // number of exits that the thread passes before the next reported one
-	alone   uint64         // exits while native code ran through
-	last    time.Time
-	hit     hit
-	returns *ptrace.Return // return address of a function that runs through, in the thread of the last hit
-	endless bool           // it reached more exits than the program can have
+	ctx         context.Context
+	plan        plan
+	session     *ptrace.Session
+	watcher     *trace.Watcher
+	result      *attempt
+	threads     []int          // the age of each seen thread, in ascending order
+	numbers     map[int]uint64 // number of the last exit, by thread
+	native      map[int]uint64 // the same, including nativeExits
+	passing     map[int]uint64 // number of exits that the thread passes before the next reported one
+	nativeExits uint64         // exits of native code that ran to the return of a function
+	last        time.Time
+	hit         hit
+	returns     *ptrace.Return // return address of the function that runs natively, in the thread of the last hit
+	endless     bool           // it reached more exits than the program can have
 }
 
 // errEndless ends a run with too many exits.
 var errEndless = errors.New("it comes to far more exits than it has")
 
-// throughTime bounds the time of native code that runs through.
-const throughTime = 10 * time.Second
+// nativeTime bounds the time of native code that runs to the return of a function.
+const nativeTime = 10 * time.Second
 
 // hit is the exit being handled.
 type hit struct {
@@ -88,7 +88,7 @@ const maxGaps = 10
 // stopped, as the numbers of exits would be wrong.
 func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	for range maxGaps {
-		a, missing, err := s.once(ctx, p)
+		a, missing, err := s.runOnce(ctx, p)
 		if err != nil && missing == 0 || ctx.Err() != nil {
 			return nil, err
 		}
@@ -99,16 +99,16 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
 }
 
-// once runs the command, and returns the time in which exits are missing.
-func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
+// runOnce runs the command, and returns the time in which exits are missing.
+func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
 	io, err := newStreams()
 	if err != nil {
 		return nil, 0, err
 	}
-	w := &walker{stresser: s, ctx: run, plan: p, made: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, passing: map[int]uint64{}, last: time.Now()}
-	defer io.finish(&w.made.Outcome)
+	w := &walker{stresser: s, ctx: run, plan: p, result: &attempt{reasons: trace.Reasons{}}, numbers: map[int]uint64{}, native: map[int]uint64{}, passing: map[int]uint64{}, last: time.Now()}
+	defer io.finish(&w.result.Outcome)
 	if w.session, err = s.controlled(run, io); err != nil {
 		return nil, 0, err
 	}
@@ -120,31 +120,31 @@ func (s *stresser) once(ctx context.Context, p plan) (made *attempt, missing tim
 	if o.Describe != nil {
 		watched.Describe = o.Describe(s.warn)
 	}
-	w.watcher = trace.NewWatcher(w.session, watched, w.exit)
-	err = w.watcher.Run(run, w.behind)
-	w.made.idle = time.Since(w.last)
+	w.watcher = trace.NewWatcher(w.session, watched, w.handleExit)
+	err = w.watcher.Run(run, w.afterEvent)
+	w.result.idle = time.Since(w.last)
 	if list, late := w.session.Hits(); late == nil { // including the last passed exits
-		w.made.exits = 0
+		w.result.exits = 0
 		for _, h := range list {
-			w.made.exits += h.Count
+			w.result.exits += h.Count
 		}
-		w.made.exits -= w.alone
+		w.result.exits -= w.nativeExits
 	}
 	var over trace.End
-	over, w.made.overwritten, _ = w.watcher.Finish()
+	over, w.result.overwritten, _ = w.watcher.Finish()
 	missing = w.watcher.Gaps()
-	w.made.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
+	w.result.TimedOut = err != nil && (w.endless || errors.Is(context.Cause(run), errTime))
 	switch late := w.session.Kill(over.Kind == trace.EndExited || over.Kind == trace.EndKilled); {
 	case ctx.Err() != nil:
 		return nil, missing, context.Cause(ctx)
-	case w.made.TimedOut:
+	case w.result.TimedOut:
 	case err != nil:
 		return nil, missing, err
 	case late != nil:
 		return nil, missing, late
 	}
-	w.made.ExitCode, w.made.Signal = over.ExitCode, over.Signal
-	return w.made, missing, nil
+	w.result.ExitCode, w.result.Signal = over.ExitCode, over.Signal
+	return w.result, missing, nil
 }
 
 // wants counts a hit, and reports whether to handle it.
@@ -152,18 +152,18 @@ func (w *walker) wants(thread machine.Thread, _ []*trace.Tracepoint) bool {
 	w.last = time.Now()
 	passed := w.passing[thread.ID] + 1
 	w.passing[thread.ID] = 0
-	w.made.exits += passed
-	if w.endless = w.bound > 0 && w.made.exits > w.bound; w.endless {
+	w.result.exits += passed
+	if w.endless = w.bound > 0 && w.result.exits > w.bound; w.endless {
 		return false
 	}
 	w.numbers[thread.ID] += passed
 	w.native[thread.ID] += passed
 	e := Exit{w.index(thread.ID), w.numbers[thread.ID]}
 	w.hit = hit{exit: e, do: w.plan.at(e), tid: thread.ID}
-	if w.hit.do == carry {
-		w.made.chosen++
+	if w.hit.do == interpret {
+		w.result.chosen++
 	}
-	return w.hit.do != pass
+	return w.hit.do != skip
 }
 
 // index returns the index of a thread by its id: threads are created in the same order in each run.
@@ -193,24 +193,24 @@ func age(pid, tid int) int {
 	return tid - pid
 }
 
-// exit handles one record of a hit.
-func (w *walker) exit(x *trace.Exited) error {
+// handleExit handles one record of a hit.
+func (w *walker) handleExit(x *trace.Exited) error {
 	h := &w.hit
 	switch {
 	case h.done:
-	case h.do == through:
+	case h.do == runNative:
 		if to, ok := x.Returns(slices.Index(x.Frames, x.Frame)); ok {
 			to.Pops = abi.ArgumentArea(x.Frame.NativeFunction(), w.watcher.View().Target().Arch())
 			w.returns = &to
 		}
 		h.done = true
 	default:
-		why, err := w.carry(x)
+		why, err := w.interpret(x)
 		if err != nil {
 			return err
 		}
 		if h.done = why == ""; h.done {
-			w.made.carried = append(w.made.carried, h.exit)
+			w.result.committed = append(w.result.committed, h.exit)
 		}
 		h.why = why
 	}
@@ -220,14 +220,14 @@ func (w *walker) exit(x *trace.Exited) error {
 // interpMemory bounds the memory of a run of the interpreter, in bytes.
 const interpMemory = 64 << 20
 
-// carry runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
-func (w *walker) carry(x *trace.Exited) (why string, err error) {
+// interpret runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
+func (w *walker) interpret(x *trace.Exited) (why string, err error) {
 	if why := x.WhyNone(); why != "" {
 		return why, nil
 	}
-	shown := w.hit.exit == w.plan.shown
+	shown := w.hit.exit == w.plan.culprit
 	if shown {
-		if err := w.show(x); err != nil {
+		if err := w.recordCulprit(x); err != nil {
 			return "", err
 		}
 	}
@@ -239,63 +239,63 @@ func (w *walker) carry(x *trace.Exited) (why string, err error) {
 	case w.ctx.Err() != nil:
 		return "", context.Cause(w.ctx)
 	case err != nil:
-		w.hit.failed = ofProgram(err)
+		w.hit.failed = isProgramError(err)
 		return err.Error(), nil
 	}
 	if shown {
-		w.made.culprit.resumed(out)
+		w.result.culprit.resumed(out)
 	}
 	return "", nil
 }
 
-// ofProgram reports whether an error of the program, not a limit of the interpreter, ended the run.
-func ofProgram(err error) bool {
+// isProgramError reports whether an error of the program, not a limit of the interpreter, ended the run.
+func isProgramError(err error) bool {
 	run := (*interp.RunError)(nil)
 	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
 }
 
-// behind performs the end of the action after each event.
-func (w *walker) behind() error {
+// afterEvent performs the end of the action after each event.
+func (w *walker) afterEvent() error {
 	if w.endless {
 		return errEndless
 	}
 	h := w.hit
 	w.hit = hit{}
 	switch h.do {
-	case carry:
+	case interpret:
 		if !h.done {
-			w.made.reasons.Add(h.why)
+			w.result.reasons.Add(h.why)
 			if h.failed {
-				w.made.failed++
+				w.result.failed++
 			}
 		}
-		if w.plan.all > 0 && w.made.chosen == uint64(w.plan.all) {
+		if w.plan.all > 0 && w.result.chosen == uint64(w.plan.all) {
 			return w.watcher.Leave()
 		}
-	case through:
+	case runNative:
 		if err := w.runThrough(h.tid); err != nil {
 			return err
 		}
 	}
-	return w.pass(h)
+	return w.passSkipped(h)
 }
 
-// maxPassed bounds the number of exits for which the plan is evaluated in advance.
-const maxPassed = 1 << 16
+// maxSkipped bounds the number of exits for which the plan is evaluated in advance.
+const maxSkipped = 1 << 16
 
-// pass lets the thread of a hit run past all exits without an action: reporting each one takes ten times as long.
-func (w *walker) pass(h hit) error {
+// passSkipped lets the thread of a hit run past all exits without an action: reporting each one takes ten times as long.
+func (w *walker) passSkipped(h hit) error {
 	if h.tid == 0 { // nothing was hit
 		return nil
 	}
 	n := uint64(0)
-	for e := h.exit; n < maxPassed; n++ {
-		if e.Number++; w.plan.at(e) != pass {
+	for e := h.exit; n < maxSkipped; n++ {
+		if e.Number++; w.plan.at(e) != skip {
 			break
 		}
 	}
 	if w.bound > 0 {
-		n = min(n, w.bound-min(w.bound, w.made.exits))
+		n = min(n, w.bound-min(w.bound, w.result.exits))
 	}
 	if n == 0 {
 		return nil
@@ -313,20 +313,20 @@ func (w *walker) runThrough(tid int) error {
 	to := w.returns
 	w.returns = nil
 	if to == nil {
-		w.made.uncounted = "where its function returns to is not known"
+		w.result.uncounted = "where its function returns to is not known"
 		return nil
 	}
-	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: throughTime})
+	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: nativeTime})
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
 		return nil // the end is reported as an event
 	case err != nil:
 		return err
 	case run.Stopped != "":
-		w.made.uncounted = "native code did not come to the return: " + run.Stopped
+		w.result.uncounted = "native code did not come to the return: " + run.Stopped
 	}
 	w.native[tid] += run.Passed
-	w.alone += run.Passed
+	w.nativeExits += run.Passed
 	return nil
 }
 
@@ -343,8 +343,8 @@ func (w *walker) hits(record uint64) (n uint64, err error) {
 	return n, err
 }
 
-// show records the description of an exit, and keeps its core.
-func (w *walker) show(x *trace.Exited) error {
+// recordCulprit records the description of an exit, and keeps its core.
+func (w *walker) recordCulprit(x *trace.Exited) error {
 	h := w.hit
 	c := culprit(&x.Frame.Frame)
 	c.Exit, c.Native, c.TID, c.Thread = h.exit, Exit{h.exit.Thread, w.native[h.tid]}, x.Thread.ID, x.Thread.Name
@@ -352,7 +352,7 @@ func (w *walker) show(x *trace.Exited) error {
 	if c.Hit, err = w.hits(x.Point.Record); err != nil {
 		return err
 	}
-	w.made.culprit = c
+	w.result.culprit = c
 	if w.options.Keep == "" {
 		return nil
 	}

@@ -97,7 +97,7 @@ func TestUnderLli(t *testing.T) {
 					o.Probability, o.Seed = share, 2
 					r = run(t, command, o)
 					require.Equal(t, Different, r.Status, "%+v", r)
-					require.True(t, r.Culprit.Alone)
+					require.True(t, r.Culprit.Single)
 					if share == 1 { // @work(1, 0) is the first
 						require.Equal(t, Exit{1, 1}, r.Culprit.Native)
 					}
@@ -166,7 +166,7 @@ func TestWrongBundle(t *testing.T) {
 		require.EqualValues(t, 52, r.Culprit.Record.ID)
 		require.Equal(t, "statepoint", r.Culprit.Record.Site)
 		require.EqualValues(t, "after", r.Culprit.Record.Moment)
-		require.True(t, r.Culprit.Alone)
+		require.True(t, r.Culprit.Single)
 	}
 }
 
@@ -243,8 +243,8 @@ define i32 @main() {
 			require.Equal(t, c.what, whats(r))
 			require.Contains(t, r.Differences[0].Stressed, c.stressed)
 			require.NotNil(t, r.Culprit, "%+v", r)
-			require.Equal(t, c.behind == 0, r.Culprit.Alone)
-			require.Equal(t, c.behind, r.Culprit.Behind)
+			require.Equal(t, c.behind == 0, r.Culprit.Single)
+			require.Equal(t, c.behind, r.Culprit.After)
 			require.EqualValues(t, c.behind+1, r.Culprit.Native.Number)
 		})
 	}

@@ -113,7 +113,7 @@ func TestFoundIsWrong(t *testing.T) {
 					return
 				}
 				require.NotNil(t, r.Culprit, "%+v", r)
-				require.True(t, r.Culprit.Alone)
+				require.True(t, r.Culprit.Single)
 				require.EqualValues(t, s.id, r.Culprit.Record.ID)
 				session, err := ptrace.LaunchWith(context.Background(), command, ptrace.LaunchOptions{Stdout: "/dev/null", Bound: true})
 				require.NoError(t, err)

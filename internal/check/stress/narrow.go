@@ -10,11 +10,11 @@ import (
 // narrow finds the exit whose commit makes the difference that the first run had.
 //
 // Committed exits keep their numbers whichever of them are committed, as exits inside a chosen activation are never counted. So narrow first finds by
-// bisection how many of the first exits cause the difference, and then tests whether the last of these causes it alone.
+// bisection how many of the first exits cause the difference, and then tests whether the last of these causes it without the others.
 func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	r := &s.report
-	all := first.carried
-	none, err := s.again(ctx, "with no exit committed", plan{at: func(Exit) action { return pass }})
+	all := first.committed
+	none, err := s.rerun(ctx, "with no exit committed", plan{at: func(Exit) action { return skip }})
 	if err != nil || none == nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	s.bound = exitBound(none.exits)
 	all = all[:min(uint64(len(all)), s.bound)] // if these had been right, the program would have ended
 	if first.TimedOut {
-		why := endless(first, none, s.options.Time)
+		why := endlessReason(first, none, s.options.Time)
 		if why == "" {
 			r.undecided("it runs for longer than %v: --time says how long it may, and a lower --probability or --steps makes it faster", s.options.Time)
 			return nil
@@ -44,7 +44,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	low, high := 0, len(all) // invariant: the first low commits make no difference, the first high do
 	for high-low > 1 {
 		half := low + (high-low)/2
-		a, err := s.again(ctx, fmt.Sprintf("one of %d exits", high-low), firstOf(all, half))
+		a, err := s.rerun(ctx, fmt.Sprintf("one of %d exits", high-low), firstOf(all, half))
 		if err != nil || a == nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 			low = half
 		}
 	}
-	return s.single(ctx, all, high)
+	return s.confirm(ctx, all, high)
 }
 
 // differs reports whether a run differs from the untouched one.
@@ -62,8 +62,8 @@ func (s *stresser) differs(a *attempt) bool {
 	return len(differences(s.report.Untouched, &a.Outcome)) > 0
 }
 
-// again runs the command once more; it returns nil after the last allowed run.
-func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, error) {
+// rerun runs the command once more; it returns nil after the last allowed run.
+func (s *stresser) rerun(ctx context.Context, what string, p plan) (*attempt, error) {
 	r := &s.report
 	if r.Reruns >= s.options.Reruns {
 		r.Narrowed = fmt.Sprintf("the command has run %d times more, and may not run again (--reruns)", r.Reruns)
@@ -79,7 +79,7 @@ func (s *stresser) again(ctx context.Context, what string, p plan) (*attempt, er
 
 // firstOf returns a plan that commits the first n exits of a list.
 func firstOf(all []Exit, n int) plan {
-	set := setOf(all[:n], carry)
+	set := setOf(all[:n], interpret)
 	return plan{at: func(e Exit) action { return set[e] }, all: n}
 }
 
@@ -91,31 +91,31 @@ func setOf(list []Exit, do action) map[Exit]action {
 	return set
 }
 
-// single runs the n-th exit of a list alone, with those before it left to native code; if that makes no difference, together with them.
-func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
+// confirm commits only the n-th exit of a list, and lets native code run the exits before it; if that makes no difference, it commits all of them.
+func (s *stresser) confirm(ctx context.Context, all []Exit, n int) error {
 	r := &s.report
 	culprit := all[n-1]
-	set := setOf(all[:n-1], through)
-	set[culprit] = carry
-	a, err := s.again(ctx, "one exit alone", plan{at: func(e Exit) action { return set[e] }, all: 1, shown: culprit})
+	set := setOf(all[:n-1], runNative)
+	set[culprit] = interpret
+	a, err := s.rerun(ctx, "one exit alone", plan{at: func(e Exit) action { return set[e] }, all: 1, culprit: culprit})
 	if err != nil || a == nil {
 		return err
 	}
-	if s.differs(a) && slices.Contains(a.carried, culprit) {
+	if s.differs(a) && slices.Contains(a.committed, culprit) {
 		r.Culprit = a.culprit
-		r.Culprit.Alone, r.Culprit.Uncounted = true, a.uncounted
+		r.Culprit.Single, r.Culprit.Uncounted = true, a.uncounted
 		return nil
 	}
 	if n > 1 {
 		p := firstOf(all, n)
-		p.shown = culprit
-		a, err = s.again(ctx, "one exit behind others", p)
+		p.culprit = culprit
+		a, err = s.rerun(ctx, "one exit after others", p)
 		if err != nil || a == nil {
 			return err
 		}
-		if s.differs(a) && slices.Contains(a.carried, culprit) {
+		if s.differs(a) && slices.Contains(a.committed, culprit) {
 			r.Culprit = a.culprit
-			r.Culprit.Behind = n - 1
+			r.Culprit.After = n - 1
 			return nil
 		}
 	}
@@ -127,9 +127,9 @@ func (s *stresser) single(ctx context.Context, all []Exit, n int) error {
 // loops may add some.
 func exitBound(n uint64) uint64 { return 2*n + 1000 }
 
-// endless returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or none for longer than a whole
+// endlessReason returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or none for longer than a whole
 // untouched run takes.
-func endless(a, none *attempt, limit time.Duration) string {
+func endlessReason(a, none *attempt, limit time.Duration) string {
 	switch {
 	case a.exits > exitBound(none.exits):
 		return fmt.Sprintf("it came to %d exits, and with none committed it has %d", a.exits, none.exits)

@@ -57,8 +57,8 @@ func differences(untouched, stressed *Outcome) (list []Difference) {
 	return list
 }
 
-// shown is the number of shown bytes of a line.
-const shown = 120
+// maxShown is the number of shown bytes of a line.
+const maxShown = 120
 
 func streamDifference(name string, a, b *Output) Difference {
 	d := Difference{What: name}
@@ -78,7 +78,7 @@ func streamDifference(name string, a, b *Output) Difference {
 
 // lineAt returns the line that contains a byte, or the part around the byte if the line is long.
 func lineAt(text []byte, at int) string {
-	start := max(bytes.LastIndexByte(text[:at], '\n')+1, at-shown/2)
+	start := max(bytes.LastIndexByte(text[:at], '\n')+1, at-maxShown/2)
 	line, _, _ := bytes.Cut(text[start:], []byte("\n"))
-	return string(slices.Clip(line[:min(len(line), shown)]))
+	return string(slices.Clip(line[:min(len(line), maxShown)]))
 }

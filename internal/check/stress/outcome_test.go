@@ -129,11 +129,11 @@ func ages(tids []int) (list []int) {
 func TestEndless(t *testing.T) {
 	none := &attempt{exits: 100, Outcome: Outcome{Seconds: 1}}
 	const limit = time.Minute
-	require.Empty(t, endless(&attempt{exits: 100, idle: 10 * time.Second}, none, limit))
-	require.Empty(t, endless(&attempt{exits: 120, idle: 29 * time.Second}, none, limit), "threads that wait for each other may come to some more")
-	require.Equal(t, "it came to 5000 exits, and with none committed it has 100", endless(&attempt{exits: 5000}, none, limit))
-	require.Equal(t, "it came to no exit any more", endless(&attempt{exits: 3, idle: 50 * time.Second}, none, limit))
-	require.Empty(t, endless(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
+	require.Empty(t, endlessReason(&attempt{exits: 100, idle: 10 * time.Second}, none, limit))
+	require.Empty(t, endlessReason(&attempt{exits: 120, idle: 29 * time.Second}, none, limit), "threads that wait for each other may come to some more")
+	require.Equal(t, "it came to 5000 exits, and with none committed it has 100", endlessReason(&attempt{exits: 5000}, none, limit))
+	require.Equal(t, "it came to no exit any more", endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, none, limit))
+	require.Empty(t, endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
 }
 
 // TestStreamsOfCommands requires that output of any length is compared, that processes left behind by a program do not delay it, and that each run

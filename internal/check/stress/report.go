@@ -55,8 +55,8 @@ type Culprit struct {
 	Native    Exit   `json:"native"`              // in a run without other commits
 	Uncounted string `json:"uncounted,omitempty"` // why Native may be too low
 	Hit       uint64 `json:"hit"`                 // of its record, counted as Native
-	Alone     bool   `json:"alone"`               // it causes a difference without any other commit
-	Behind    int    `json:"behind,omitempty"`    // else, the number of commits before it
+	Single    bool   `json:"alone"`               // it causes a difference without any other commit
+	After     int    `json:"behind,omitempty"`    // else, the number of commits before it
 	TID       int    `json:"tid"`
 	Thread    string `json:"thread"`
 

@@ -99,14 +99,14 @@ func (s *stresser) run(ctx context.Context) error {
 	s.options.Progress("runs stressed")
 	first, err := s.attempt(ctx, plan{at: func(e Exit) action {
 		if s.options.chooses(e) {
-			return carry
+			return interpret
 		}
-		return pass
+		return skip
 	}, all: len(s.options.Only)})
 	if err != nil {
 		return err
 	}
-	r.Stressed, r.Exits, r.Chosen, r.Committed = &first.Outcome, first.exits, first.chosen, uint64(len(first.carried))
+	r.Stressed, r.Exits, r.Chosen, r.Committed = &first.Outcome, first.exits, first.chosen, uint64(len(first.committed))
 	r.Left, r.Reasons, r.Failed, r.Overwritten = first.chosen-r.Committed, first.reasons, first.failed, first.overwritten
 	if r.Differences = differences(r.Untouched, r.Stressed); len(r.Differences) == 0 {
 		r.Status, r.Differences = Same, []Difference{}

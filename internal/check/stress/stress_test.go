@@ -188,7 +188,7 @@ func TestFaultIsNarrowedDown(t *testing.T) {
 				require.NotNil(t, r.Culprit, "%+v", r)
 				require.Equal(t, Exit{2, call}, r.Culprit.Exit)
 				require.Equal(t, native, r.Culprit.Native)
-				require.True(t, r.Culprit.Alone)
+				require.True(t, r.Culprit.Single)
 				require.Empty(t, r.Culprit.Uncounted)
 				require.EqualValues(t, 7, r.Culprit.Record.ID)
 				require.EqualValues(t, call, r.Culprit.Hit)
@@ -245,7 +245,7 @@ func TestFaultAmongThreads(t *testing.T) {
 	require.EqualValues(t, call, r.Culprit.Native.Number)
 	require.Positive(t, r.Culprit.Native.Thread)
 	require.LessOrEqual(t, r.Culprit.Native.Thread, threads+1)
-	require.True(t, r.Culprit.Alone)
+	require.True(t, r.Culprit.Single)
 }
 
 // TestFaultsAreFound requires that a record, bundle or layout with two values exchanged is found, and that the reported exit belongs to it.
@@ -278,7 +278,7 @@ func TestFaultsAreFound(t *testing.T) {
 				require.Equal(t, Different, r.Status, "%+v", r)
 				require.NotNil(t, r.Culprit, "%+v", r)
 				require.EqualValues(t, id, r.Culprit.Record.ID)
-				require.True(t, r.Culprit.Alone)
+				require.True(t, r.Culprit.Single)
 			})
 		}
 	}
@@ -314,5 +314,5 @@ func TestWrongLayout(t *testing.T) {
 	r := run(t, command, o)
 	require.Equal(t, Different, r.Status, "%+v", r)
 	require.Equal(t, "deoptimize", r.Culprit.Record.Site)
-	require.True(t, r.Culprit.Alone)
+	require.True(t, r.Culprit.Single)
 }

@@ -34,12 +34,12 @@ func (s *survey) join(p *Tracepoint) bool {
 	q := s.points[k]
 	q.folded = append(q.folded, p)
 	q.reads = append(q.reads, p.reads...)
-	q.whole, q.wide, q.meant = q.whole || p.whole, q.wide || p.wide, max(q.meant, p.meant)
+	q.whole, q.wide, q.patching = q.whole || p.whole, q.wide || p.wide, max(q.patching, p.patching)
 	return true
 }
 
-// alike reads the values of the frame for the records of the other functions that the linker folded into its code.
-func (x *Exited) alike(v *deopt.View, physical unwind.Frame) error {
+// readFolded reads the values of the frame for the records of the other functions that the linker folded into its code.
+func (x *Exited) readFolded(v *deopt.View, physical unwind.Frame) error {
 	for _, p := range x.Point.folded {
 		f, err := p.frame(v, physical)
 		if err != nil {

@@ -61,7 +61,7 @@ func TestTraceFoldedFunctions(t *testing.T) {
 		for _, o := range []Options{{}, {Full: true}} {
 			list, sum := exits(o)
 			require.Len(t, list, 1, "LLVM %d", version)
-			require.Equal(t, []uint64{1, 1}, []uint64{sum.Exits, sum.Told})
+			require.Equal(t, []uint64{1, 1}, []uint64{sum.Exits, sum.Reported})
 			require.Nil(t, list[0].Resume)
 			require.Len(t, list[0].Also, 1)
 			var shown []string

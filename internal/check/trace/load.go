@@ -28,7 +28,7 @@ type loaded struct {
 	filters filters
 	atSites bool // breakpoints at the sites of records, besides those of at
 	at      []*names.Pattern
-	means   []meaning                 // the matches of each pattern in at
+	matches []patternMatches          // the matches of each pattern in at
 	entries func(string, uint64) bool // reports which records need a breakpoint at the entry of their function
 	hold    bool                      // stop all threads at each exit
 	warn    func(format string, args ...any)
@@ -42,7 +42,7 @@ type loaded struct {
 	known   int      // number of records
 	// unwatched counts the selected records without a breakpoint, in all code loaded since the beginning.
 	unwatched int
-	passed    passed // records not selected, in all code loaded since the beginning
+	excluded  excluded // records not selected, in all code loaded since the beginning
 
 	places  map[machine.Addr]*place
 	watches map[machine.Addr]bool // addresses where changes of the loaded code are seen; true for JIT registration
@@ -61,7 +61,7 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, means: make([]meaning, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
+	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
 }
 
 // learn reads an image's description of itself, before its records are read.
@@ -78,8 +78,8 @@ func (l *loaded) start(t *ptrace.Target, o deopt.Options) (err error) {
 	if why := progspace.Unopened(t); why != "" {
 		l.warn("%s", why)
 	}
-	for n := range l.means {
-		l.means[n].now = 0
+	for n := range l.matches {
+		l.matches[n].now = 0
 	}
 	l.modules, l.objects, l.found, l.known, l.unwatched = map[*object.Image]*listing{}, map[*ptrace.Entry]*listing{}, nil, 0, 0
 	l.given, l.asked = map[*object.Image]*listing{}, map[*object.Image]bool{}
@@ -120,7 +120,7 @@ func (l *loaded) updateGiven(t *ptrace.Target) error {
 		if err != nil {
 			return err
 		}
-		l.complain(x)
+		l.warnRefused(x)
 		l.given[img] = x
 	}
 	return nil
@@ -128,12 +128,12 @@ func (l *loaded) updateGiven(t *ptrace.Target) error {
 
 // updateModules drops the listings of unloaded modules, and makes those of new ones.
 func (l *loaded) updateModules(t *ptrace.Target) error {
-	there := map[*object.Image]bool{}
+	present := map[*object.Image]bool{}
 	for _, m := range t.Modules {
-		there[m.Image] = l.modules[m.Image] == nil || !l.relocated(m, l.modules[m.Image])
+		present[m.Image] = l.modules[m.Image] == nil || !l.relocated(m, l.modules[m.Image])
 	}
 	for img, x := range l.modules {
-		if !there[img] {
+		if !present[img] {
 			delete(l.modules, img)
 			l.drop(x)
 		}
@@ -186,7 +186,7 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 				return err
 			}
 			x.image = img
-			l.complain(x)
+			l.warnRefused(x)
 		}
 		l.objects[e] = x
 	}
@@ -195,16 +195,16 @@ func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 
 // forget drops the objects that are no longer registered, and returns the new ones.
 func (l *loaded) forget(t *ptrace.Target) (added []*ptrace.Entry) {
-	there := map[*ptrace.Entry]bool{}
+	present := map[*ptrace.Entry]bool{}
 	for _, r := range t.Registries {
 		for _, e := range r.Entries {
-			if there[e] = true; l.objects[e] == nil {
+			if present[e] = true; l.objects[e] == nil {
 				added = append(added, e)
 			}
 		}
 	}
 	for e, x := range l.objects {
-		if !there[e] {
+		if !present[e] {
 			delete(l.objects, e)
 			delete(l.view.Space().Objects, x.image)
 			delete(l.asked, x.image)
@@ -224,7 +224,7 @@ func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 			return nil, err
 		}
 		if x.placed = inPlace(c); x.placed {
-			l.complain(x)
+			l.warnRefused(x)
 		}
 	}
 	if _, ok := m.Image.Lookup(jitDescriptor); ok {
@@ -240,8 +240,8 @@ func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 	return x, nil
 }
 
-// complain warns about places that are not watched.
-func (l *loaded) complain(x *listing) {
+// warnRefused warns about places that are not watched.
+func (l *loaded) warnRefused(x *listing) {
 	for _, why := range x.refused {
 		l.warn("%s", why)
 	}
@@ -283,11 +283,11 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 		return x, nil
 	}
 	s := survey{view: l.view, filters: l.filters, entries: l.entries, fresh: fresh}
-	if err := s.of(c); err != nil {
+	if err := s.addObject(c); err != nil {
 		return nil, err
 	}
 	x.points, x.known, x.refused = append(x.points, s.points...), s.known, append(x.refused, s.misfits...)
-	l.pass(&s, c)
+	l.addExcluded(&s, c)
 	if c.MapsErr != nil {
 		x.refused = append(x.refused, "its stack map cannot be read: "+c.MapsErr.Error())
 	}

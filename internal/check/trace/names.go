@@ -12,8 +12,8 @@ import (
 // maxNamed bounds the functions that one pattern may select: each gets a breakpoint, and a regular expression may match a whole library.
 const maxNamed = 1000
 
-// meaning counts the functions that a pattern matches.
-type meaning struct {
+// patternMatches counts the functions that a pattern matches.
+type patternMatches struct {
 	now  int  // watched now
 	ever bool // some were watched at some time
 	over int  // functions beyond the limit
@@ -52,9 +52,9 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 			l.nearest(n).Add(sym.Name)
 		}
 	}
-	if l.means[n].now+len(found) > maxNamed {
-		l.means[n].over += len(found)
-		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.Name, len(found), p.Text, maxNamed, l.means[n].now))
+	if l.matches[n].now+len(found) > maxNamed {
+		l.matches[n].over += len(found)
+		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.Name, len(found), p.Text, maxNamed, l.matches[n].now))
 		return
 	}
 	for _, sym := range found {
@@ -64,22 +64,22 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 
 // nearest returns the names nearest to a pattern that has matched nothing so far.
 func (l *loaded) nearest(n int) *names.Nearest {
-	if l.means[n].near == nil {
-		l.means[n].near = names.NewNearest(l.at[n].Text)
+	if l.matches[n].near == nil {
+		l.matches[n].near = names.NewNearest(l.at[n].Text)
 	}
-	return l.means[n].near
+	return l.matches[n].near
 }
 
 func (l *loaded) watchCalls(x *listing, c *progspace.Objfile, n int, sym object.Symbol) {
-	l.means[n].now++
-	l.means[n].ever = true
+	l.matches[n].now++
+	l.matches[n].ever = true
 	x.points = append(x.points, &Tracepoint{Addr: sym.Addr, Symbol: sym.Name, Function: sym.Name, Module: c.Name, code: c, whole: true, by: n})
 }
 
 // unnamed returns a line for each pattern that has matched nothing so far, with the nearest names.
 func (l *loaded) unnamed() (lines []string) {
 	for n, p := range l.at {
-		switch m := l.means[n]; {
+		switch m := l.matches[n]; {
 		case m.ever:
 			continue
 		case m.over > 0:
@@ -117,7 +117,7 @@ func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return
 	}
-	if line := t.passed.why(&t.filters[0]); line != "" {
+	if line := t.excluded.reason(&t.filters[0]); line != "" {
 		t.warn("%s", line)
 	}
 	for _, line := range t.unnamed() {

@@ -44,8 +44,8 @@ func (s *survey) patching(p *Tracepoint) patching {
 	return unlikely
 }
 
-// missed handles a breakpoint that the process has overwritten.
-func (t *tracer) missed(ev ptrace.Event) {
+// handleOverwritten handles a breakpoint that the process has overwritten.
+func (t *tracer) handleOverwritten(ev ptrace.Event) {
 	what := func(of string) {
 		switch {
 		case ev.Thread.ID != 0:
@@ -88,13 +88,13 @@ func because(why string) string {
 	return "; it was not set again: " + why
 }
 
-// lookAgain reports breakpoints that were overwritten since the last check. A process that has ended reported them before.
-func (t *tracer) lookAgain() {
+// reportOverwritten reports breakpoints that were overwritten since the last check. A process that has ended reported them before.
+func (t *tracer) reportOverwritten() {
 	list, err := t.session.Look()
 	if err != nil {
 		return
 	}
 	for _, ev := range list {
-		t.missed(ev)
+		t.handleOverwritten(ev)
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 // place is an address with a breakpoint.
 type place struct {
-	points []*Tracepoint
-	reads  []ptrace.Read // of all points
-	held   bool
-	wide   bool
-	meant  patching
+	points   []*Tracepoint
+	reads    []ptrace.Read // of all points
+	held     bool
+	wide     bool
+	patching patching
 }
 
 // watch stops the process at an address where changes of the loaded code are seen.
@@ -42,7 +42,7 @@ func (l *loaded) drop(x *listing) {
 	l.known -= x.known
 	for _, p := range x.points {
 		if p.Symbol != "" {
-			l.means[p.by].now--
+			l.matches[p.by].now--
 		}
 		if at := l.places[p.Addr]; at != nil {
 			at.points = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p })
@@ -70,8 +70,8 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 			delete(l.places, addr)
 			remove = append(remove, addr)
 		default:
-			at.settle(l.hold)
-			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.meant > unlikely}
+			at.combine(l.hold)
+			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.patching > unlikely}
 			if !at.held {
 				b.Reads = at.reads
 			}
@@ -82,7 +82,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	// There are few debug registers: places that are meant to be overwritten get them first.
 	rank := func(addr machine.Addr) patching {
 		if at := l.places[addr]; at != nil {
-			return at.meant
+			return at.patching
 		}
 		return unlikely
 	}
@@ -93,15 +93,15 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// settle decides what must come with a hit for all its tracepoints. With hold these are all registers: the outer frames are shown too, and the places
+// combine decides what must come with a hit for all its tracepoints. With hold these are all registers: the outer frames are shown too, and the places
 // of their values are known only once they are found.
-func (p *place) settle(hold bool) {
-	p.reads, p.held, p.wide, p.meant = nil, hold, hold, unlikely
+func (p *place) combine(hold bool) {
+	p.reads, p.held, p.wide, p.patching = nil, hold, hold, unlikely
 	for _, point := range p.points {
 		p.reads = append(p.reads, point.reads...)
 		p.held = p.held || point.whole
 		p.wide = p.wide || point.wide || point.Symbol != ""
-		p.meant = max(p.meant, point.meant)
+		p.patching = max(p.patching, point.patching)
 	}
 	p.held = p.held || len(p.reads) > ptrace.MaxReads
 }

@@ -32,12 +32,12 @@ type Tracepoint struct {
 	// Entry reports that the breakpoint is at the entry of Function. There is no record, and no frame is left.
 	Entry bool
 
-	code  *progspace.Objfile
-	match *deopt.Match
-	reads []ptrace.Read
-	whole bool // not all that the record's values are read from comes with an event
-	wide  bool // it has values in vector registers
-	meant patching
+	code     *progspace.Objfile
+	match    *deopt.Match
+	reads    []ptrace.Read
+	whole    bool // not all that the record's values are read from comes with an event
+	wide     bool // it has values in vector registers
+	patching patching
 
 	owners []string      // the functions that start at the map's address of its function
 	folded []*Tracepoint // for other functions with the same code, to which a hit may belong as well
@@ -87,20 +87,20 @@ func (l filters) wantsFunction(name string) bool {
 	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.wantsFunction(name) })
 }
 
-func (l filters) means(p *Tracepoint) bool {
-	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.means(p) })
+func (l filters) selects(p *Tracepoint) bool {
+	return slices.ContainsFunc(l, func(x ExitFilter) bool { return x.selects(p) })
 }
 
-func (x *ExitFilter) means(p *Tracepoint) bool {
+func (x *ExitFilter) selects(p *Tracepoint) bool {
 	return x.wantsRecord(p.Record) && x.wantsSite(p.Site) && slices.ContainsFunc(p.owners, x.wantsFunction)
 }
 
-// Meant reports whether a filter selects the place. If at is not nil, it reports whether the place is for calls of a function that at matches.
-func (p *Tracepoint) Meant(x *ExitFilter, at *names.Pattern) bool {
+// SelectedBy reports whether a filter selects the place. If at is not nil, it reports whether the place is for calls of a function that at matches.
+func (p *Tracepoint) SelectedBy(x *ExitFilter, at *names.Pattern) bool {
 	if at != nil || p.Symbol != "" {
 		return at != nil && p.Symbol != "" && at.Match(p.Symbol)
 	}
-	return x.means(p)
+	return x.selects(p)
 }
 
 // SiteKinds lists the values that [ExitFilter].Sites may hold.
@@ -130,10 +130,10 @@ func (s *survey) refuse(why string) {
 	}
 }
 
-// of adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it is the
+// addObject adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it is the
 // start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does not
 // return, and a statepoint's callee may change what is live. So the breakpoint belongs on the call, where all recorded values are already in place.
-func (s *survey) of(c *progspace.Objfile) error {
+func (s *survey) addObject(c *progspace.Objfile) error {
 	if c.Records == nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (s *survey) of(c *progspace.Objfile) error {
 			return err
 		case why != "":
 			s.refuse(why)
-		case s.filters.means(p):
+		case s.filters.selects(p):
 			if name := c.Starting(e.Function.Addr).Name; s.entries != nil && !entered[e.Function] && s.entries(name, p.Record) {
 				entered[e.Function] = true
 				s.points = append(s.points, &Tracepoint{Addr: e.Function.Addr, Entry: true, Function: name, Module: c.Name, code: c, whole: true, wide: true})
@@ -211,7 +211,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	if p.Site = string(p.match.Kind); p.Site == "" {
 		p.Site = deopt.UnknownSite
 	}
-	p.Moment, p.meant = p.match.Moment, s.patching(p)
+	p.Moment, p.patching = p.match.Moment, s.patching(p)
 	p.plan(v.Target().Arch())
 	if len(v.VMs()) > 0 {
 		f := v.FrameAt(c, p.Addr, p.match)
@@ -266,23 +266,23 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	return nil
 }
 
-// general reports whether a register comes with every hit.
-func general(arch *machine.Arch, reg machine.DWARFReg) bool {
+// isGeneral reports whether a register comes with every hit.
+func isGeneral(arch *machine.Arch, reg machine.DWARFReg) bool {
 	info, known := arch.Register(reg)
 	return known && info.Class == machine.General
 }
 
 // Two ranges of memory that lie this near, in bytes, are read as one.
-const joined = 64
+const joinDistance = 64
 
 // plan selects the registers and the memory that must come with a hit to read the record's values.
 func (p *Tracepoint) plan(arch *machine.Arch) {
 	for _, l := range p.match.Entry.Record.Locations {
 		switch {
-		case l.Kind == stackmap.Indirect && l.Size > 0 && general(arch, l.Reg):
+		case l.Kind == stackmap.Indirect && l.Size > 0 && isGeneral(arch, l.Reg):
 			p.reads = append(p.reads, ptrace.Read{Reg: l.Reg, Offset: int64(l.Offset), Size: int(l.Size)})
 		case l.Kind == stackmap.Register:
-			p.wide = p.wide || !general(arch, l.Reg)
+			p.wide = p.wide || !isGeneral(arch, l.Reg)
 		}
 	}
 	slices.SortFunc(p.reads, func(a, b ptrace.Read) int {
@@ -296,7 +296,7 @@ func (p *Tracepoint) plan(arch *machine.Arch) {
 		if n > 0 {
 			last := &p.reads[n-1]
 			end := max(last.Offset+int64(last.Size), r.Offset+int64(r.Size))
-			if r.Reg == last.Reg && r.Offset <= last.Offset+int64(last.Size)+joined && end-last.Offset <= ptrace.MaxRead {
+			if r.Reg == last.Reg && r.Offset <= last.Offset+int64(last.Size)+joinDistance && end-last.Offset <= ptrace.MaxRead {
 				last.Size = int(end - last.Offset)
 				continue
 			}

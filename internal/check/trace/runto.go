@@ -22,10 +22,10 @@ type RunToOptions struct {
 	At    []*names.Pattern     // functions: the exit is the frame that calls one, as in [Options]; empty: sites
 	Sites bool                 // with At: also stop at sites
 	Stop  *condition.Condition // select only exits that fulfil it; nil: all
-	// Meant reports whether an exit that fulfils Stop is selected. Nil: all are.
-	Meant func(*Exited) bool
-	Hit   uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
-	Warn  func(string)
+	// Selects reports whether an exit that fulfils Stop is selected. Nil: all are.
+	Selects func(*Exited) bool
+	Hit     uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
+	Warn    func(string)
 	// Describe is as in [Options].
 	Describe described.Ask
 }
@@ -64,8 +64,8 @@ func (e *NotReachedError) Error() string {
 	return text
 }
 
-// errThere ends a trace at the exit.
-var errThere = errors.New("it is there")
+// errReached ends a trace at the exit.
+var errReached = errors.New("it is there")
 
 // RunTo runs a process to an exit, in code that is loaded now or later, and returns the frames there. They are valid until the process resumes. RunTo
 // removes all breakpoints. It returns a [*NotReachedError] if the process ends first. If ctx is done, it returns the cause, and the process is
@@ -74,7 +74,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	o.Hit = max(o.Hit, 1)
 	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
 		Full: true, Every: o.Hit, Wait: true, Warn: o.Warn, Describe: o.Describe}
-	held, chooses := uint64(0), o.Stop != nil || o.Meant != nil
+	held, chooses := uint64(0), o.Stop != nil || o.Selects != nil
 	if chooses {
 		t.Every = 1
 	}
@@ -86,7 +86,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	var thread deopt.Thread
 	tr := newTracer(s, t, func(x *Exited) error {
 		if chooses {
-			if o.Stop != nil && !x.Fulfils(o.Stop) || o.Meant != nil && !o.Meant(x) {
+			if o.Stop != nil && !x.Fulfils(o.Stop) || o.Selects != nil && !o.Selects(x) {
 				return nil
 			}
 			if held++; held < o.Hit {
@@ -95,7 +95,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 		}
 		thread = deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}
 		out = &Moment{Frame: x.Frame, Point: x.Point}
-		return errThere
+		return errReached
 	})
 	err = tr.toExit(ctx, func() { held, out = 0, nil })
 	switch {
@@ -106,7 +106,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 		}
 		early.Stop, early.Held = o.Stop, held
 		return nil, early
-	case errors.Is(err, errThere):
+	case errors.Is(err, errReached):
 	case ctx.Err() != nil:
 		if late := s.Stop(); late != nil {
 			return nil, errors.Join(err, late)
@@ -115,7 +115,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	default:
 		return nil, err
 	}
-	if out.View, err = tr.standing(thread); err != nil {
+	if out.View, err = tr.finishAt(thread); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -128,11 +128,11 @@ func (t *tracer) toExit(ctx context.Context, again func()) error {
 		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // from here on the caller holds the process
 			return cmp.Or(err, off)
 		}
-		if !errors.Is(err, errThere) || !t.session.Released() {
+		if !errors.Is(err, errReached) || !t.session.Released() {
 			return err
 		}
 		again()
-		if err := cmp.Or(t.session.Stop(), t.gap(t.session.Away())); err != nil {
+		if err := cmp.Or(t.session.Stop(), t.reportGap(t.session.Away())); err != nil {
 			return err
 		}
 	}
@@ -157,25 +157,25 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 	return e, nil
 }
 
-// standing removes all breakpoints and builds the frames of the other threads.
-func (t *tracer) standing(came deopt.Thread) (*deopt.View, error) {
+// finishAt removes all breakpoints and builds the frames of the other threads.
+func (t *tracer) finishAt(reached deopt.Thread) (*deopt.View, error) {
 	if err := t.leave(); err != nil {
 		return nil, err
 	}
-	return t.frames(came)
+	return t.frames(reached)
 }
 
 // frames returns the frames of all threads of a stopped process, first those of the thread that reached the exit.
-func (t *tracer) frames(came deopt.Thread) (*deopt.View, error) {
+func (t *tracer) frames(reached deopt.Thread) (*deopt.View, error) {
 	target, err := t.session.Target()
 	if err != nil {
 		return nil, err
 	}
 	v := t.view
 	v.Move(target)
-	v.Threads = []deopt.Thread{came}
+	v.Threads = []deopt.Thread{reached}
 	for _, thread := range target.Threads() {
-		if thread.ID == came.ID {
+		if thread.ID == reached.ID {
 			continue
 		}
 		other, err := v.ThreadOf(thread)

@@ -14,21 +14,21 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// surveyed bounds the size in bytes of a module whose sites are all searched for names. That takes a second.
-const surveyed = 32 << 20
+// maxSurveyed bounds the size in bytes of a module whose sites are all searched for names. That takes a second.
+const maxSurveyed = 32 << 20
 
 // unnamed matches the slots of a record that no module names.
 var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 
-// Untold says which parts are unknown until the target describes itself ([Options].Describe): its modules, and the layout of its virtual machine.
-type Untold struct{ Modules, Layouts bool }
+// Undescribed says which parts are unknown until the target describes itself ([Options].Describe): its modules, and the layout of its virtual machine.
+type Undescribed struct{ Modules, Layouts bool }
 
 // CheckStop returns an error if a condition cannot hold at any exit that the filter selects: no site of the modules and no exit of the layouts has
 // the slots that it uses. The error is a [*condition.Error]. Facts that are unknown without the process cause no error.
-func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Untold) error {
+func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet Undescribed) error {
 	var siteList [][]string // the names of each site
 	for _, m := range o.Modules {
-		if m.Size() > surveyed {
+		if m.Size() > maxSurveyed {
 			return nil
 		}
 		for _, f := range m.Funcs {
@@ -74,7 +74,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		}
 	}
 	for _, n := range c.Names() {
-		if _, there := all[n.Text]; !there && !open(n) {
+		if _, exists := all[n.Text]; !exists && !open(n) {
 			return c.Wrong(n, noSuchSlot(n.Text, all, len(o.Modules)+len(o.Layouts) > 0))
 		}
 	}
@@ -103,12 +103,12 @@ func noSuchSlot(want string, all map[string]string, given bool) string {
 		return "no site that is meant has a slot with a name"
 	}
 	plain := near.Sorted(want, slices.Collect(maps.Keys(all)))
-	var there []string
+	var shown []string
 	for _, n := range plain[:min(len(plain), shownNames)] {
-		there = append(there, all[n])
+		shown = append(shown, all[n])
 	}
-	text := "no site that is meant has a slot of that name; there are " + strings.Join(there, ", ")
-	if more := len(plain) - len(there); more > 0 {
+	text := "no site that is meant has a slot of that name; there are " + strings.Join(shown, ", ")
+	if more := len(plain) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

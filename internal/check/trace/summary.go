@@ -43,7 +43,7 @@ const SummarySchema = "reframe.trace.summary/v1"
 type Summary struct {
 	Schema    string          `json:"schema"`
 	Exits     uint64          `json:"exits"` // exits that happened
-	Told      uint64          `json:"told"`  // exits that were reported
+	Reported  uint64          `json:"told"`  // exits that were reported
 	Seconds   float64         `json:"seconds"`
 	Sites     []SiteCount     `json:"sites"`     // the most frequent first
 	Functions []FunctionCount `json:"functions"` // the most frequent first
@@ -85,7 +85,7 @@ type FunctionCount struct {
 type counts struct {
 	sites       map[SiteCount]uint64 // by place, with Count 0
 	hits        map[machine.Addr]uint64
-	told        uint64
+	reported    uint64
 	unavailable uint64
 	undecided   uint64
 	absent      uint64
@@ -94,9 +94,9 @@ type counts struct {
 	end         End
 }
 
-// tell counts a reported exit.
-func (t *counts) tell(x *Exited) {
-	t.told++
+// countReported counts a reported exit.
+func (t *counts) countReported(x *Exited) {
+	t.reported++
 	if x.Frame == nil || x.Point.doubt {
 		t.unavailable++
 		return
@@ -138,9 +138,9 @@ func (p *Tracepoint) site() SiteCount {
 	return at
 }
 
-// settle adds the hits that only the session has counted to the present tracepoints of each place.
-func (t *tracer) settle() error {
-	if !t.unseen() {
+// addSessionHits adds the hits that only the session has counted to the present tracepoints of each place.
+func (t *tracer) addSessionHits() error {
+	if !t.sessionCounts() {
 		return nil
 	}
 	hits, err := t.session.Hits()
@@ -161,7 +161,7 @@ func (t *tracer) settle() error {
 }
 
 func (t *counts) summary(took time.Duration) *Summary {
-	s := &Summary{Schema: SummarySchema, Told: t.told, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
+	s := &Summary{Schema: SummarySchema, Reported: t.reported, Seconds: took.Seconds(), Sites: []SiteCount{}, Functions: []FunctionCount{},
 		Unavailable: t.unavailable, Undecided: t.undecided, Absent: t.absent, Overwritten: uint64(len(t.overwritten)), Unwatched: t.missing.Seconds(), End: t.end}
 	functions := map[FunctionCount]uint64{}
 	for at, n := range t.sites {

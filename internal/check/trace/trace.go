@@ -67,11 +67,13 @@ type tracer struct {
 	counts
 }
 
-// chooses reports whether the tracer, not the session, counts and selects hits: the selection depends on more than their place.
-func (t *tracer) chooses() bool { return t.options.Thread != 0 || t.options.Stop != nil }
+// countsHits reports whether the tracer, not the session, counts and selects hits: the selection depends on more than their place.
+func (t *tracer) countsHits() bool { return t.options.Thread != 0 || t.options.Stop != nil }
 
-// unseen reports whether only the session knows the number of some hits, because they are not reported here.
-func (t *tracer) unseen() bool { return !t.chooses() && (t.options.Quiet || t.options.Every > 1) }
+// sessionCounts reports whether only the session knows the number of some hits, because they are not reported here.
+func (t *tracer) sessionCounts() bool {
+	return !t.countsHits() && (t.options.Quiet || t.options.Every > 1)
+}
 
 // maxStacks bounds the threads whose stacks are kept.
 const maxStacks = 1 << 10
@@ -83,7 +85,7 @@ const maxStacks = 1 << 10
 func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
 	t := newTracer(s, o, each)
 	err := t.run(ctx, func() error { return nil })
-	if late := t.settle(); err == nil {
+	if late := t.addSessionHits(); err == nil {
 		err = late
 	}
 	t.warnUnnamed()
@@ -105,12 +107,12 @@ func (t *tracer) run(ctx context.Context, then func() error) error {
 			t.missing += time.Since(since)
 		}
 	}
-	t.lookAgain()
+	t.reportOverwritten()
 	return err
 }
 
 func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
-	if !t.chooses() {
+	if !t.countsHits() {
 		if err := t.session.Count(ptrace.Counting{Every: t.options.Every, Limit: t.options.Limit, Quiet: t.options.Quiet}); err != nil {
 			return err
 		}
@@ -118,10 +120,10 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 	if err := t.session.Yield(true); err != nil {
 		return err
 	}
-	if err := t.anew(); err != nil {
+	if err := t.readProcess(); err != nil {
 		return err
 	}
-	if err := t.expect(); err != nil {
+	if err := t.requirePlaces(); err != nil {
 		return err
 	}
 	if id := t.options.Thread; id != 0 && !slices.ContainsFunc(t.view.Target().Threads(), func(th machine.Thread) bool { return th.ID == id }) {
@@ -169,7 +171,7 @@ var errTimeUp = errors.New("the time is over")
 func (t *tracer) event(ev ptrace.Event) error {
 	switch ev.Kind {
 	case ptrace.Exec:
-		return t.anew()
+		return t.readProcess()
 	case ptrace.Ended:
 		t.end = EndOf(ev)
 		return nil
@@ -177,13 +179,13 @@ func (t *tracer) event(ev ptrace.Event) error {
 		t.end.Kind = EndLimit
 		return nil
 	case ptrace.Missed:
-		t.missed(ev)
+		t.handleOverwritten(ev)
 		return nil
 	case ptrace.Away:
-		return t.back(ev)
+		return t.handleAway(ev)
 	}
 	if registering, watch := t.watches[ev.At]; watch {
-		return t.follow(registering)
+		return t.updateCode(registering)
 	}
 	// A removed breakpoint may still report a hit from before its removal.
 	if p := t.places[ev.At]; p != nil {
@@ -199,7 +201,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		return nil
 	}
 	number := ev.Number
-	if t.chooses() {
+	if t.countsHits() {
 		if o.Thread != 0 && ev.Thread.ID != o.Thread {
 			return nil
 		}
@@ -208,14 +210,14 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	}
 	view := t.view
 	if p.held {
-		if err := t.look(); err != nil {
+		if err := t.refreshView(); err != nil {
 			return err
 		}
 	} else {
 		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data})
 	}
-	chosen := !t.chooses() || o.Every < 2 || number%o.Every == 0
-	told := chosen && !o.Quiet && (o.Stop == nil || o.Log)
+	chosen := !t.countsHits() || o.Every < 2 || number%o.Every == 0
+	report := chosen && !o.Quiet && (o.Stop == nil || o.Log)
 	stops := false
 	lost := func() bool { return p.held && t.session.Released() } // its threads ran: the values may be of different moments
 	for _, point := range p.points {
@@ -224,7 +226,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		if err != nil {
 			return err
 		}
-		x.Stops = o.Stop != nil && t.decide(o.Stop, x)
+		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
 		if x.Stops && !o.Full { // report all frames, once
 			if err := t.walk(x, view, ev.Thread.Registers); err != nil {
 				return err
@@ -233,15 +235,15 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		if lost() {
 			return nil
 		}
-		if !t.unseen() {
+		if !t.sessionCounts() {
 			t.count(x)
 		}
 		if x.Stops {
 			stops = true
 			t.end.Kind = EndStopped
 		}
-		if told || x.Stops {
-			t.tell(x)
+		if report || x.Stops {
+			t.countReported(x)
 			if err := t.each(x); err != nil {
 				return err
 			}
@@ -250,7 +252,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	if chosen || stops {
 		t.chosen++
 	}
-	if t.chooses() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
+	if t.countsHits() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
 		t.end.Kind = EndLimit
 	}
 	return nil
@@ -265,7 +267,7 @@ func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (e
 	if x.Frame, err = x.Point.frame(v, physical); err != nil {
 		return err
 	}
-	return x.alike(v, physical)
+	return x.readFolded(v, physical)
 }
 
 // walk builds all frames of the thread. It reuses the stack of the thread's last exit, which is usually similar.
@@ -289,7 +291,7 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 		case n == left && left == 0 && !x.Point.Entry:
 			if f, err = x.Point.frame(v, physical); err == nil {
 				x.Frame, x.others = f, nil
-				err = x.alike(v, physical)
+				err = x.readFolded(v, physical)
 			}
 		case n == left:
 			f, err = t.caller(v, physical, stack.Callee(n), within, registers)
@@ -328,20 +330,20 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 	return v.FrameOf(physical, callee, within)
 }
 
-// back sets the breakpoints again that were removed because the events were not read. Code may have been loaded and registered meanwhile.
-func (t *tracer) back(ev ptrace.Event) error {
+// handleAway sets the breakpoints again that were removed because the events were not read. Code may have been loaded and registered meanwhile.
+func (t *tracer) handleAway(ev ptrace.Event) error {
 	stopped := t.session.Stop()
-	if err := t.gap(ev.Time); err != nil {
+	if err := t.reportGap(ev.Time); err != nil {
 		return err
 	}
 	if stopped != nil {
 		return stopped
 	}
-	return t.anew()
+	return t.readProcess()
 }
 
-// gap reports missing exits since a time.
-func (t *tracer) gap(since time.Time) error {
+// reportGap reports missing exits since a time.
+func (t *tracer) reportGap(since time.Time) error {
 	g := Gap{since.Sub(t.began), time.Since(since)}
 	t.missing += g.Time
 	if t.options.Gap != nil {
@@ -351,9 +353,9 @@ func (t *tracer) gap(since time.Time) error {
 	return nil
 }
 
-// anew reads a new process, of which nothing is known yet.
-func (t *tracer) anew() error {
-	if err := t.settle(); err != nil {
+// readProcess reads a new process, of which nothing is known yet.
+func (t *tracer) readProcess() error {
+	if err := t.addSessionHits(); err != nil {
 		return err
 	}
 	t.session.Refresh()
@@ -365,12 +367,12 @@ func (t *tracer) anew() error {
 		return err
 	}
 	clear(t.stacks)
-	return t.apply(false)
+	return t.setBreakpoints(false)
 }
 
-// follow updates the places after code was loaded, registered or removed. It removes breakpoints in unloaded code before its memory can be reused.
-func (t *tracer) follow(registering bool) error {
-	if err := t.settle(); err != nil {
+// updateCode updates the places after code was loaded, registered or removed. It removes breakpoints in unloaded code before its memory can be reused.
+func (t *tracer) updateCode(registering bool) error {
+	if err := t.addSessionHits(); err != nil {
 		return err
 	}
 	if registering {
@@ -384,11 +386,11 @@ func (t *tracer) follow(registering bool) error {
 	}
 	t.view.Move(target)
 	t.stale = true // MCJIT makes code executable after registering it
-	return t.apply(true)
+	return t.setBreakpoints(true)
 }
 
-// apply sets the breakpoints for the code that is loaded now.
-func (t *tracer) apply(fresh bool) error {
+// setBreakpoints sets the breakpoints for the code that is loaded now.
+func (t *tracer) setBreakpoints(fresh bool) error {
 	t.generation++
 	insert, remove, err := t.update(fresh)
 	if err != nil {
@@ -407,8 +409,8 @@ func (t *tracer) apply(fresh bool) error {
 	return nil
 }
 
-// expect returns an error if no exit can ever be seen.
-func (t *tracer) expect() error {
+// requirePlaces returns an error if no exit can ever be seen.
+func (t *tracer) requirePlaces() error {
 	if t.options.Wait {
 		return nil
 	}
@@ -446,8 +448,8 @@ func (l *loaded) whyNone() string {
 	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 }
 
-// decide reports whether the condition holds at an exit, and counts exits for which it is undecided.
-func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
+// conditionHolds reports whether the condition holds at an exit, and counts exits for which it is undecided.
+func (t *tracer) conditionHolds(c *condition.Condition, x *Exited) bool {
 	is := x.answer(c)
 	switch is {
 	case condition.Absent:
@@ -458,8 +460,8 @@ func (t *tracer) decide(c *condition.Condition, x *Exited) bool {
 	return is == condition.Yes
 }
 
-// look updates the view to the current state of the process, if its mappings may be outdated. Memory is always read directly.
-func (t *tracer) look() error {
+// refreshView updates the view to the current state of the process, if its mappings may be outdated. Memory is always read directly.
+func (t *tracer) refreshView() error {
 	if !t.stale {
 		return nil
 	}

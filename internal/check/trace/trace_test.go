@@ -114,7 +114,7 @@ func TestTraceEveryExit(t *testing.T) {
 			total := uint64(1000 * c.host.Threads * c.host.Rounds)
 			require.EqualValues(t, total, len(lines))
 			require.Equal(t, End{Kind: EndExited}, sum.End)
-			require.Equal(t, []uint64{total, total, 0}, []uint64{sum.Exits, sum.Told, sum.Unavailable})
+			require.Equal(t, []uint64{total, total, 0}, []uint64{sum.Exits, sum.Reported, sum.Unavailable})
 			require.Equal(t, []FunctionCount{{Function: "tick", Count: total}}, sum.Functions)
 			numbers := map[uint64]bool{}
 			got := map[int][][4]uint64{}
@@ -229,7 +229,7 @@ func TestTraceChooses(t *testing.T) {
 			}
 			require.Equal(t, c.numbers, numbers)
 			require.Equal(t, c.exits, sum.Exits)
-			require.EqualValues(t, len(lines), sum.Told)
+			require.EqualValues(t, len(lines), sum.Reported)
 			require.Equal(t, c.end, sum.End.Kind)
 			if c.end == EndStopped {
 				last := lines[len(lines)-1]

@@ -15,7 +15,7 @@ import (
 )
 
 // Watcher reports each exit of a process as [Run] does, for callers that do more at an exit than report it. Between exits the caller controls the
-// process. It may run one thread itself and report where that thread stopped ([Watcher.Arrived]).
+// process. It may run one thread itself and report where that thread stopped ([Watcher.HandleHit]).
 type Watcher struct {
 	tracer *tracer
 	code   []machine.Range // cache of Code
@@ -31,9 +31,9 @@ func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher
 // returned.
 func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
 
-// Stand reads the loaded code, as [Watcher.Run] does at its start, but sets no breakpoints: it returns those that Run would set. It is for a caller
-// that runs one thread at a time, inserts and removes the breakpoints, and reports where the thread stopped ([Watcher.Arrived]).
-func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
+// Prepare reads the loaded code, as [Watcher.Run] does at its start, but sets no breakpoints: it returns those that Run would set. It is for a caller
+// that runs one thread at a time, inserts and removes the breakpoints, and reports where the thread stopped ([Watcher.HandleHit]).
+func (w *Watcher) Prepare() ([]ptrace.Breakpoint, error) {
 	t := w.tracer
 	t.session.Refresh()
 	target, err := t.session.Target()
@@ -58,9 +58,9 @@ func (w *Watcher) Stand() ([]ptrace.Breakpoint, error) {
 // Unwatched returns the number of selected records without a breakpoint.
 func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
 
-// Standing returns all frames of the process, which is stopped where an exit was reported ([Watcher.Arrived]). It moves the view of the exit to the
+// Frames returns all frames of the process, which is stopped where an exit was reported ([Watcher.HandleHit]). It moves the view of the exit to the
 // current state.
-func (w *Watcher) Standing(x *Exited) (*deopt.View, error) {
+func (w *Watcher) Frames(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
 
@@ -76,11 +76,11 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Arrived handles a thread that the caller ran to an address. If the address has exits, it reports them; if the process loads code there, it reads
+// HandleHit handles a thread that the caller ran to an address. If the address has exits, it reports them; if the process loads code there, it reads
 // the changes.
-func (w *Watcher) Arrived(addr machine.Addr, thread machine.Thread) error {
+func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {
 	if registering, watch := w.tracer.watches[addr]; watch {
-		return w.tracer.follow(registering)
+		return w.tracer.updateCode(registering)
 	}
 	p := w.tracer.places[addr]
 	if p == nil {

@@ -125,7 +125,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 		}
 	}
 	b.v.watcher = trace.NewWatcher(b.v.session, o, b.handleSite)
-	all, err := b.v.watcher.Stand()
+	all, err := b.v.watcher.Prepare()
 	if err != nil {
 		return "", err
 	}
@@ -338,4 +338,4 @@ func (v *verifier) runThread(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, 
 }
 
 // Standing returns all frames of the process while native code is stopped at a site.
-func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Standing(b.site) }
+func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Frames(b.site) }

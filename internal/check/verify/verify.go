@@ -553,7 +553,7 @@ func (v *verifier) runNative() error {
 			err = v.handleCall(run)
 		default:
 			begun := v.predictions
-			err = v.watcher.Arrived(run.Hit, run.Thread)
+			err = v.watcher.HandleHit(run.Hit, run.Thread)
 			// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
 			if v.predictions > begun || v.lockstep && !run.Load {
 				budget = newBudget(&v.options)

@@ -116,7 +116,7 @@ func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u[
 
 // Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless the target may describe more
 // modules or layouts later (yet).
-func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Untold) (*condition.Condition, error) {
+func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Undescribed) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil
 	}

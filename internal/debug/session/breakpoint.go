@@ -56,7 +56,7 @@ func (b *Breakpoint) String() string {
 
 // reached reports whether an exit matches the breakpoint.
 func (b *Breakpoint) reached(x *trace.Exited) bool {
-	if !x.Point.Meant(&b.ExitFilter, b.At) {
+	if !x.Point.SelectedBy(&b.ExitFilter, b.At) {
 		return false
 	}
 	if b.Line != nil && !mayBe(x.Frame, b.Line) {
@@ -85,7 +85,7 @@ func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 		// The target's images so far are known; later ones may contain more modules and layouts.
 		asks := s.config.Describe != nil
 		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
-		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Untold{Modules: modules, Layouts: asks}); err != nil {
+		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Undescribed{Modules: modules, Layouts: asks}); err != nil {
 			return nil, err
 		}
 	}

@@ -440,7 +440,7 @@ func (s *Session) Continue(ctx context.Context) (Stop, error) {
 		o.ExitFilter, o.Also = filters[0], filters[1:]
 	}
 	var hit *Breakpoint
-	o.Meant = func(x *trace.Exited) bool {
+	o.Selects = func(x *trace.Exited) bool {
 		for _, b := range list {
 			if b.reached(x) {
 				hit = cmp.Or(hit, b)

@@ -14,26 +14,26 @@ import (
 
 // Limits on the kept unselected records, and on the functions of one object file that are searched.
 const (
-	maxPassedIDs = 8
-	maxPassed    = 1 << 14
+	maxExcludedIDs = 8
+	maxExcluded    = 1 << 14
 )
 
-// passed describes the records that a trace has seen and that its filter excluded.
-type passed struct {
-	records int
-	meant   bool           // some record was selected
-	ids     []uint64       // the first ones, without duplicates
-	more    bool           // there were more ids
-	named   bool           // a selected function has records
-	near    *names.Nearest // functions with records, by similarity to the selected name
+// excluded describes the records that a trace has seen and that its filter excluded.
+type excluded struct {
+	records  int
+	selected bool           // some record was selected
+	ids      []uint64       // the first ones, without duplicates
+	more     bool           // there were more ids
+	named    bool           // a selected function has records
+	near     *names.Nearest // functions with records, by similarity to the selected name
 }
 
-// pass adds the records that a survey of an object file has excluded.
-func (l *loaded) pass(s *survey, c *progspace.Objfile) {
-	p := &l.passed
+// addExcluded adds the records that a survey of an object file has excluded.
+func (l *loaded) addExcluded(s *survey, c *progspace.Objfile) {
+	p := &l.excluded
 	p.records += s.known
-	p.meant = p.meant || len(s.points) > 0
-	if p.meant || c.Records == nil {
+	p.selected = p.selected || len(s.points) > 0
+	if p.selected || c.Records == nil {
 		return
 	}
 	if f := l.filters[0].Function; f != nil && p.near == nil {
@@ -41,10 +41,10 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	}
 	last := machine.Addr(0)
 	all := c.Records.Range(0, math.MaxUint64)
-	for n := range min(all.Len(), maxPassed) {
+	for n := range min(all.Len(), maxExcluded) {
 		e := all.Entry(n)
 		if id := uint64(e.Record().ID); !slices.Contains(p.ids, id) {
-			if len(p.ids) == maxPassedIDs {
+			if len(p.ids) == maxExcludedIDs {
 				p.more = true
 			} else {
 				p.ids = append(p.ids, id)
@@ -60,9 +60,9 @@ func (l *loaded) pass(s *survey, c *progspace.Objfile) {
 	}
 }
 
-// why returns the reason why none of the seen records was selected, or "".
-func (p *passed) why(f *ExitFilter) string {
-	if p.meant || p.records == 0 {
+// reason returns the reason why none of the seen records was selected, or "".
+func (p *excluded) reason(f *ExitFilter) string {
+	if p.selected || p.records == 0 {
 		return ""
 	}
 	text := fmt.Sprintf("the process had %s, and none is meant", sites.Plural(p.records, "record"))
