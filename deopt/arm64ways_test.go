@@ -1,6 +1,7 @@
 package deopt_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -14,6 +15,14 @@ import (
 // arm64Ways returns the view of the program of testdata/arm64ways, which has crashed.
 func arm64Ways(t *testing.T, entry, pointer, number string) *deopt.View {
 	t.Helper()
+	v, err := deopt.Frames(arm64WaysCore(t, entry, pointer, number), deopt.Options{})
+	require.NoError(t, err)
+	return v
+}
+
+// arm64WaysCore returns the core of that program.
+func arm64WaysCore(t *testing.T, entry, pointer, number string) *ptrace.Target {
+	t.Helper()
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
 	cross := livetest.Crosses[at]
 	object := livetest.Object(t, 19, mustAbs(t, "testdata/arm64ways/f.ll"), "-O2", "-relocation-model=pic")
@@ -23,9 +32,22 @@ func arm64Ways(t *testing.T, entry, pointer, number string) *deopt.View {
 	core, err := ptrace.OpenCore(cross.Core(t, program), ptrace.CoreOptions{Exe: program})
 	require.NoError(t, err)
 	t.Cleanup(func() { core.Close() })
-	v, err := deopt.Frames(core, deopt.Options{})
+	return core
+}
+
+// TestSearchBudgetInJSON requires that the JSON of a stack that was cut short has the code of the reason.
+func TestSearchBudgetInJSON(t *testing.T) {
+	core := arm64WaysCore(t, "pointer", "h", "1")
+	v, err := deopt.New(core, deopt.Options{})
 	require.NoError(t, err)
-	return v
+	v.Unwinder().MaxSearched = 1
+	thread, err := v.ThreadOf(core.Threads()[0])
+	require.NoError(t, err)
+	v.Threads = append(v.Threads, thread)
+	text, err := json.Marshal(v.Report())
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"end_code":"search-budget"`)
+	require.Contains(t, thread.End.Reason, "ended at its limit of 1 instructions")
 }
 
 // TestTwoWaysToALinkLoser requires that no call of a function is shown as certain if the stub that it led to has lost the link register and another

@@ -471,7 +471,7 @@ func (v *View) Report() *frame.Report {
 	for _, t := range v.Threads {
 		out := frame.Thread{TID: t.ID, Name: t.Name, Frames: []frame.Frame{}}
 		if !t.End.Complete {
-			out.End = t.End.Reason
+			out.End, out.EndCode = t.End.Reason, t.End.Code
 		}
 		for _, f := range t.Frames {
 			out.Frames = append(out.Frames, f.Frame)

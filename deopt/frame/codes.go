@@ -17,6 +17,7 @@ const (
 	SignalFrame     Code = "signal-frame"
 	LeftWithoutCFI  Code = "left-without-cfi"
 	CFAUnknown      Code = "cfa-unknown"
+	SearchBudget    Code = "search-budget"
 	CFIUndefined    Code = "cfi-undefined"
 	CFIExpression   Code = "cfi-expression"
 	SaveUnreadable  Code = "save-unreadable"
@@ -83,6 +84,7 @@ var texts = map[Code]string{
 	NotSaved:        "the code of frame #%d changes %s, and its CFI does not say where it saved it",                                                   // frame, register
 	SignalFrame:     "frame #%d is a signal frame and does not say where %s was saved",                                                                // frame, register
 	LeftWithoutCFI:  "frame #%d was left by %s, which does not say where %s was saved",                                                                // frame, rule, register
+	SearchBudget:    "the search for the call that led here ended at its limit of %s",                                                                 // limit
 	CFAUnknown:      "%s",                                                                                                                             // why
 	CFIUndefined:    "the CFI of frame #%d says that %s is not kept",                                                                                  // frame, register
 	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                              // frame, register, error

@@ -38,6 +38,8 @@ type Thread struct {
 	Name   string  `json:"name"`
 	Frames []Frame `json:"frames"`
 	End    string  `json:"end,omitempty"` // why the stack was cut short; empty if it was followed to its outermost frame
+	// EndCode is the kind of that reason, or "" if it has no code.
+	EndCode Code `json:"end_code,omitempty"`
 	// Total is the number of frames of the stack. Omitted lists the parts in the middle of a deep stack that Frames leaves out.
 	Total   int       `json:"total,omitempty"`
 	Omitted []Omitted `json:"omitted,omitempty"`

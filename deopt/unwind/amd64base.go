@@ -29,7 +29,7 @@ func (w *walk) disowned(f *Frame, s *step) bool {
 		return false
 	}
 	at := *f
-	look := walk{Unwinder: w.Unwinder, frames: []Frame{at}} // a separate walk: it does not affect the frames of w
+	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: []Frame{at}} // a separate walk: it does not affect the frames of w
 	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
 }
 
@@ -104,7 +104,7 @@ func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) boo
 // leadsOn reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through leadingOn frames; the last of these may return
 // to a place that follows no call. The frame of c must be above an address.
 func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
-	look := walk{Unwinder: w.Unwinder, frames: []Frame{*f}, floor: above, looking: true}
+	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: []Frame{*f}, floor: above, looking: true}
 	for n := range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())

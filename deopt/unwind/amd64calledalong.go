@@ -89,7 +89,7 @@ func (w *walk) callRefuted(f *Frame) bool {
 	if w.looking {
 		return false
 	}
-	look := walk{Unwinder: w.Unwinder, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), looking: true}
+	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), looking: true}
 	look.frames = append(look.frames, *f)
 	c, end := look.step(&look.frames[len(look.frames)-1])
 	if end != nil || c.guess != "" {

@@ -59,8 +59,8 @@ var errOutermost = errors.New("its CFI says that it has no return address")
 // returnAddress finds the return address of f. If calls leave it in a register, a function that has made no call need not have saved it.
 func (w *walk) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	rule := row.Rule(row.ReturnAddress)
-	if f.undecided != "" {
-		return 0, errors.New(f.undecided)
+	if f.undecided != nil {
+		return 0, f.undecided
 	}
 	switch {
 	case rule.Kind == cfi.RuleUndefined:
@@ -86,11 +86,11 @@ func (w *walk) linkLost(f *Frame) error {
 }
 
 // unsigned removes the pointer-authentication code from a code address.
-func (w *walk) unsigned(pc machine.Addr) machine.Addr {
-	if w.Arch.Code == 0 || w.Executable(pc-1) {
+func (u *Unwinder) unsigned(pc machine.Addr) machine.Addr {
+	if u.Arch.Code == 0 || u.Executable(pc-1) {
 		return pc
 	}
-	return pc & machine.Addr(w.Arch.Code)
+	return pc & machine.Addr(u.Arch.Code)
 }
 
 func (w *walk) cfa(regs *machine.Registers, rule cfi.CFARule) (machine.Addr, error) {

@@ -22,7 +22,7 @@ func (w *walk) arm64Above(at Frame, s *step) evidence {
 		if pc, err = w.called(pc, false); err != nil {
 			return excluded
 		}
-		to := w.arm64Callee(pc, s.Start)
+		to := w.arm64.callee(pc, s.Start)
 		if to == callsAnother {
 			return excluded
 		}
@@ -63,7 +63,7 @@ func (w *walk) arm64Placed(f *Frame, s *step) bool {
 	if err != nil || errSP != nil {
 		return false
 	}
-	m := w.arm64Read(s.Start).at(f)
+	m := w.arm64.read(s.Start).at(f)
 	if m == nil {
 		return true
 	}
@@ -90,20 +90,4 @@ func (w *walk) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
 		}
 	}
 	return true
-}
-
-// arm64Read does the same as arm64Function and caches the result for this walk.
-func (w *walk) arm64Read(start machine.Addr) *ARM64Course {
-	c := w.courses[start]
-	if c == nil {
-		if w.courses == nil {
-			w.courses = map[machine.Addr]*ARM64Course{}
-		}
-		if len(w.courses) >= maxRead {
-			clear(w.courses)
-		}
-		c = w.arm64Function(start)
-		w.courses[start] = c
-	}
-	return c
 }

@@ -39,7 +39,7 @@ func (w *walk) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Add
 	if from == 0 {
 		return nil, 0
 	}
-	m := w.arm64Read(from).at(&at)
+	m := w.arm64.read(from).at(&at)
 	if m == nil {
 		return nil, 0
 	}
@@ -51,44 +51,35 @@ func (w *walk) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Add
 }
 
 // byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to its function and agrees with the stack. It is a
-// guess if a call through a register may have led there as well.
-func (w *walk) byCall(f *Frame) (caller, bool) {
+// guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was not completed, or nil.
+func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	s, start := w.linkStep(f, 0)
-	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != "" {
-		return caller{}, false
+	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != nil {
+		return caller{}, false, nil
 	}
-	pc, certain := w.arm64OnlyCall(f, s, start)
-	if pc == 0 {
-		return caller{}, false
+	in := w.arm64Entered(f, s, start)
+	pc, certain := in.likely()
+	if pc == 0 || !w.isCall(pc) {
+		return caller{}, false, in.unsearched
 	}
 	by := *s
 	by.rule = FromCode // CFI alone did not find the caller
 	f.CFA, _ = w.cfa(f.Registers, s.row.CFA)
 	f.NoCFA, w.floor = "", f.CFA
 	if !certain {
-		by.guess = guessedLink
+		by.guess = guessedLink + in.others()
 	}
-	return w.atCall(f, &by, pc), true
+	return w.atCall(f, &by, pc), true, nil
 }
 
-// guessedLink is the guess of a caller that was found by the only direct call which agrees with the stack.
-const guessedLink = "frame #%d has lost the link register, and other calls agree with the stack, too: through registers, or in code that is not read"
+// guessedLink is the beginning of the guess of a caller that was found by the only direct call which agrees with the stack.
+const guessedLink = "frame #%d has lost the link register, and "
 
 // atCall returns the registers of the caller of f at its call that returns to pc.
 func (w *walk) atCall(f *Frame, s *step, pc machine.Addr) caller {
 	c := w.caller(f, s, pc)
 	c.regs.SetUint(arm64Link, uint64(pc))
 	return c
-}
-
-// arm64OnlyCall returns the return address of the call that leads to the function of f, which starts at an address, and agrees with the stack; 0 if there
-// is none, or several are alike. It is certain if no other call or jump may have led there.
-func (w *walk) arm64OnlyCall(f *Frame, s *step, start machine.Addr) (pc machine.Addr, certain bool) {
-	in := w.arm64Entered(f, s, start)
-	if pc, certain = in.likely(); pc != 0 && !w.isCall(pc) {
-		return 0, false
-	}
-	return pc, certain
 }
 
 // isCall reports whether the branch that ends at pc is a call.

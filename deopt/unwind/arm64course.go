@@ -57,6 +57,7 @@ type ARM64Course struct {
 	Exit    machine.Addr                  // first reached address outside the written code; 0 for none
 
 	unwinder *Unwinder
+	steps    int  // number of instructions that were examined
 	full     bool // the bounds were exceeded
 	own      machine.Range
 	written  machine.Range
@@ -68,7 +69,7 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, Calls: map[machine.Addr]machine.Addr{}, unwinder: u, own: own, written: written}
 	queue := []machine.Addr{written.Start}
 	c.At[written.Start] = firstMoment()
-	for steps := 0; len(queue) > 0 && steps < maxCourseSteps; steps++ {
+	for ; len(queue) > 0 && c.steps < maxCourseSteps; c.steps++ {
 		at := queue[0]
 		queue = queue[1:]
 		m := c.At[at].clone()

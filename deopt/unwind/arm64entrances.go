@@ -11,19 +11,28 @@ import (
 // maxEntrances bounds the branches that agree with the stack.
 const maxEntrances = 64
 
-// arm64Entrances are the branches by which a frame may have come to its function.
+// arm64Entrances holds the branches by which a frame may have come to its function.
 type arm64Entrances struct {
-	list []arm64Entrance
-	all  bool // no other branch may have led there
+	list       []arm64Entrance
+	all        bool  // no other branch may have led there
+	unsearched error // why the search was not completed: its budget was used; otherwise nil
+}
+
+// others returns the end of a guess: why other calls may have led to the function.
+func (in *arm64Entrances) others() string {
+	if in.unsearched != nil {
+		return "other calls may agree with the stack, too: " + in.unsearched.Error()
+	}
+	return "other calls agree with the stack, too: through registers, or in code that is not read"
 }
 
 // An arm64Entrance is a branch by which a frame may have come to its function.
 type arm64Entrance struct {
-	pc    machine.Addr // behind it
+	pc    machine.Addr // after it
 	named bool         // the code shows that it leads there
 }
 
-// likely returns the address behind the only entrance that the code shows to lead to the function. It is certain if it is the only one at all.
+// likely returns the address after the only entrance that the code shows to lead to the function. It is certain if it is the only one at all.
 func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
 	for _, e := range in.list {
 		switch {
@@ -42,18 +51,19 @@ func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
 
 // An entrancesSearch looks for the branches that led a frame to its function.
 type entrancesSearch struct {
-	*arm64Reach
-	f    *Frame
-	sp   machine.Addr // where the function was entered
-	regs *machine.Registers
-	out  arm64Entrances
+	*walk
+	reach *arm64Reach
+	f     *Frame
+	sp    machine.Addr // where the function was entered
+	regs  *machine.Registers
+	out   arm64Entrances
 }
 
 // arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s is
 // the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
 // left.
 func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrances {
-	reach := w.reach(start)
+	reach := w.arm64.reach(start)
 	if reach == nil {
 		return arm64Entrances{}
 	}
@@ -65,12 +75,19 @@ func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrance
 	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, w.Finder.Code(f.PC-1), sp, ""
 	regs := w.caller(&at, s, start).regs
 	regs.Forget(arm64Link, frame.Because(frame.LinkLost, w.Arch.RegisterName(arm64Link)))
-	e := &entrancesSearch{reach, &at, sp, regs, arm64Entrances{all: reach.all}}
+	e := &entrancesSearch{w, reach, &at, sp, regs, arm64Entrances{all: reach.missing == nil}}
+	if reasonCode(reach.missing) == frame.SearchBudget {
+		e.out.unsearched = reach.missing
+	}
 	for _, pc := range reach.branches {
 		if len(e.out.list) == maxEntrances {
 			return arm64Entrances{}
 		}
 		e.try(pc)
+		if err := w.arm64.spend(1); err != nil { // also after the last one, which may not have been examined completely
+			e.out.all, e.out.unsearched = false, err
+			break
+		}
 	}
 	return e.out
 }
@@ -99,18 +116,18 @@ func (e *entrancesSearch) try(pc machine.Addr) {
 	}
 	to, known := e.target(&from, by)
 	switch {
-	case known && e.from(to) == excluded:
+	case known && e.reach.from(to) == excluded:
 	case how == doubtful || leads == doubtful:
 		e.out.all = false
 	default:
-		e.out.list = append(e.out.list, arm64Entrance{pc, known && e.arm64Leads(to, e.callee)})
+		e.out.list = append(e.out.list, arm64Entrance{pc, known && e.arm64.leads(to, e.reach.callee)})
 	}
 }
 
 // target returns where a branch leads, if its code shows that. by is nil if the function is unknown.
 func (e *entrancesSearch) target(f *Frame, by *step) (to machine.Addr, known bool) {
 	at := f.lookup() &^ (arm64.Size - 1)
-	if to = e.arm64Target(at + arm64.Size); to != 0 {
+	if to = e.arm64.target(at + arm64.Size); to != 0 {
 		return to, true
 	}
 	var code [arm64.Size]byte
@@ -120,7 +137,7 @@ func (e *entrancesSearch) target(f *Frame, by *step) (to machine.Addr, known boo
 	if to, known = arm64.Jump(code[:], at); known || by == nil {
 		return to, known
 	}
-	to = e.arm64Number(e.arm64Read(by.Start), at)
+	to = e.arm64.number(e.arm64.read(by.Start), at)
 	return to, to != 0
 }
 
@@ -130,11 +147,11 @@ func (e *entrancesSearch) leads(code []byte, f *Frame, by *step) evidence {
 	to, direct := arm64.Jump(code, at)
 	if f.Return {
 		at -= arm64.Size
-		to = e.arm64Target(f.PC)
+		to = e.arm64.target(f.PC)
 	}
 	switch {
 	case to != 0:
-		return e.from(to)
+		return e.reach.from(to)
 	case !f.Return && !direct && (by != nil || e.inThunk(at)): // a table of jumps; a thunk, whose calls are examined
 		return excluded
 	}
@@ -144,7 +161,7 @@ func (e *entrancesSearch) leads(code []byte, f *Frame, by *step) evidence {
 // inThunk reports whether the jump at an address ends a thunk: the calls of that are examined.
 func (e *entrancesSearch) inThunk(at machine.Addr) bool {
 	for n := range machine.Addr(maxThunk) {
-		if e.arm64Thunk(at-n*arm64.Size) != 0 {
+		if _, is := e.arm64Thunk(at - n*arm64.Size); is {
 			return true
 		}
 	}
@@ -221,7 +238,7 @@ func (e *entrancesSearch) byInstructions(f *Frame) *step {
 	if start == 0 {
 		return nil
 	}
-	m := e.arm64Read(start).at(f)
+	m := e.arm64.read(start).at(f)
 	if m == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package unwind
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
@@ -17,12 +18,16 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 	all := w.Overwritten(f, callee)
 	if len(all) > maxOverwritten {
-		f.undecided = undecidedPlaces
+		f.undecided = errUndecided
 		return
 	}
 	var found, best *departed
 	var count [proven + 1]int
 	for n := range all {
+		if err := w.arm64.spend(1); err != nil && !all[n].Sure {
+			f.undecided = err
+			return
+		}
 		d := w.arm64Depart(f, &all[n])
 		if count[d.evidence]++; d.evidence == proven {
 			found = d
@@ -37,9 +42,11 @@ func (w *walk) arm64Overwritten(f *Frame) {
 			return
 		}
 	}
-	switch {
+	switch err := w.arm64.spend(0); {
+	case err != nil && best != nil && !best.place.Sure: // the code of callers was not examined completely
+		f.undecided = err
 	case count[proven] > 1 || found == nil && (count[doubtful] > 0 || count[plausible] > 1):
-		f.undecided = undecidedPlaces
+		f.undecided = errUndecided
 	case found == nil || count[plausible] > 0:
 		f.ambiguous = count[plausible]+count[proven] > 0
 	default:
@@ -63,19 +70,22 @@ func (w *walk) arm64Left(f *Frame, places []Overwritten, best *departed, count [
 	agree := count[doubtful] + count[plausible] + count[proven]
 	switch {
 	case count[unread] > 0 || agree > 1:
-		f.undecided = undecidedPlaces
+		f.undecided = errUndecided
 	case agree == 0:
 	case named:
 		f.ambiguous = true
 	default:
 		if others && f.Guess == "" {
-			f.Guess = guessedJump
+			f.Guess = guessedJump + in.others()
 		}
 		f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
 	}
 }
 
-const guessedJump = "a jump that was written into the code of this function leads to the code here, and calls agree with the stack, too: through registers, or in code that is not read"
+// guessedJump is the beginning of the guess of a function that left its code by a jump while calls agree with the stack, too.
+const guessedJump = "a jump that was written into the code of this function leads to the code here, and "
+
+var errUndecided = errors.New(undecidedPlaces)
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
@@ -86,11 +96,12 @@ func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
 	if err != nil || s == nil || s.signal {
 		return d
 	}
-	m := w.CourseARM64(machine.Range{Start: o.At, End: o.End}, s.Range).at(f)
+	m := w.arm64.readWritten(machine.Range{Start: o.At, End: o.End}, s.Range).at(f)
 	if m == nil {
 		return d
 	}
 	if f.Return {
+		m = m.clone()
 		m.regs[arm64Link] = arm64Value{} // the call left its return address there
 	}
 	sp, ok := w.arm64SPAt(f, m)
@@ -175,7 +186,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	if _, err := w.called(pc, false); err != nil {
 		return excluded
 	}
-	to := w.arm64Callee(pc, s.Start)
+	to := w.arm64.callee(pc, s.Start)
 	if to == callsAnother {
 		return excluded
 	}
@@ -191,7 +202,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	case err != nil || above == excluded:
 		return above
 	case s.Contains(link): // that of the last call that the function has made
-		switch w.arm64Callee(link, o.From) {
+		switch w.arm64.callee(link, o.From) {
 		case callsIt:
 			return excluded
 		case callsUnknown:

@@ -13,45 +13,35 @@ const maxReached = 256
 
 // An arm64Reach finds out which functions may come to a callee with the stack with which they were entered.
 type arm64Reach struct {
-	*walk
+	*arm64Code
 	callee   machine.Addr
 	branches []machine.Addr // see Unwinder.Branches
-	all      bool           // there are no others
+	missing  error          // why there may be other branches, or nil
 	known    map[machine.Addr]evidence
 }
 
-// reach returns the arm64Reach of a callee, or nil if the branches of the target are unknown.
-func (w *walk) reach(callee machine.Addr) *arm64Reach {
-	if r := w.reaches[callee]; r != nil || w.Branches == nil {
-		return r
-	}
-	branches, all := w.Branches()
-	r := &arm64Reach{w, callee, branches, all, map[machine.Addr]evidence{}}
-	if w.reaches == nil || len(w.reaches) >= maxRead {
-		w.reaches = map[machine.Addr]*arm64Reach{}
-	}
-	w.reaches[callee] = r
-	return r
-}
-
 // from grades whether the function at an address may come to the callee with the stack with which it was entered: plausible if by jumps alone,
-// doubtful if by a call that it makes without a frame.
+// doubtful if by a call that it makes without a frame. If the budget is used, every function may.
 func (r *arm64Reach) from(start machine.Addr) evidence {
 	how, known := r.known[start]
-	if !known {
-		how = r.search(start)
-		r.known[start] = how
+	if known {
+		return how
 	}
+	how, err := r.search(start)
+	if err != nil {
+		return plausible
+	}
+	r.known[start] = how
 	return how
 }
 
-// search is from without the cache.
-func (r *arm64Reach) search(start machine.Addr) evidence {
+// search does the work of from without the cache. It returns an error if the budget is used.
+func (r *arm64Reach) search(start machine.Addr) (evidence, error) {
 	seen := map[machine.Addr]evidence{}
 	var queue []machine.Addr
 	callee, _ := r.rangeOf(r.callee)
 	add := func(to machine.Addr, how evidence) {
-		if to = r.ThunkTo(to); callee.Contains(to) {
+		if to, _ = r.afterThunks(to); callee.Contains(to) {
 			to = r.callee // the callee may have other entries: stubs often share one FDE
 		}
 		if how > seen[to] {
@@ -63,21 +53,27 @@ func (r *arm64Reach) search(start machine.Addr) evidence {
 	for len(queue) > 0 && seen[r.callee] != plausible {
 		at := queue[0]
 		queue = queue[1:]
+		if err := r.spend(1); err != nil {
+			return excluded, err
+		}
 		if at != r.callee && (len(seen) > maxReached || !r.edges(at, func(to machine.Addr, how evidence) { add(to, min(how, seen[at])) })) {
-			return seen[at]
+			return seen[at], nil
 		}
 	}
-	return seen[r.callee]
+	return seen[r.callee], nil
 }
 
 // edges calls edge with the functions to which one may come with the stack with which it was entered. It returns false if they are unknown.
 func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how evidence)) (known bool) {
-	own, told := r.rangeOf(function)
-	if !told {
+	own, known := r.rangeOf(function)
+	if !known {
 		return false
 	}
 	n, _ := slices.BinarySearch(r.branches, own.Start+arm64.Size)
 	for ; n < len(r.branches) && r.branches[n] <= own.End; n++ {
+		if r.spend(1) != nil {
+			return false
+		}
 		at := r.branches[n] - arm64.Size
 		var code [arm64.Size]byte
 		if r.Memory.ReadMemory(code[:], at) != nil {
@@ -93,10 +89,10 @@ func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how
 			continue
 		}
 		if call {
-			to = r.arm64Target(at + arm64.Size)
+			to = r.target(at + arm64.Size)
 		}
 		if to == 0 {
-			to = r.arm64Number(r.arm64Read(own.Start), at)
+			to = r.number(r.read(own.Start), at)
 		}
 		switch {
 		case to == 0:
@@ -133,7 +129,7 @@ func (r *arm64Reach) hasFrame(at machine.Addr, call bool, function machine.Addr)
 	} else if s != nil && call {
 		return s.row.CFA.Kind == cfi.CFARegister && (s.row.CFA.Register != arm64SP || s.row.CFA.Offset > 0)
 	}
-	course := r.arm64Read(function)
+	course := r.read(function)
 	m := course.At[at]
 	if call {
 		m = course.Returns[at+arm64.Size]

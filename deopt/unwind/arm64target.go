@@ -11,9 +11,14 @@ import (
 // maxThunk bounds the instructions of a thunk: adrp, ldr, add and br in an entry of a procedure linkage table, after a bti.
 const maxThunk = 6
 
-// arm64Thunk returns the target of code that only jumps, or 0 for other code. Such code may change x16 and x17, as the code of linkers does (AAPCS64,
-// "Use of IP0 and IP1 by the linker").
-func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
+// A thunk is code that only jumps. Such code may change x16 and x17, as the code of linkers does (AAPCS64, "Use of IP0 and IP1 by the linker").
+type thunk struct {
+	to      machine.Addr
+	pointer bool // the target is in memory, which may have held another one before
+}
+
+// arm64Thunk reads a thunk at an address. It returns false for other code.
+func (u *Unwinder) arm64Thunk(addr machine.Addr) (t thunk, is bool) {
 	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, unwinder: u}
 	begin := firstMoment()
 	m := begin.clone()
@@ -21,56 +26,79 @@ func (u *Unwinder) arm64Thunk(addr machine.Addr) machine.Addr {
 		at := addr + machine.Addr(at*arm64.Size)
 		next, _ := c.step(m, at)
 		if len(next) != 1 || len(c.Returns) > 0 {
-			return 0
+			return thunk{}, false
 		}
 		for n := range m.regs {
 			if n != 16 && n != 17 && m.regs[n] != begin.regs[n] {
-				return 0
+				return thunk{}, false
 			}
 		}
 		if next[0] != at+arm64.Size {
-			return next[0]
+			through, _ := u.jumpsThrough(m, at)
+			return thunk{next[0], through.reg == arm64Loaded}, next[0] != 0
 		}
 	}
-	return 0
+	return thunk{}, false
 }
 
-// ThunkTo returns the final target of arm64 code that only jumps, following further thunks. For other code it returns the address itself.
-func (u *Unwinder) ThunkTo(at machine.Addr) machine.Addr {
+// jumpsThrough returns the value of the register that the branch at an address goes to. It returns false for a direct jump.
+func (u *Unwinder) jumpsThrough(m *ARM64Moment, at machine.Addr) (v arm64Value, is bool) {
+	var b [arm64.Size]byte
+	if u.Memory.ReadMemory(b[:], at) != nil {
+		return v, false
+	}
+	if _, direct := arm64.Jump(b[:], at); direct {
+		return v, false
+	}
+	return m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31), true
+}
+
+// afterThunks returns the first address that is no thunk, from an address on. It returns false if a thunk has a pointer in memory, which may have led
+// elsewhere before. The pointers of linkage tables have led to the same function, through the dynamic linker.
+func (u *Unwinder) afterThunks(at machine.Addr) (to machine.Addr, certain bool) {
+	certain = true
 	for range maxStubs {
-		to := u.arm64Thunk(at)
-		if to == 0 {
+		t, is := u.arm64Thunk(at)
+		if !is {
 			break
 		}
-		at = to
+		certain = certain && (!t.pointer || u.isLinkage(at))
+		at = t.to
 	}
-	return at
+	return at, certain
 }
 
-// arm64Callee reports whether the call that returns to pc leads to the function at start, also through thunks or by a tail call of another function.
-func (w *walk) arm64Callee(pc, start machine.Addr) calls {
-	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
+// isLinkage reports whether an address is in a procedure linkage table.
+func (u *Unwinder) isLinkage(at machine.Addr) bool {
+	code := u.Finder.Code(at)
+	return code.Functions != nil && code.Functions.Linkage(at)
+}
+
+// callee reports whether the call that returns to pc leads to the function at start, also through thunks or by a tail call of another function.
+func (c *arm64Code) callee(pc, start machine.Addr) calls {
+	target, direct := isa.Of(c.Arch).CallTarget(c.Memory, c.unsigned(pc))
 	if !direct {
 		return callsUnknown
 	}
-	if w.arm64Leads(target, start) {
+	if c.leads(target, start) {
 		return callsIt
 	}
-	if r := w.reach(start); r != nil && r.from(target) > excluded { // it may jump there
+	if r := c.reach(start); r != nil && r.from(target) > excluded { // it may jump there
 		return callsUnknown
 	}
 	return callsAnother
 }
 
-// arm64Leads reports whether code at one address leads to another address by jumps.
-func (w *walk) arm64Leads(from, to machine.Addr) bool {
+// leads reports whether code at one address leads to another address by jumps.
+func (c *arm64Code) leads(from, to machine.Addr) bool {
 	for at, n := from, 0; at != 0 && n <= maxStubs; n++ {
 		if at == to {
 			return true
 		}
-		at = w.arm64Thunk(at)
+		t, _ := c.arm64Thunk(at)
+		at = t.to
 	}
-	return w.arm64Read(from).At[to] != nil
+	return c.read(from).At[to] != nil
 }
 
 // arm64MayHaveCalled reports whether the call that returns to pc may have led to the function of f.
@@ -79,43 +107,35 @@ func (w *walk) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
 	if !direct {
 		return true
 	}
-	if start, _ := f.code.Functions.Function(f.lookup()); start == target || w.arm64Leads(target, start) {
+	if start, _ := f.code.Functions.Function(f.lookup()); start == target || w.arm64.leads(target, start) {
 		return true
 	}
 	return w.arm64Function(target).at(f) != nil
 }
 
-// arm64Target returns where the direct call leads that returns to pc, through thunks, and 0 for another call.
-func (w *walk) arm64Target(pc machine.Addr) machine.Addr {
+// target returns the target of the direct call that returns to pc, and 0 for another call.
+func (c *arm64Code) target(pc machine.Addr) machine.Addr {
 	var b [arm64.Size]byte
-	if w.Memory.ReadMemory(b[:], pc-arm64.Size) != nil {
+	if c.Memory.ReadMemory(b[:], pc-arm64.Size) != nil {
 		return 0
 	}
 	code := binary.LittleEndian.Uint32(b[:])
 	if code&0xfc000000 != 0x94000000 {
 		return 0
 	}
-	return w.ThunkTo(pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4)))
+	return pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4))
 }
 
-// arm64Number returns the number in the register that the branch at an address goes to, through thunks; 0 if it is unknown, or was loaded from memory, which
-// may have held another number before.
-func (w *walk) arm64Number(course *ARM64Course, at machine.Addr) machine.Addr {
-	if v := w.arm64BranchTo(course, at); v.n != 0 && v.reg != arm64Loaded {
-		return w.ThunkTo(machine.Addr(v.n))
-	}
-	return 0
-}
-
-// arm64BranchTo returns the number in the register that the branch at an address goes to; zero if it is unknown.
-func (w *walk) arm64BranchTo(course *ARM64Course, at machine.Addr) (v arm64Value) {
-	var b [arm64.Size]byte
+// number returns the number in the register that the branch at an address goes to; 0 if it is unknown, or was loaded from memory, which may have held
+// another number before.
+func (c *arm64Code) number(course *ARM64Course, at machine.Addr) machine.Addr {
 	m := course.At[at]
-	if m == nil || w.Memory.ReadMemory(b[:], at) != nil {
-		return v
+	if m == nil {
+		return 0
 	}
-	if v := m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31); v.kind == arm64Number {
-		return v
+	v, is := c.jumpsThrough(m, at)
+	if !is || v.kind != arm64Number || v.reg == arm64Loaded {
+		return 0
 	}
-	return v
+	return machine.Addr(v.n)
 }

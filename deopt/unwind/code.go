@@ -47,6 +47,8 @@ type Functions interface {
 	Function(pc machine.Addr) (start, end machine.Addr)
 	// Entry reports whether a function that can be called starts at addr. The start of a split-off part is not an entry.
 	Entry(addr machine.Addr) bool
+	// Linkage reports whether addr is in a procedure linkage table.
+	Linkage(addr machine.Addr) bool
 	// FrameSize returns the size of the frame of the function at pc, as in LLVM's stack maps: from the stack pointer at a call up to the return
 	// address. It returns false if the size is unknown or not constant.
 	FrameSize(pc machine.Addr) (bytes uint64, ok bool)

@@ -291,6 +291,8 @@ func (s symbols) Entry(addr machine.Addr) bool {
 	return f != nil && f.Value == uint64(addr) && !strings.HasSuffix(f.Name, ".cold")
 }
 
+func (s symbols) Linkage(machine.Addr) bool { return false }
+
 func (s symbols) FrameSize(pc machine.Addr) (uint64, bool) {
 	return s.frame, s.frame != 0 && s.at(pc) != nil
 }

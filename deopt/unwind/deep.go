@@ -40,7 +40,7 @@ const maxPCs = 8
 // WalkDeep walks a stack like [Unwinder.Walk], up to [MaxDepth] frames, and keeps the frames that the depth selects. Another walk cannot reuse frames
 // of the result.
 func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
-	w := walk{Unwinder: u, depth: &d}
+	w := walk{Unwinder: u, arm64: newARM64Code(u), depth: &d}
 	s := w.run(regs, nil, MaxDepth)
 	w.omit(d.Outer)
 	s.Frames, s.Omitted, s.Total = w.frames, w.omitted, len(w.frames)+w.dropped

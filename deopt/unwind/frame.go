@@ -3,6 +3,7 @@ package unwind
 import (
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -71,7 +72,7 @@ type Frame struct {
 
 	// ambiguous is set if patched jumps in functions may have led to f, and the stack does not show whether one did.
 	ambiguous bool
-	undecided string // why it cannot be unwound: its pc may belong to one of several functions
+	undecided error // why it cannot be unwound: its pc may belong to one of several functions
 
 	// Signal means that this is the frame of a signal trampoline, made by the kernel. The next frame is the interrupted one.
 	Signal bool
@@ -95,8 +96,9 @@ type Frame struct {
 
 // End is the reason why a walk ended.
 type End struct {
-	Complete bool   // the outermost frame was reached
-	Reason   string // starts with "cut short: " if it was not
+	Complete bool       // the outermost frame was reached
+	Reason   string     // starts with "cut short: " if it was not
+	Code     frame.Code // the kind of the reason, if it has a code of its own: [frame.SearchBudget]
 }
 
 func outermost(format string, args ...any) *End {
@@ -105,6 +107,12 @@ func outermost(format string, args ...any) *End {
 
 func cutShort(format string, args ...any) *End {
 	return &End{Reason: "cut short: " + fmt.Sprintf(format, args...)}
+}
+
+// because adds a reason with a code.
+func (e *End) because(why error) *End {
+	e.Reason, e.Code = e.Reason+"; "+why.Error(), frame.CodeOf(why)
+	return e
 }
 
 // Undecided reports whether the frame may be in code that a patched jump in another function led to, while the stack does not show it.

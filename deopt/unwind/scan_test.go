@@ -171,6 +171,7 @@ type sized uint64
 func (s sized) Code(machine.Addr) *Code                             { return &Code{Functions: s} }
 func (s sized) Function(machine.Addr) (start, end machine.Addr)     { return 0, 0 }
 func (s sized) Entry(machine.Addr) bool                             { return false }
+func (s sized) Linkage(machine.Addr) bool                           { return false }
 func (s sized) FrameSize(machine.Addr) (size uint64, constant bool) { return uint64(s), true }
 
 // TestRefused has a frame at a call, in code without CFI that leads to no return, and requires the reason for rejecting each rule.

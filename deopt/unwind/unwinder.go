@@ -12,8 +12,8 @@ import (
 // defaultMax is the default for the maximum number of frames of a walk.
 const defaultMax = 512
 
-// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Branches, Patchable,
-// Compiled, Conventions and Switches.
+// Unwinder walks the stacks of one stopped target. All fields are required but Max, Overwritten, Branches,
+// MaxSearched, Patchable, Compiled, Conventions and Switches.
 type Unwinder struct {
 	Arch       *machine.Arch
 	Memory     machine.Memory
@@ -22,9 +22,11 @@ type Unwinder struct {
 	Max        int                     // maximum number of frames; 0 means 512
 	// Overwritten lists the places at which f may have left its function, if code written over that function called callee. It may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
-	// Branches lists the calls in all code of an arm64 target and the jumps that leave their function, by the addresses behind them. all is false if
-	// some code was not read. It may be nil.
-	Branches func() (list []machine.Addr, all bool)
+	// Branches lists the calls in all code of an arm64 target and the jumps that leave their function, in order, by the addresses after them. It
+	// reads at most [SearchBytes] of code. missing is the reason why some code was not read, or nil. Branches may be nil.
+	Branches func() (list []machine.Addr, missing error)
+	// MaxSearched is the maximum number of instructions that a walk examines to find callers on arm64 by elimination; 0 means 1 Mi.
+	MaxSearched int
 	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
 	Patchable func(pc machine.Addr) bool
 	// Compiled reads code as it was before a runtime overwrote it. It may be nil.
@@ -58,10 +60,9 @@ type walk struct {
 	until    []int
 	word     [8]byte
 
-	looking bool                          // the walk only finds out where frames lead that another walk has reached
-	courses map[machine.Addr]*ARM64Course // functions that were read, by their start
-	reaches map[machine.Addr]*arm64Reach  // see reach; by the callee
-	entries map[machine.Addr]*reading     // code that calls on the stack lead to, by its start; see entry
+	looking bool                      // the walk only finds out where frames lead that another walk has reached
+	arm64   *arm64Code                // nil for other architectures
+	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
 
 	depth   *Depth // nil to keep all frames
 	head    int    // number of first frames to keep in any case
@@ -79,7 +80,7 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 	if limit == 0 {
 		limit = defaultMax
 	}
-	w := walk{Unwinder: u}
+	w := walk{Unwinder: u, arm64: newARM64Code(u)}
 	return w.run(regs, before, limit)
 }
 
@@ -165,11 +166,14 @@ func (w *walk) step(f *Frame) (caller, *End) {
 	if s := way.cfi; s != nil {
 		f.FDE, f.Signal = s.Range, s.signal
 		if f.Overwritten == nil && w.lostLink(f, s.row) {
-			if c, ok := w.byCall(f); ok {
+			c, ok, unsearched := w.byCall(f)
+			switch {
+			case ok:
 				return c, nil
-			}
-			if f.ambiguous {
+			case f.ambiguous:
 				return caller{}, cutShort("frame #%d: %s", f.Index, undecidedPlaces)
+			case unsearched != nil:
+				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f)).because(unsearched)
 			}
 			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame has no size
 				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f))
@@ -183,7 +187,11 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			}
 		}
 		if err != nil {
-			return caller{}, cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
+			end := cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
+			if f.undecided != nil {
+				end.Code = reasonCode(f.undecided)
+			}
+			return caller{}, end
 		}
 		return w.doubted(f, c, end)
 	}
@@ -243,7 +251,8 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	if c, end, ok := follow(true); ok {
 		return c, end
 	}
-	if c, ok := w.byCall(f); ok {
+	c, ok, unsearched := w.byCall(f)
+	if ok {
 		return c, nil
 	}
 	if c, end, err := w.byCallee(f); err == nil {
@@ -271,7 +280,11 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return caller{}, outermost("frame #%d is the outermost: its %s is zero, and nothing else leads further", f.Index, w.linkRule())
 	}
 	failed(FromScan, err)
-	return caller{}, cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
+	end = cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
+	if unsearched != nil {
+		end = end.because(unsearched)
+	}
+	return caller{}, end
 }
 
 // leaveStack records that a frame with this CFA is on another stack than its caller. It returns false if the walk has passed such a frame before.

@@ -308,11 +308,22 @@ func (s *Space) Code(pc machine.Addr) *unwind.Code {
 // pltEntry is the size of the entries of a procedure linkage table of x86-64.
 const pltEntry = 16
 
+// linkageAt returns the procedure linkage table that contains an address, or nil.
+func (c *Objfile) linkageAt(addr machine.Addr) *object.Section {
+	if s := c.Image.CodeAt(addr); s != nil && strings.HasPrefix(s.Name, ".plt") {
+		return s
+	}
+	return nil
+}
+
+// Linkage implements [unwind.Functions].
+func (c *Objfile) Linkage(addr machine.Addr) bool { return c.Image != nil && c.linkageAt(addr) != nil }
+
 // Function implements [unwind.Functions]. Without a symbol it returns the nearest function with records before pc; only its instructions show whether
 // it reaches pc.
 func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	if c.Image != nil {
-		if s := c.Image.CodeAt(pc); s != nil && strings.HasPrefix(s.Name, ".plt") {
+		if s := c.linkageAt(pc); s != nil {
 			start = s.Loaded() + (pc-s.Loaded())/pltEntry*pltEntry
 			return start, start + pltEntry
 		}

@@ -18,13 +18,7 @@ func (p *Finder) arm64Sites() []arm64Site {
 		return p.onARM64
 	}
 	p.onARM64 = []arm64Site{}
-	registered := 0
-	for _, r := range p.Space.Target.Registries {
-		registered += len(r.Entries)
-	}
-	if registered <= maxRegistered {
-		p.Space.Target.ReadObjects()
-	}
+	p.readObjects()
 	left := uint64(maxCompared)
 	for _, c := range p.Space.WithRecords() {
 		if c.Image == nil {
@@ -37,7 +31,23 @@ func (p *Finder) arm64Sites() []arm64Site {
 			}
 		}
 	}
+	p.indexARM64()
 	return p.onARM64
+}
+
+// indexARM64 fills the index of onARM64, unless it would have more than maxReturns entries.
+func (p *Finder) indexARM64() {
+	p.arm64At = map[machine.Addr][]arm64Site{}
+	entries := 0
+	for _, s := range p.onARM64 {
+		if entries += len(s.course.Returns); entries > maxReturns {
+			p.arm64At = nil
+			return
+		}
+		for pc := range s.course.Returns {
+			p.arm64At[pc] = append(p.arm64At[pc], s)
+		}
+	}
 }
 
 // arm64Site is the code of a record with the course from it.
@@ -115,7 +125,11 @@ func isNop(code []byte) bool {
 // arm64Places lists the places where f may have left its function: f is in, or returns to, code that was written over a record's code, or code that
 // this leads to.
 func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
-	for _, s := range p.arm64Sites() {
+	all := p.arm64Sites()
+	if f.Return && p.arm64At != nil {
+		all = p.arm64At[f.PC]
+	}
+	for _, s := range all {
 		inside := f.PC > s.Start && f.PC <= s.End()
 		m := s.course.Returns[f.PC]
 		if !f.Return {

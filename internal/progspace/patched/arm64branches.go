@@ -2,59 +2,77 @@ package patched
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// maxBranchCode bounds the code that is read for branches.
-const maxBranchCode = 64 << 20 // bytes
+const (
+	maxBranches = 1 << 20   // number of branches that are kept
+	branchChunk = 128 << 10 // number of bytes that are read at once
+)
 
 // arm64Branches holds the branches in the code of a target.
 type arm64Branches struct {
-	list []machine.Addr
-	all  bool
+	list    []machine.Addr
+	missing error // why some of the code was not read, or nil
 }
 
-// Branches lists the calls in the executable memory of an arm64 target and the jumps that leave their function, by the addresses behind them. all is
-// false if some of the memory was not read.
-func (p *Finder) Branches() (list []machine.Addr, all bool) {
+// Branches lists the calls in the executable memory of an arm64 target and the jumps that leave their function, in order, by the addresses after them. It
+// reads at most [unwind.SearchBytes]. missing is the reason why some of the memory was not read, or nil.
+func (p *Finder) Branches() (list []machine.Addr, missing error) {
 	if p.branches == nil {
 		p.branches = &arm64Branches{}
-		p.readBranches(p.branches)
+		p.branches.missing = p.readBranches(p.branches)
 	}
-	return p.branches.list, p.branches.all
+	return p.branches.list, p.branches.missing
 }
 
-// readBranches reads the code of all executable mappings.
-func (p *Finder) readBranches(to *arm64Branches) {
+// readBranches reads the code of all executable mappings. It returns the reason why it did not read some of it, or nil.
+func (p *Finder) readBranches(to *arm64Branches) error {
 	mappings, err := p.Space.Target.Mappings()
 	if err != nil {
-		return
+		return err
 	}
-	p.Space.Target.ReadObjects()
-	left := uint64(maxBranchCode)
+	p.readObjects()
+	left := uint64(unwind.SearchBytes)
 	for _, m := range mappings {
 		if !m.Exec {
 			continue
 		}
-		if m.End > ^machine.Addr(0)-comparedChunk { // addresses would wrap
-			return
-		}
-		if size := uint64(m.End - m.Start); size > left {
-			return
-		} else {
-			left -= size
+		if m.End > ^machine.Addr(0)-comparedChunk {
+			return errors.New("addresses would wrap at the end of memory")
 		}
 		for at := m.Start; at < m.End; {
-			part := p.codeFrom(at, m.End)
-			if !p.branchesIn(part, to) {
-				return
+			part := p.codeFrom(at, min(m.End, at+machine.Addr(left)+comparedChunk)) // a JIT may have reserved much more
+			size := uint64(part.End - part.Start)
+			if size > left {
+				return frame.Because(frame.SearchBudget, fmt.Sprintf("%d bytes of code", unwind.SearchBytes))
+			}
+			left -= size
+			if err := p.branchesIn(part, to); err != nil {
+				return err
 			}
 			at = part.End
 		}
 	}
-	to.all = true
+	return nil
+}
+
+// readObjects reads the registered objects, unless there are more than maxRegistered: then their code counts as unknown.
+func (p *Finder) readObjects() {
+	registered := 0
+	for _, r := range p.Space.Target.Registries {
+		registered += len(r.Entries)
+	}
+	if registered <= maxRegistered {
+		p.Space.Target.ReadObjects()
+	}
 }
 
 // codeFrom returns the code in a mapping that begins at or after an address. Bytes of an image that are in none of its sections with code are no code.
@@ -79,36 +97,53 @@ func (p *Finder) codeFrom(at, end machine.Addr) machine.Range {
 	return machine.Range{Start: next, End: next}
 }
 
-// branchesIn adds the branches in a range of code. It returns false if the code cannot be read or has more branches than are kept.
-func (p *Finder) branchesIn(r machine.Range, to *arm64Branches) bool {
-	var room [comparedChunk]byte
-	for at := (r.Start + arm64.Size - 1) &^ (arm64.Size - 1); at+arm64.Size <= r.End; at += comparedChunk {
-		code := room[:min(comparedChunk, (r.End-at)&^(arm64.Size-1))]
-		if p.Space.Target.ReadMemory(code, at) != nil {
-			return false
+// branchesIn adds the branches in a range of code, which one table describes. It returns an error if the code cannot be read or has more branches than
+// are kept.
+func (p *Finder) branchesIn(r machine.Range, to *arm64Branches) error {
+	in := branchCode{table: p.Space.Code(r.Start).Table}
+	room := make([]byte, min(branchChunk, r.End-r.Start))
+	for at := (r.Start + arm64.Size - 1) &^ (arm64.Size - 1); at+arm64.Size <= r.End; at += branchChunk {
+		code := room[:min(branchChunk, (r.End-at)&^(arm64.Size-1))]
+		if err := p.Space.Target.ReadMemory(code, at); err != nil {
+			return err
 		}
 		for n := 0; n < len(code); n += arm64.Size {
-			if p.leaves(code[n:n+arm64.Size], at+machine.Addr(n)) {
+			if in.leaves(code[n:n+arm64.Size], at+machine.Addr(n)) {
 				to.list = append(to.list, at+machine.Addr(n)+arm64.Size)
 			}
 		}
-		if len(to.list) > maxReturns {
-			return false
+		if len(to.list) > maxBranches {
+			return frame.Because(frame.SearchBudget, fmt.Sprintf("%d branches", maxBranches))
 		}
 	}
-	return true
+	return nil
+}
+
+// branchCode is code that is searched for branches.
+type branchCode struct {
+	table *cfi.Table    // nil if it has no CFI
+	last  machine.Range // the function that was found last
 }
 
 // leaves reports whether an instruction calls, jumps out of its function, or jumps to an address in a register.
-func (p *Finder) leaves(code []byte, at machine.Addr) bool {
+func (c *branchCode) leaves(code []byte, at machine.Addr) bool {
+	const class = 5 // of branches, exceptions and system instructions
+	if code[3]>>2&7 != class {
+		return false
+	}
 	to, jumps := arm64.Jump(code, at)
 	switch {
 	case !jumps:
 		const branch = 0xd61f0000 // br, and those that authenticate the address
 		return arm64.IsCall(code) || binary.LittleEndian.Uint32(code)&0xfeff0000 == branch
-	case p.Space.Code(at).Table == nil:
+	case c.table == nil:
 		return true
+	case !c.last.Contains(at):
+		fde, err := c.table.Find(at)
+		if err != nil {
+			return true
+		}
+		c.last = fde.Range
 	}
-	fde, err := p.Space.Code(at).Table.Find(at)
-	return err != nil || !fde.Contains(to)
+	return !c.last.Contains(to)
 }

@@ -46,13 +46,7 @@ func (p *Finder) jumps() []*Code {
 		return p.jumped
 	}
 	p.jumped = []*Code{}
-	registered := 0
-	for _, r := range p.Space.Target.Registries {
-		registered += len(r.Entries)
-	}
-	if registered <= maxRegistered {
-		p.Space.Target.ReadObjects()
-	}
+	p.readObjects()
 	left := uint64(maxCompared)
 	for _, c := range p.Space.WithRecords() {
 		if c.Image == nil {

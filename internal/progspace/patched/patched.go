@@ -42,16 +42,17 @@ type Finder struct {
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped   []*Code                  // see jumps; nil until it is needed
-	returns  map[machine.Addr][]*Code // the same by the return addresses of the calls that they lead to
-	unknown  bool                     // there may be jumps that are not in jumped
-	onARM64  []arm64Site              // see arm64Sites; nil until it is needed
-	branches *arm64Branches           // see Branches; nil until it is needed
+	jumped   []*Code                      // see jumps; nil until it is needed
+	returns  map[machine.Addr][]*Code     // the same by the return addresses of the calls that they lead to
+	unknown  bool                         // there may be jumps that are not in jumped
+	onARM64  []arm64Site                  // see arm64Sites; nil until it is needed
+	arm64At  map[machine.Addr][]arm64Site // the same by the return addresses of the calls that they lead to; nil for too many
+	branches *arm64Branches               // see Branches; nil until it is needed
 }
 
 // Forget clears the caches, after the process has run.
 func (p *Finder) Forget() {
-	p.jumped, p.returns, p.unknown, p.onARM64, p.branches = nil, nil, false, nil, nil
+	p.jumped, p.returns, p.unknown, p.onARM64, p.arm64At, p.branches = nil, nil, false, nil, nil, nil
 }
 
 // movabs is the length of the instruction that loads a register with 64 bits.

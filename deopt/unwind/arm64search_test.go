@@ -1,0 +1,210 @@
+package unwind
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/deopt/unwind/internal/unwindtest"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa/arm64"
+)
+
+// Functions of the programs of these tests. The thread is in handler, which stub has called. stub has lost its own return address.
+const (
+	armCaller  = 0x1040 // calls stub
+	armOther   = 0x1000 // calls another function, and has the same frame as armCaller
+	armRoot    = 0x1080 // calls through x8
+	armStub    = 0x1100
+	armHandler = 0x1180
+	armWay     = 0x1200 // the function that armOther calls
+	armPointer = 0x3000 // data
+	armStack   = 0x7000 // the stack pointer of armCaller or armOther
+
+	armNop, armRet, armTrap = 0xd503201f, 0xd65f03c0, 0xd4200020
+)
+
+// armBL returns a bl.
+func armBL(at, to machine.Addr) uint32 { return 0x94000000 | uint32(to-at)>>2&0x03ffffff }
+
+// An armFunction is a function of a program, with its unwind information.
+type armFunction struct {
+	code []uint32
+	cfi  []byte
+}
+
+// armFrame has the instructions and the unwind information of a prologue that pushes x29 and x30 with 16 bytes of slots.
+var (
+	armPrologue = []uint32{0xa9be7bfd, 0x910003fd}                   // stp x29, x30, [sp, #-32]!; mov x29, sp
+	armEpilogue = []uint32{0xa8c27bfd, armRet}                       // ldp x29, x30, [sp], #32; ret
+	armPushed   = []byte{0x48, 0x0e, 32, 0x80 | 29, 4, 0x80 | 30, 3} // after 8 bytes: CFA is sp+32, x29 at CFA-32, x30 at CFA-24
+)
+
+// armCalls returns a function at an address that calls another one.
+func armCalls(at, to machine.Addr) armFunction {
+	return armFunction{slices.Concat(armPrologue, []uint32{armBL(at+8, to)}, armEpilogue), armPushed}
+}
+
+// armProgram returns the functions that all programs have.
+func armProgram() map[machine.Addr]armFunction {
+	return map[machine.Addr]armFunction{
+		armCaller: armCalls(armCaller, armStub),
+		armOther:  armCalls(armOther, armWay),
+		armRoot: {[]uint32{
+			0xd10103ff, 0xa9037bfd, 0x9100c3fd, // sub sp, sp, #64; stp x29, x30, [sp, #48]; add x29, sp, #48
+			0xd63f0100, armTrap, // blr x8
+		}, []byte{0x4c, 0x0e, 64, 0x80 | 29, 2, 0x80 | 30, 1}},
+		armStub:    {[]uint32{0xd2800029, armBL(armStub+4, armHandler), armTrap}, nil}, // mov x9, #1
+		armHandler: {[]uint32{armNop, armRet}, nil},
+		armWay:     {[]uint32{armRet}, nil},
+	}
+}
+
+// armCode is the code of a program with its unwind information.
+type armCode struct {
+	unwindtest.Words
+	code     Code
+	branches []machine.Addr
+}
+
+func (c *armCode) Code(machine.Addr) *Code { return &c.code }
+
+// armLoad returns a program in memory.
+func armLoad(t *testing.T, program map[machine.Addr]armFunction) *armCode {
+	t.Helper()
+	c := &armCode{Words: unwindtest.Words{}}
+	for at := machine.Addr(armStack); at < armStack+0x60; at += 8 {
+		c.Words[at] = 0x5555
+	}
+	c.Words[armStack], c.Words[armStack+8] = armStack+0x50, armRoot+16                // pushed by armCaller or armOther
+	c.Words[armStack+0x50], c.Words[armStack+0x58] = 0, 0                             // pushed by armRoot, which nothing has called
+	table := unwindtest.Entry(uint32(0), 1, "", 1, 0x78, arm64Link, 0x0c, arm64SP, 0) // CFA is sp+0
+	for _, start := range slices.Sorted(maps.Keys(program)) {
+		f := program[start]
+		for n, word := range f.code {
+			at := start + machine.Addr(n*arm64.Size)
+			c.Words[at&^7] |= uint64(word) << (8 * (at & 7))
+			code := binary.LittleEndian.AppendUint32(nil, word)
+			if arm64.IsCall(code) || word&^(31<<5) == 0xd61f0000 { // br
+				c.branches = append(c.branches, at+arm64.Size)
+			}
+		}
+		table = append(table, unwindtest.Entry(uint32(len(table)+4), uint64(start), uint64(len(f.code)*arm64.Size), f.cfi)...)
+	}
+	var err error
+	c.code.Table, err = cfi.NewTable(cfi.Sections{Arch: machine.ARM64, EHFrame: cfi.Section{
+		Addr: unwindtest.SimpleAddr, Data: bytes.NewReader(table), Size: int64(len(table)),
+	}})
+	require.NoError(t, err)
+	return c
+}
+
+// walk walks the stack of the thread, which returns from armHandler to an address in armStub.
+func (c *armCode) walk(link machine.Addr, most int) *Stack {
+	regs := machine.NewRegisters(machine.ARM64, "not read")
+	for reg := range machine.DWARFReg(arm64FP) {
+		regs.SetUint(reg, 0x100+uint64(reg))
+	}
+	regs.SetUint(arm64FP, armStack)
+	regs.SetUint(arm64Link, uint64(link))
+	regs.SetUint(arm64SP, armStack)
+	regs.SetUint(machine.ARM64.PC, armHandler)
+	u := Unwinder{
+		Arch: machine.ARM64, Memory: c, Finder: c, MaxSearched: most,
+		Executable: func(addr machine.Addr) bool { return addr >= armOther && addr < armPointer },
+		Branches:   func() ([]machine.Addr, error) { return c.branches, nil },
+	}
+	return u.Walk(regs, nil)
+}
+
+// certainPCs returns the pcs of frames that are certain, from the innermost.
+func certainPCs(s *Stack) (list []machine.Addr) {
+	for _, f := range s.Frames {
+		if f.Guess != "" {
+			break
+		}
+		list = append(list, f.PC)
+	}
+	return list
+}
+
+// TestOnlyCallOfLinkLoser requires that the only call that may have led to a function without a return address is its caller.
+func TestOnlyCallOfLinkLoser(t *testing.T) {
+	s := armLoad(t, armProgram()).walk(armStub+8, 0)
+	require.True(t, s.End.Complete, s.End.Reason)
+	require.Equal(t, []machine.Addr{armHandler, armStub + 8, armCaller + 12, armRoot + 16}, certainPCs(s))
+	require.Equal(t, FromCode, s.Frames[2].Rule)
+}
+
+// TestOtherWayToLinkLoser requires that a call is not shown as the certain caller if the call of another function may have led there as well.
+func TestOtherWayToLinkLoser(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		changes map[machine.Addr]armFunction
+		link    machine.Addr
+		pointer uint64
+	}{
+		{"another stub in the range of the same FDE", map[machine.Addr]armFunction{
+			armOther: armCalls(armOther, armStub+16),
+			armStub: {[]uint32{
+				0xd2800029, armBL(armStub+4, armHandler), armTrap, armNop,
+				0xd2800029, armBL(armStub+20, armHandler), armTrap,
+			}, nil},
+		}, armStub + 24, 0},
+		{"a jump after an epilogue that the CFI does not describe", map[machine.Addr]armFunction{
+			armWay: {slices.Concat(armPrologue, []uint32{
+				armBL(armWay+8, armHandler), armEpilogue[0],
+				0xd2822010, 0xd61f0200, // mov x16, #0x1100; br x16
+			}), armPushed},
+		}, armStub + 8, 0},
+		{"a pointer that was loaded from data, which has another number now", map[machine.Addr]armFunction{
+			armWay: {[]uint32{
+				0xd2860011, 0xf9400231, // mov x17, #0x3000; ldr x17, [x17]
+				0xaa1103f0, 0xd2800009, 0xd61f0200, // mov x16, x17; mov x9, #0; br x16
+			}, nil},
+		}, armStub + 8, armHandler},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			program := armProgram()
+			maps.Copy(program, test.changes)
+			c := armLoad(t, program)
+			c.Words[armPointer] = test.pointer
+			s := c.walk(test.link, 0)
+			require.Equal(t, []machine.Addr{armHandler, test.link}, certainPCs(s), s.End.Reason)
+			require.Empty(t, s.End.Code)
+		})
+	}
+}
+
+// TestSearchBudget requires that a caller is certain only if the search for calls was completed. With a smaller budget it is a guess that names the
+// budget, or the stack is cut short with the code of that reason.
+func TestSearchBudget(t *testing.T) {
+	c := armLoad(t, armProgram())
+	whole := c.walk(armStub+8, 0)
+	guessed, short := 0, 0
+	for most := 1; ; most++ {
+		require.Less(t, most, 1<<12)
+		s := c.walk(armStub+8, most)
+		if len(certainPCs(s)) > 2 {
+			require.Equal(t, certainPCs(whole), certainPCs(s))
+			break
+		}
+		if len(s.Frames) > 2 {
+			guessed++
+			require.Contains(t, s.Frames[2].Guess, "the search for the call that led here ended at its limit of ")
+			require.Equal(t, machine.Addr(armCaller+12), s.Frames[2].PC)
+			continue
+		}
+		short++
+		require.Contains(t, s.End.Reason, "the search for the call that led here ended at its limit of ")
+		require.Equal(t, frame.SearchBudget, s.End.Code)
+	}
+	require.Positive(t, short)
+	require.Positive(t, guessed)
+}
