@@ -41,8 +41,9 @@ func (r *arm64Reach) search(start machine.Addr) (evidence, error) {
 	var queue []machine.Addr
 	callee, _ := r.rangeOf(r.callee)
 	add := func(to machine.Addr, how evidence) {
-		if to, _ = r.afterThunks(to); callee.Contains(to) {
-			to = r.callee // the callee may have other entries: stubs often share one FDE
+		to, certain := r.afterThunks(to)
+		if !certain || callee.Contains(to) { // the callee may have other entries: stubs often share one FDE
+			to = r.callee
 		}
 		if how > seen[to] {
 			seen[to] = how

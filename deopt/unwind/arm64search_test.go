@@ -169,6 +169,9 @@ func TestOtherWayToLinkLoser(t *testing.T) {
 				0xaa1103f0, 0xd2800009, 0xd61f0200, // mov x16, x17; mov x9, #0; br x16
 			}, nil},
 		}, armStub + 8, armHandler},
+		{"a thunk that loads a pointer from data, which has another number now", map[machine.Addr]armFunction{
+			armWay: {[]uint32{0xd2860010, 0xf9400210, 0xd61f0200}, nil}, // mov x16, #0x3000; ldr x16, [x16]; br x16
+		}, armStub + 8, armHandler},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			program := armProgram()
