@@ -176,7 +176,7 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 			at[name] = machine.Addr(addr)
 		}
 	}
-	require.Len(t, at, 2, p.Output())
+	require.Len(t, at, 3, p.Output())
 	return p, at
 }
 
@@ -193,6 +193,7 @@ func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 			require.Equal(t, [8]byte{0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3, 0xc3}, b, name)
 			require.ErrorContains(t, mem.ReadMemory(b[:], at[name]+page), "takes too long", name)
 		}
+		require.Error(t, mem.ReadMemory(b[:], at["only"]+page))
 	}
 	t.Run("held", func(t *testing.T) {
 		target, err := Capture(p.PID, Options{Hold: true})
@@ -212,6 +213,7 @@ func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 		target, err := s.Target()
 		require.NoError(t, err)
 		reads(t, target)
+		require.ErrorContains(t, s.Insert(Breakpoint{Addr: at["only"] + page + 16}), "the process itself may not read it")
 		require.ErrorContains(t, s.Insert(Breakpoint{Addr: at["code"] + page + 16}), "takes too long")
 		require.NoError(t, s.Insert(Breakpoint{Addr: at["code"] + 64}))
 		require.NoError(t, s.Detach())

@@ -47,9 +47,11 @@ func (m *memory) close() {
 
 // read reads up to the first byte that cannot be read, as pread(2) does. If the file cannot read a page, requests for threads cannot either.
 func (m memory) read(p []byte, addr uint64) (int, error) {
-	if err := m.fetch(addr, len(p)); err != nil {
+	n, err := m.fetch(addr, len(p))
+	if err != nil {
 		return 0, err
 	}
+	p = p[:n]
 	if m.file >= 0 {
 		return unix.Pread(m.file, p, int64(addr))
 	}
@@ -58,10 +60,11 @@ func (m memory) read(p []byte, addr uint64) (int, error) {
 
 // write writes as pwrite(2) does. It can also write where the process itself may not.
 func (m memory) write(p []byte, addr uint64) (int, error) {
-	if err := m.fetch(addr, len(p)); err != nil {
+	n, err := m.fetch(addr, len(p))
+	if err != nil {
 		return 0, err
 	}
-	return m.access(unix.Pwrite, writeTraced, p, addr)
+	return m.access(unix.Pwrite, writeTraced, p[:n], addr)
 }
 
 // access tries the file, and then the threads until one of them is stopped. A kernel may deny writing through the file where the process may not

@@ -5,7 +5,6 @@ package tracer
 import (
 	"encoding/binary"
 	"errors"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,25 +32,55 @@ func serving(tid int) *served {
 func (s *server) listServed() {
 	for tid := range s.threads {
 		if s.memory.served != nil && !system.Ended(s.pid, tid) {
-			s.memory.served = serving(tid) // the thread that it read by may have ended
+			s.memory.served.maps = system.Served(tid)
 			return
 		}
 	}
 }
 
-// fetch brings those pages of a range into memory that belong to served mappings. It returns [system.ErrLate] if that takes longer than
-// servedPatience.
-func (m memory) fetch(addr uint64, size int) error {
-	in := machine.Range{Start: machine.Addr(addr), End: machine.Addr(addr) + machine.Addr(size)}
-	of := func(r machine.Range) bool { return r.Start < in.End && in.Start < r.End }
-	if size == 0 || m.served == nil || !slices.ContainsFunc(m.served.maps, of) || m.present(addr, size) {
-		return nil
+// errUnfetched reports a page that cannot be read without the risk of an unbounded wait.
+var errUnfetched = errors.New("it is not in memory, and the process itself may not read it: reading it may wait for its file system without end")
+
+// fetch brings those pages of a range into memory that belong to served mappings. It returns the number of bytes that can be read then, up to the first
+// page that it could not fetch, or an error if that is none. It returns [system.ErrLate] if it takes longer than servedPatience.
+func (m memory) fetch(addr uint64, size int) (int, error) {
+	if m.served == nil {
+		return size, nil
 	}
-	_, err := m.served.by.ReadWithin(servedPatience, []system.Want{{Addr: in.Start, Buf: make([]byte, size)}})
-	if errors.Is(err, system.ErrLate) {
-		return err
+	for _, r := range m.served.maps {
+		low, high := max(addr, uint64(r.Start)), min(addr+uint64(size), uint64(r.End))
+		if low >= high || m.present(low, int(high-low)) {
+			continue
+		}
+		n, err := m.readServed(low, int(high-low))
+		switch {
+		case errors.Is(err, system.ErrLate):
+			return 0, err
+		case err != nil && !errors.Is(err, unix.EFAULT), uint64(n) == high-low, m.present(low, int(high-low)):
+			continue // if process_vm_readv is denied, the page is read like any other
+		case low+uint64(n) > addr:
+			return int(low-addr) + n, nil
+		}
+		// process_vm_readv heeds the protection of pages, such as PROT_EXEC without PROT_READ. /proc/PID/mem ignores it.
+		return 0, errUnfetched
 	}
-	return nil // if process_vm_readv is denied, the page is read like any other
+	return size, nil
+}
+
+// readServed reads memory by a thread that has not ended, and returns the number of bytes that it read.
+func (m memory) readServed(addr uint64, size int) (n int, err error) {
+	want := []system.Want{{Addr: machine.Addr(addr), Buf: make([]byte, size)}}
+	if n, err = m.served.by.ReadWithin(servedPatience, want); !errors.Is(err, unix.ESRCH) || m.threads == nil {
+		return n, err
+	}
+	for tid := range m.threads {
+		by := system.NewMemory(tid)
+		if n, err = by.ReadWithin(servedPatience, want); !errors.Is(err, unix.ESRCH) {
+			m.served.by = by
+			break
+		}
+	}
+	return n, err
 }
 
 // present reports whether all pages of a range are in memory (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 63).
