@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
@@ -283,12 +282,12 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 	for _, name := range names {
 		why := "no slot holds it"
 		for _, s := range f.Slots {
-			if s.Name == name && !s.Read() {
-				why = s.Reason
+			if s.Name != name || s.Read() {
+				continue
 			}
-		}
-		if strings.HasSuffix(why, syscall.ESRCH.Error()) { // the memory of a held process is read on demand
-			return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
+			if why = s.Reason; s.Code == frame.MemoryGone { // the memory of a held process is read on demand
+				return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
+			}
 		}
 		if f.isResult(name) {
 			why = "it is the result of a call that is still running; give it with --result"

@@ -3,6 +3,7 @@ package ptrace
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 	"example.com/reframe/test/livetest"
@@ -239,6 +241,19 @@ func TestHeld(t *testing.T) {
 	}
 	target.Close()
 	_ = target.ReadMemory(b, target.maps[0].Start) // no panic
+}
+
+// TestHeldProcessIsKilled requires that memory of a held process that was killed is missing for that reason.
+func TestHeldProcessIsKilled(t *testing.T) {
+	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
+	target := capture(t, p.PID, Options{Hold: true})
+	heap := slices.IndexFunc(target.maps, func(r machine.Mapping) bool { return r.Path == "[heap]" })
+	b := make([]byte, 64)
+	require.NoError(t, target.ReadMemory(b, target.maps[heap].Start))
+	p.Signal(t, syscall.SIGKILL)
+	require.Eventually(t, func() bool {
+		return frame.CodeOf(target.ReadMemory(b, target.maps[heap].Start)) == frame.MemoryGone
+	}, livetest.Patience, time.Millisecond)
 }
 
 // TestStackIsCopied requires that the copies equal /proc/PID/mem of a sleeping process.

@@ -54,6 +54,8 @@ func (l *liveMemory) ReadMemory(p []byte, addr machine.Addr) error {
 			return &machine.MemoryError{Addr: addr, Len: len(p), Why: awaited, Code: frame.MemoryPending}
 		}
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not mapped"}
+	case errors.Is(err, syscall.ESRCH):
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error(), Code: frame.MemoryGone}
 	}
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: err.Error()}
 }

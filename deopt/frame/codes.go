@@ -40,6 +40,7 @@ const (
 	MemoryNotCopied  Code = "memory-not-copied"
 	MemoryRedacted   Code = "memory-redacted"
 	MemoryPending    Code = "memory-pending" // userfaultfd has not provided the page
+	MemoryGone       Code = "memory-gone"    // the process has ended
 )
 
 // Codes of values in a record.

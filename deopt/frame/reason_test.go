@@ -23,7 +23,7 @@ func TestCodesAreDocumented(t *testing.T) {
 			listed[Code(code[1])] = true
 		}
 	}
-	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending} { // whose text is that of a memory error
+	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending, MemoryGone} { // whose text is that of a memory error
 		require.True(t, listed[code], "%s is not listed", code)
 		delete(listed, code)
 	}

@@ -20,7 +20,7 @@ type MemoryError struct {
 	Len  int
 	Why  string // such as "not mapped", "outside what was copied"
 	// Code is [frame.MemoryRedacted] for memory that was left out of the core at the user's request (record --redact), [frame.MemoryNotCopied],
-	// [frame.MemoryPending], or "" for other failures.
+	// [frame.MemoryPending], [frame.MemoryGone], or "" for other failures.
 	Code frame.Code
 }
 
