@@ -72,24 +72,27 @@ func (v *View) NearFunction(p *names.Pattern) string {
 }
 
 // WhyNone returns the reason why no frame has a record.
-func (v *View) WhyNone() string {
+func (v *View) WhyNone() string { return fmt.Sprintf("%v: %s", v.target, v.WhyNoRecord()) }
+
+// WhyNoRecord is [View.WhyNone] without the name of the target.
+func (v *View) WhyNoRecord() string {
 	if why := v.unread(); why != "" {
-		return fmt.Sprintf("%v: no thread could be read: %s", v.target, why)
+		return "no thread could be read: " + why
 	}
 	all := v.space.All()
 	for _, c := range all {
 		if c.MapsErr != nil {
-			return fmt.Sprintf("%v: %v", v.target, c.MapsErr)
+			return c.MapsErr.Error()
 		}
 	}
 	if n := v.Summary().Records; n > 0 {
-		why := fmt.Sprintf("%v: no frame is stopped at a recorded site (%d records in the code on its stacks)", v.target, n)
+		why := fmt.Sprintf("no frame is stopped at a recorded site (%d records in the code on its stacks)", n)
 		if progspace.Nameless(v.target) {
 			why += "; " + progspace.WhyNameless
 		}
 		return why
 	}
-	return fmt.Sprintf("%v: %v: %s", v.target, progspace.ErrNoMaps, progspace.WhyNoMaps(v.target))
+	return fmt.Sprintf("%v: %s", progspace.ErrNoMaps, progspace.WhyNoMaps(v.target))
 }
 
 // total returns the number of frames on the thread's stack.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
@@ -44,7 +43,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 	r.Found = found(t, view)
 	switch {
 	case r.Found.Frames == 0:
-		r.Message = strings.TrimPrefix(view.WhyNone(), t.String()+": ")
+		r.Message = view.WhyNoRecord()
 		return r
 	case view.Partial():
 		r.Outcome, r.Message = Partial, incomplete(view)
@@ -52,7 +51,7 @@ func (c *Cores) Look(ctx context.Context, item Item) Result {
 		r.Outcome = OK
 	}
 	if len(r.Found.Exits) == 0 {
-		r.Found.Notes = append(slices.Clone(r.Found.Notes), strings.TrimPrefix(view.WhyNone(), t.String()+": "))
+		r.Found.Notes = append(slices.Clone(r.Found.Notes), view.WhyNoRecord())
 	}
 	if len(c.Inputs.Modules) == 0 {
 		return r

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/internal/machine/names"
@@ -152,7 +151,7 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 		e.Hits -= h.Count
 	}
 	if len(t.places) == 0 {
-		e.Why = strings.TrimPrefix(t.whyNone(), t.view.Target().String()+": ")
+		e.Why = t.noPlace()
 	}
 	return e, nil
 }

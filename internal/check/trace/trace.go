@@ -438,14 +438,21 @@ func (t *tracer) requirePlaces() error {
 
 // whyNone returns the reason why there is no place to watch.
 func (l *loaded) whyNone() string {
-	t := l.view.Target()
+	if !l.atSites { // the reasons name the target
+		return l.noPlace()
+	}
+	return fmt.Sprintf("%v: %s", l.view.Target(), l.noPlace())
+}
+
+// noPlace returns the reason without the name of the target. Reasons about names of functions contain it.
+func (l *loaded) noPlace() string {
 	switch {
 	case !l.atSites:
 		return strings.Join(l.unnamed(), "; ")
 	case l.known > 0:
-		return fmt.Sprintf("%v: none of the %d records that are known is meant", t, l.known)
+		return fmt.Sprintf("none of the %d records that are known is meant", l.known)
 	}
-	return fmt.Sprintf("%v: %v: %s", t, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
+	return fmt.Sprintf("%v: %s", progspace.ErrNoMaps, progspace.WhyNoMaps(l.view.Target()))
 }
 
 // conditionHolds reports whether the condition holds at an exit, and counts exits for which it is undecided.
