@@ -125,31 +125,31 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
-// followFromEntry starts to follow an activation. It returns the reason if it cannot, else "".
-func (v *verifier) followFromEntry(x *trace.Exited) (why string, err error) {
-	if why := uncertain(x, 0); why != "" {
-		return why, nil
+// followFromEntry starts to follow an activation.
+func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
+	if err := certain(x, 0); err != nil {
+		return err
 	}
 	name, f := x.Point.Function, x.Frames[0]
 	e := &activation{function: name, reached: map[ir.Value]uint64{}}
 	var baseline *ir.Func
-	if e.fn, baseline, why = v.functions(name, x.Point.Addr); why != "" {
-		return why, nil
+	if e.fn, baseline, err = v.functions(name, x.Point.Addr); err != nil {
+		return err
 	}
 	if e.fn != nil {
 		v.recordProvenance(x.Point.Addr, func() *frame.CompiledFrom { return deopt.ProvenanceOfCode(v.watcher.View(), x.Point.Addr, e.fn) })
 	}
-	args, why, err := v.arguments(x, e, baseline)
-	if err != nil || why != "" {
-		return why, err
+	args, err := v.arguments(x, e, baseline)
+	if err != nil {
+		return err
 	}
 	t := v.watcher.View().Target()
 	maps, err := t.Mappings()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
-		return err.Error(), nil
+		return incomparable(err.Error())
 	}
 	to, _ := x.Returns(0)
 	delete(v.unfollowed, to) // of an earlier activation
@@ -162,12 +162,12 @@ func (v *verifier) followFromEntry(x *trace.Exited) (why string, err error) {
 		p.entry = e
 		p.effects.start(v.memory)
 		p.out = &Verified{Exit: x, Entry: name, Number: v.entries, Hit: v.entries, Before: &imageMemory{image: v.memory, now: t}}
-		if why, err := v.place(p, x, 0, maps); err != nil || why != "" {
-			return why, err
+		if err := v.place(p, x, 0, maps); err != nil {
+			return err
 		}
-		if _, err := p.begin(v); err != nil {
+		if err := p.begin(v); err != nil {
 			p.interp.runner.finish()
-			return "", err
+			return err
 		}
 		if n == 0 {
 			e.baseline = p
@@ -176,12 +176,12 @@ func (v *verifier) followFromEntry(x *trace.Exited) (why string, err error) {
 		}
 		v.addPending(p)
 	}
-	return "", nil
+	return nil
 }
 
 // functions returns the function whose native code starts at an address, nil if several modules define it, and its baseline: the one that was
 // requested, that of the layouts, or the function itself.
-func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, why string) {
+func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, err error) {
 	modules := v.watcher.View().Modules()
 	switch all := withoutEquivalents(modules.Definitions(name)); len(all) {
 	case 0:
@@ -198,7 +198,7 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 					continue
 				}
 				if as != "" {
-					return own, nil, fmt.Sprintf("its exits resume in @%s and in @%s; choose one with --baseline", as, x.Resume.Function)
+					return own, nil, incomparablef("its exits resume in @%s and in @%s; choose one with --baseline", as, x.Resume.Function)
 				}
 				as = x.Resume.Function
 			}
@@ -206,13 +206,13 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 	}
 	switch all := withoutEquivalents(modules.Definitions(as)); {
 	case as == "" && own == nil:
-		return nil, nil, fmt.Sprintf("no module defines @%s, or several do; give its module with --ir, or another function with --baseline", name)
+		return nil, nil, incomparablef("no module defines @%s, or several do; give its module with --ir, or another function with --baseline", name)
 	case as == "":
-		return own, own, ""
+		return own, own, nil
 	case len(all) != 1:
-		return own, nil, fmt.Sprintf("the modules define the baseline @%s %d times, expected once", as, len(all))
+		return own, nil, incomparablef("the modules define the baseline @%s %d times, expected once", as, len(all))
 	default:
-		return own, all[0], ""
+		return own, all[0], nil
 	}
 }
 
@@ -229,7 +229,7 @@ func withoutEquivalents(all []*ir.Func) []*ir.Func {
 }
 
 // arguments reads the arguments of a function.
-func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) (args []interp.Value, why string, err error) {
+func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) (args []interp.Value, err error) {
 	native := baseline
 	if e.fn != nil {
 		native = e.fn
@@ -237,19 +237,19 @@ func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) 
 	same := slices.EqualFunc(native.Params, baseline.Params, func(a, b *ir.Param) bool { return deopt.SameType(a.Typ, b.Typ) })
 	switch {
 	case !same || !deopt.SameType(native.Sig.Elem, baseline.Sig.Elem):
-		return nil, fmt.Sprintf("@%s and @%s have different types; use --baseline NAME", native.Name, baseline.Name), nil
+		return nil, incomparablef("@%s and @%s have different types; use --baseline NAME", native.Name, baseline.Name)
 	case native.Sig.Variadic:
-		return nil, fmt.Sprintf("@%s takes a variable number of arguments", native.Name), nil
+		return nil, incomparablef("@%s takes a variable number of arguments", native.Name)
 	}
 	t := v.watcher.View().Target()
 	for n, a := range abi.Arguments(abi.SignatureOf(native), t.Arch()) {
 		value, err := a.Read(x.Thread.Registers, t)
 		if err != nil {
-			return nil, fmt.Sprintf("argument %d: %v", n+1, err), nil
+			return nil, incomparablef("argument %d: %v", n+1, err)
 		}
 		args = append(args, value)
 	}
-	return args, "", nil
+	return args, nil
 }
 
 // activationOf returns the followed activation that an exit belongs to, or nil.

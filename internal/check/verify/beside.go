@@ -72,8 +72,8 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	b.v = &verifier{session: s, options: o, lockstep: true, outcome: func(out *Verified) error { b.outcome = out; return nil }, hits: map[uint64]uint64{}}
 	b.v.summary.Reasons = map[string]uint64{}
 	at := slices.Index(t.Frames, f)
-	if why := uncertain(b.exit, at); why != "" {
-		return nil, why, nil
+	if err := certain(b.exit, at); err != nil {
+		return nil, err.Error(), nil
 	}
 	native := f.NativeFunction()
 	switch {
@@ -82,23 +82,27 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 	case at > 0 || f.Record.Moment == frame.InCall:
 		return nil, "the interpreter goes on behind a call that native code is still in", nil
 	}
-	if why, err := b.watch(f, native); err != nil || why != "" {
-		return nil, why, err
+	err = b.watch(f, native)
+	if err == nil {
+		err = b.begin(stack, at)
 	}
-	return b.begin(stack, at)
+	if why, ok := asIncomparable(err); ok {
+		return nil, why, nil
+	}
+	return b, "", err
 }
 
 // begin records the state of the process at the exit.
-func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err error) {
+func (b *Beside) begin(stack *deopt.Stack, at int) error {
 	v, x := b.v, b.exit
 	target := v.watcher.View().Target()
 	maps, err := target.Mappings()
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	image, err := copyImage(target, maps, v.options.Memory, nil)
 	if err != nil {
-		return nil, err.Error(), nil
+		return incomparable(err.Error())
 	}
 	f := x.Frames[at]
 	p := v.newPrediction(exitOrigin(stack))
@@ -110,24 +114,23 @@ func (b *Beside) begin(stack *deopt.Stack, at int) (_ *Beside, why string, err e
 		}
 	}
 	b.p = p
-	why, err = v.space(p, x, at, maps)
-	return b, why, err
+	return v.findStack(p, x, at, maps)
 }
 
 // watch finds the sites of the activation's function at which both can be stopped: those whose instruction in the module is certain.
-func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) {
+func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (err error) {
 	start := f.Match().Entry.Function
 	o := trace.Options{Options: b.v.options.Options, Full: true, Wait: true, Warn: func(string) {}}
 	o.Options.Thread = 0
 	if name := f.Code().Starting(start.Addr).Name; name != "" {
 		if o.Function, err = names.Exact(name); err != nil {
-			return "", err
+			return err
 		}
 	}
 	b.v.watcher = trace.NewWatcher(b.v.session, o, b.handleSite)
 	all, err := b.v.watcher.Prepare()
 	if err != nil {
-		return "", err
+		return err
 	}
 	unsure := map[*ir.Instr]bool{}
 	for _, set := range all {
@@ -160,7 +163,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 		clear(b.sites)
 	}
 	if n := b.v.watcher.Unwatched(); n > 0 && len(b.sites) > 0 {
-		return fmt.Sprintf("%d records of the function have no place at which native code could be stopped", n), nil
+		return incomparablef("%d records of the function have no place at which native code could be stopped", n)
 	}
 	for _, set := range all {
 		points := b.v.watcher.At(set.Addr)
@@ -168,7 +171,7 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (why string, err error) 
 			b.breakpoints = append(b.breakpoints, set) // nil: the breakpoint that detects loaded code
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // isCommonSite reports whether both can be stopped at a place.
@@ -226,10 +229,12 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	b.running, v.stepped = true, 0
 	defer func() { b.running = false }()
 	p.interp.runner.start(ctx, run)
-	why, err := p.stopped(v, p.interp.runner.next())
-	if err != nil || why != "" {
+	if err := p.stopped(v, p.interp.runner.next()); err != nil {
 		p.interp.runner.finish()
-		return &Arrival{Why: why}, err
+		if why, ok := asIncomparable(err); ok {
+			return &Arrival{Why: why}, nil
+		}
+		return &Arrival{}, err
 	}
 	v.pending, v.nativeCalls, v.call = []*prediction{p}, nil, p.call
 	if err = b.insertBreakpoints(); err == nil {
@@ -293,7 +298,7 @@ func (b *Beside) arrival() *Arrival {
 		switch out := b.outcome; {
 		case p.interp.incomparable != "" && out.Why == atSite:
 			a.Returned = true
-			a.Why = b.v.comparison(p).unsure()
+			a.Why = b.v.comparison(p).whyUnsure()
 		case out.Status == NotComparable:
 			a.Why = out.Why
 		default:
@@ -315,7 +320,7 @@ func (b *Beside) arrival() *Arrival {
 }
 
 // Unsure returns the reason why a difference between the two proves nothing, or "".
-func (b *Beside) Unsure() string { return b.v.comparison(b.p).unsure() }
+func (b *Beside) Unsure() string { return b.v.comparison(b.p).whyUnsure() }
 
 // maxStepped is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
 // whether all stores of native code can be compared. After that, native code runs at full speed.

@@ -72,12 +72,13 @@ func (v *verifier) concludeCrash(f fatal) error {
 // interpreter fails too.
 func (p *prediction) skipFrees(v *verifier) error {
 	for p.interp.pending != nil && p.interp.pending.Result.Kind == ir.VoidKind && allocates(p.interp.pending.Name) {
-		why, err := p.stopped(v, p.interp.runner.resume(interp.Value{}))
-		if err != nil {
-			return err
-		}
-		if why != "" {
+		err := p.stopped(v, p.interp.runner.resume(interp.Value{}))
+		why, ok := asIncomparable(err)
+		switch {
+		case ok:
 			p.interp.pending, p.interp.incomparable = nil, why
+		case err != nil:
+			return err
 		}
 	}
 	return nil

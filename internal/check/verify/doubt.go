@@ -31,10 +31,10 @@ func (c *comparison) doubt() string {
 	return patchedCode(c.v.watcher.View(), c.origin, &c.interp)
 }
 
-// unsure returns the reason why a difference between native code and an interpreter that runs beside it proves nothing, or "".
-func (c *comparison) unsure() string {
-	if why := outside(c.interp.called()); why != "" {
-		return why
+// whyUnsure returns the reason why a difference between native code and an interpreter that runs beside it proves nothing, or "".
+func (c *comparison) whyUnsure() string {
+	if err := hasState(c.interp.called()); err != nil {
+		return err.Error()
 	}
 	if why := c.doubt(); why != "" {
 		return why

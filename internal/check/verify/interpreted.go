@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
 
@@ -31,59 +30,60 @@ type interpreted struct {
 	incomparable string
 }
 
-// stop records that the interpreter stopped at a native call, or ended (nil). why is the reason why nothing can be compared, or "".
-func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) (why string, err error) {
+// stop records that the interpreter stopped at a native call, or ended (nil). It returns an error if nothing can be compared.
+func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	r.pending = c
 	if c == nil {
 		return r.end(ctx)
 	}
-	if why := outside(r.machine.Called()); why != "" {
-		return why, nil
+	if err := hasState(r.machine.Called()); err != nil {
+		return err
 	}
 	if c.Site() == nil {
-		return fmt.Sprintf("a function of the C library calls %s back, which exists only as native code", calleeName(c)), nil
+		return incomparablef("a function of the C library calls %s back, which exists only as native code", calleeName(c))
 	}
 	if r.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
-		return fmt.Sprintf("a function of the C++ library calls %s back, which exists only as native code", calleeName(c)), nil
+		return incomparablef("a function of the C++ library calls %s back, which exists only as native code", calleeName(c))
 	}
 	if throws(c.Site()) { // its landing pad may lie at its return address
-		return fmt.Sprintf("it calls %s, which does not return: it throws", calleeName(c)), nil
+		return incomparablef("it calls %s, which does not return: it throws", calleeName(c))
 	}
 	if r.callee = c.At; r.callee == 0 {
 		var ok bool
 		if r.callee, ok = r.symbol(c.Name); !ok {
-			return fmt.Sprintf("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name), nil
+			return incomparablef("it calls @%s, which exists only as native code, and the process has no symbol of that name", c.Name)
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // end records how the interpreter ended.
-func (r *interpreted) end(ctx context.Context) (why string, err error) {
+func (r *interpreted) end(ctx context.Context) error {
+	var err error
 	r.result, err = r.runner.result, r.runner.err
 	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if r.result != nil {
-		if why := outside(r.result.Called); why != "" {
-			return why, nil
+		if err := hasState(r.result.Called); err != nil {
+			return err
 		}
 		if r.result.ExitCode != nil {
-			return "it ends the program", nil
+			return incomparable("it ends the program")
 		}
 	}
 	if err == nil {
 		if r.result == nil {
 			r.incomparable = atSite
 		}
-		return "", nil
+		return nil
 	}
 	if ended := (*ptrace.Error)(nil); errors.As(err, &ended) || errors.Is(err, syscall.ESRCH) {
-		return "", err
+		return err
 	}
 	run := (*interp.RunError)(nil)
 	if !errors.As(err, &run) {
-		return err.Error(), nil
+		return incomparable(err.Error())
 	}
 	switch run.Kind {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
@@ -93,13 +93,13 @@ func (r *interpreted) end(ctx context.Context) (why string, err error) {
 				break
 			}
 			if r.unused.Contains(machine.Addr(fault.Addr)) {
-				return "its function has a part of the stack that the process has not touched yet", nil
+				return incomparable("its function has a part of the stack that the process has not touched yet")
 			}
 		}
 		r.failed = run
-		return "", nil
+		return nil
 	}
-	return "the interpreter cannot run it: " + err.Error(), nil
+	return incomparable("the interpreter cannot run it: " + err.Error())
 }
 
 // atLimit reports whether one of its bounds ended the interpreter.
@@ -115,15 +115,14 @@ func (r *interpreted) called() []interp.Called {
 	return r.machine.Called()
 }
 
-// outside returns the reason why a run cannot be compared because of the functions it called, or "": the interpreter does not have the state that
-// they depend on, such as pending exceptions.
-func outside(list []interp.Called) string {
+// hasState returns an error if the called functions depend on state that the interpreter does not have, such as pending exceptions.
+func hasState(list []interp.Called) error {
 	for _, c := range list {
 		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
-			return fmt.Sprintf("it calls @%s, which reaches outside of what can be compared", c.Name)
+			return incomparablef("it calls @%s, which reaches outside of what can be compared", c.Name)
 		}
 	}
-	return ""
+	return nil
 }
 
 // calleeName names the callee of a native call.

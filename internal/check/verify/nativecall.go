@@ -2,7 +2,6 @@ package verify
 
 import (
 	"encoding/binary"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,17 +20,18 @@ type nativeCall struct {
 	predictions []*prediction
 }
 
-// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). why is the reason why nothing can be compared. A
+// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). It returns an error if nothing can be compared. A
 // run from an entry keeps that reason for later exits.
-func (p *prediction) stopped(v *verifier, c *interp.Invocation) (why string, err error) {
-	why, err = p.interp.stop(v.ctx, c)
+func (p *prediction) stopped(v *verifier, c *interp.Invocation) error {
+	err := p.interp.stop(v.ctx, c)
 	if r := p.interp.result; r != nil {
 		p.out.Interpreter.Steps = r.Steps
 	}
-	if p.entry != nil && why != "" {
-		p.interp.incomparable, p.interp.pending, why = why, nil, ""
+	if why, ok := asIncomparable(err); ok && p.entry != nil {
+		p.interp.incomparable, p.interp.pending = why, nil
+		return nil
 	}
-	return why, err
+	return err
 }
 
 // inStep returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
@@ -180,29 +180,30 @@ func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) er
 	list := changes(c.before, after, t)
 	var decided []*prediction
 	for _, p := range c.predictions {
-		why, err := p.takeEffects(v, list, after, regs)
-		if err != nil {
-			return err
-		}
-		if why != "" {
+		err := p.takeEffects(v, list, after, regs)
+		why, ok := asIncomparable(err)
+		switch {
+		case ok:
 			p.out.notComparable(why)
 			decided = append(decided, p)
+		case err != nil:
+			return err
 		}
 	}
 	return v.reportDecided(decided)
 }
 
 // takeEffects passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
-func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (why string, err error) {
+func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (err error) {
 	c := p.interp.pending
 	if floats, err := regs.FloatControl(); err == nil && p.origin.floats != nil && floats != *p.origin.floats {
-		return fmt.Sprintf("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c)), nil
+		return incomparablef("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c))
 	}
 	h := callEffects{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
-			return fmt.Sprintf("what %s returned: %v", calleeName(c), err), nil
+			return incomparablef("what %s returned: %v", calleeName(c), err)
 		}
 		h.value = p.pairs.ownResult(h.value)
 	}
@@ -211,7 +212,7 @@ func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage
 	p.effects.add(h)
 	p.interp.memory.image = p.effects.now
 	if err := h.applyTo(p.interp.machine); err != nil {
-		return "the interpreter cannot take what native code stored: " + err.Error(), nil
+		return incomparable("the interpreter cannot take what native code stored: " + err.Error())
 	}
 	return p.stopped(v, p.interp.runner.resume(h.value))
 }

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"example.com/reframe/deopt"
@@ -84,35 +83,35 @@ func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *orig
 	return o
 }
 
-// uncertain returns the reason why it is uncertain which frame has the given index, or where its function returns to, or "".
-func uncertain(x *trace.Exited, at int) string {
+// certain returns an error if it is uncertain which frame has the given index, or where its function returns to.
+func certain(x *trace.Exited, at int) error {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
-		return "where its function returns to is not known: " + x.Frames[at].Physical().NoCFA
+		return incomparable("where its function returns to is not known: " + x.Frames[at].Physical().NoCFA)
 	}
 	if _, known := x.Returns(at); !known {
-		return "its caller is not known: " + x.End.Reason
+		return incomparable("its caller is not known: " + x.End.Reason)
 	}
 	if why := x.Frames[at].Uncertain(); why != "" {
-		return "its frame is a guess: " + why
+		return incomparable("its frame is a guess: " + why)
 	}
 	if why := x.Frames[at+1].Guess(); why != "" {
-		return "its caller is not known for sure: " + why
+		return incomparable("its caller is not known for sure: " + why)
 	}
-	return ""
+	return nil
 }
 
 // findStack finds where the frame with an index returns to, and the memory that belongs to it. kernel is the memory that the kernel writes for the
-// thread. unused is the part of the stack that is mapped only when it is touched. why is the reason why the stack was not found, or "".
-func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exited, at int, maps []machine.Mapping) (unused machine.Range, why string) {
+// thread. unused is the part of the stack that is mapped only when it is touched.
+func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exited, at int, maps []machine.Mapping) (unused machine.Range, err error) {
 	f := x.Frames[at].Physical()
 	o.to, _ = x.Returns(at)
 	n := slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(f.CFA - 1) })
 	if n < 0 {
-		return unused, fmt.Sprintf("its stack, at %v, is not mapped", f.CFA)
+		return unused, incomparablef("its stack, at %v, is not mapped", f.CFA)
 	}
 	sp, err := f.Registers.Addr(t.Arch().SP)
 	if err != nil {
-		return unused, err.Error()
+		return unused, incomparable(err.Error())
 	}
 	if floats, err := f.Registers.FloatControl(); err == nil {
 		o.floats = &floats
@@ -124,7 +123,7 @@ func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exit
 	// A coroutine's stack may lie in the heap, among other data.
 	o.below = machine.Range{Start: maps[n].Start, End: sp}
 	o.dead = []machine.Range{{Start: sp, End: f.CFA + machine.Addr(abi.ArgumentArea(o.native, t.Arch()))}, kernel}
-	return unused, ""
+	return unused, nil
 }
 
 // isDead reports whether the bytes at an address are meaningless to the interpreter: they may be stack below the frame.

@@ -40,41 +40,32 @@ func (v *verifier) newPrediction(o *origin) *prediction {
 	return p
 }
 
-// predict runs the interpreter from an exit to the first native call, or to its end. If nothing can be compared, it stores the reason in out and
-// returns nil.
+// predict runs the interpreter from an exit to the first native call, or to its end.
 func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) {
-	maps, err := v.watcher.View().Target().Mappings()
+	t := v.watcher.View().Target()
+	maps, err := t.Mappings()
 	if err != nil {
 		return nil, err
 	}
-	p, why, err := v.prepare(x, maps)
+	p, err := v.prepare(x, maps)
 	if err != nil {
 		return nil, err
 	}
-	if why == "" {
-		if v.memory, err = copyImage(v.watcher.View().Target(), maps, v.options.Memory, v.memory); err != nil {
-			why = err.Error()
-		}
-	}
-	if why != "" {
-		out.notComparable(why)
-		return nil, nil
+	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
+		return nil, incomparable(err.Error())
 	}
 	p.out = out
 	p.effects.start(v.memory)
-	out.Before = &imageMemory{image: v.memory, now: v.watcher.View().Target()}
-	if why, err = p.begin(v); err != nil || why != "" {
+	out.Before = &imageMemory{image: v.memory, now: t}
+	if err := p.begin(v); err != nil {
 		p.interp.runner.finish()
-		if err == nil {
-			out.notComparable(why)
-		}
 		return nil, err
 	}
 	return p, nil
 }
 
 // begin lets the interpreter run from the exit.
-func (p *prediction) begin(v *verifier) (why string, err error) {
+func (p *prediction) begin(v *verifier) error {
 	p.interp.memory.image = p.effects.first
 	p.interp.runner.start(v.ctx, p.interp.run)
 	return p.stopped(v, p.interp.runner.next())
@@ -86,22 +77,21 @@ func (p *prediction) finish() {
 	p.reruns.stop()
 }
 
-// prepare makes the frame of an exit ready to run, and finds where its function returns to. why is the reason why it cannot, or "".
-func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (p *prediction, why string, err error) {
+// prepare makes the frame of an exit ready to run, and finds where its function returns to.
+func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (*prediction, error) {
 	if why := x.WhyNone(); why != "" {
-		return nil, why, nil
+		return nil, incomparable(why)
 	}
 	at := slices.Index(x.Frames, x.Frame)
-	if why := uncertain(x, at); why != "" {
-		return nil, why, nil
+	if err := certain(x, at); err != nil {
+		return nil, err
 	}
-	p = v.newPrediction(exitOrigin(x.Stack()))
-	why, err = v.place(p, x, at, maps)
-	return p, why, err
+	p := v.newPrediction(exitOrigin(x.Stack()))
+	return p, v.place(p, x, at, maps)
 }
 
 // place makes the interpreter of a prediction, and finds the return address and the memory of the frame with that index.
-func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) error {
 	r := &p.interp
 	r.memory = &imageMemory{now: v.watcher.View().Target()}
 	r.runner = newRunner(v.options.Time)
@@ -110,25 +100,26 @@ func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.
 	ready, err := p.origin.prepare(o)
 	if err != nil {
 		if ended := (*ptrace.Error)(nil); errors.As(err, &ended) {
-			return "", err
+			return err
 		}
-		return err.Error(), nil
+		return incomparable(err.Error())
 	}
 	r.machine, r.run, p.origin.start = ready.machine, ready.run, ready.start
 	r.symbol = x.Frames[at].Symbols(p.origin.fn)
-	return v.space(p, x, at, maps)
+	return v.findStack(p, x, at, maps)
 }
 
-// space finds the call and the memory that belong to the frame with that index.
-func (v *verifier) space(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) (why string, err error) {
+// findStack finds the call and the memory that belong to the frame with that index.
+func (v *verifier) findStack(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) error {
 	kernel, err := v.session.KernelArea(x.Thread.ID)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if p.interp.unused, why = p.origin.findStack(v.watcher.View().Target(), kernel, x, at, maps); why == "" {
-		p.call = v.callAt(p.origin, x)
+	if p.interp.unused, err = p.origin.findStack(v.watcher.View().Target(), kernel, x, at, maps); err != nil {
+		return err
 	}
-	return why, nil
+	p.call = v.callAt(p.origin, x)
+	return nil
 }
 
 // callAt returns the call of the activation at an origin: one that is in progress, or a new one.

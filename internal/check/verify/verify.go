@@ -244,7 +244,9 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 		out.notComparable(errTimeUp.Error())
 		return cmp.Or(v.reportOne(out), err)
 	}
-	if err != nil {
+	if why, ok := asIncomparable(err); ok {
+		out.notComparable(why)
+	} else if err != nil {
 		return err
 	}
 	if o.Keep != "" && (p != nil || out.Status == Different) { // malformed frames are a difference at once
@@ -326,18 +328,17 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 	v.entries++
 	v.summary.Exits += oneIf(o.EntriesOf != nil)
 	before := len(v.pending)
-	why, err := v.followFromEntry(x)
+	err := v.followFromEntry(x)
+	why, ok := asIncomparable(err)
 	switch {
-	case errors.Is(err, ptrace.ErrGone):
-		why, err = endReason(err), nil
-	case errors.Is(err, errTimeUp):
-		why, err = errTimeUp.Error(), nil // it ends the next wait, too
-	}
-	if err != nil {
-		return err
-	}
-	if why == "" {
+	case err == nil:
 		return nil
+	case errors.Is(err, ptrace.ErrGone):
+		why = endReason(err)
+	case errors.Is(err, errTimeUp):
+		why = errTimeUp.Error() // it ends the next wait, too
+	case !ok:
+		return err
 	}
 	for _, p := range v.pending[before:] {
 		p.finish()

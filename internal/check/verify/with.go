@@ -25,36 +25,32 @@ type withRun struct {
 	memory *protocol.Overlay
 }
 
-// predictWith runs the user's own interpreter from an exit. If nothing can be compared, it stores the reason in out and returns nil. It returns an
-// error if the interpreter is broken.
+// predictWith runs the user's own interpreter from an exit. It returns no prediction if its
+// interpreter calls the frames malformed, which is a difference.
 func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
-	none := func(why string) (*prediction, error) {
-		out.notComparable(why)
-		return nil, nil
-	}
 	if why := x.WhyNone(); why != "" {
-		return none(why)
+		return nil, incomparable(why)
 	}
 	at := slices.Index(x.Frames, x.Frame)
-	if why := uncertain(x, at); why != "" {
-		return none(why)
+	if err := certain(x, at); err != nil {
+		return nil, err
 	}
 	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
 	switch vm := x.Frame.VM; {
 	case vm == nil:
-		return none("no layout has VM frames for its record")
+		return nil, incomparable("no layout has VM frames for its record")
 	case vm.Lacks() != "":
-		return none(vm.Lacks())
+		return nil, incomparable(vm.Lacks())
 	case vm.Frames[0].Resume == frame.Calling:
 		var err error
 		if stack.Returned, err = handover.Returned(x.Frame, x.Stack().Returned); err != nil {
-			return none(err.Error())
+			return nil, incomparable(err.Error())
 		}
 		stack.Came = true
 	}
 	request, err := stack.Request()
 	if err != nil {
-		return none(err.Error())
+		return nil, incomparable(err.Error())
 	}
 	request.Steps, request.Tail = interpSteps(v.options.Steps), v.options.Tail
 	t := v.watcher.View().Target()
@@ -67,16 +63,13 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	if f := x.Frame.Match().Site; f != nil {
 		p.origin.cc = f.Func.CC
 	}
-	if why, err := v.space(p, x, at, maps); err != nil || why != "" {
-		if err == nil {
-			out.notComparable(why)
-		}
+	if err := v.findStack(p, x, at, maps); err != nil {
 		return nil, err
 	}
 	if v.options.Picture {
 		image, err := copyImage(t, maps, v.options.Memory, nil)
 		if err != nil {
-			return none(err.Error())
+			return nil, incomparable(err.Error())
 		}
 		out.Before = &imageMemory{image: image, now: t}
 	}
@@ -96,9 +89,9 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		out.Status, out.Interpreter.Failed = Different, "there are no such frames: "+a.Malformed
 		return nil, nil
 	case a.Unsupported != "":
-		return none("its interpreter cannot go on: " + a.Unsupported)
+		return nil, incomparable("its interpreter cannot go on: " + a.Unsupported)
 	case !a.Returns:
-		return none(fmt.Sprintf("it is left by an exception (%.200s), and its interpreter does not say what compiled code returns then", a.Threw.Text))
+		return nil, incomparablef("it is left by an exception (%.200s), and its interpreter does not say what compiled code returns then", a.Threw.Text)
 	}
 	return p, nil
 }
