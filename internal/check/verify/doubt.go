@@ -31,7 +31,7 @@ func (c *comparison) doubt() string {
 	return patchedCode(c.v.watcher.View(), c.origin, &c.interp)
 }
 
-// whyUnsure returns the reason why a difference between native code and an interpreter that runs beside it proves nothing, or "".
+// whyUnsure returns the reason why a difference between native code and the interpreter of a [Lockstep] proves nothing, or "".
 func (c *comparison) whyUnsure() string {
 	if err := hasState(c.interp.called()); err != nil {
 		return err.Error()

@@ -5,76 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
-	"time"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine"
-	"example.com/reframe/internal/machine/names"
-	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
-
-// Options select the exits that are verified and set their bounds. Thread of [deopt.Options] excludes the exits of all other threads.
-type Options struct {
-	deopt.Options
-	trace.ExitFilter
-	At          []*names.Pattern // as in [trace.Options]
-	Skip, Limit uint64           // exits that are skipped first, and how many are verified; 0: no limit
-	Every       uint64           // verify only every n-th exit; 0 and 1: all
-	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
-	Steps uint64
-	Time  time.Duration // bounds the time of the native code for one exit; 0: 10 s
-	// Memory bounds, in bytes, the memory of the process that is copied to find the stores of native code; 0: 1 GiB.
-	Memory uint64
-	Tail   int    // number of last instructions that are reported for a difference; 0: 20
-	Keep   string // the directory for a core of each exit with a difference; "": none
-	// Picture copies [Verified.Before] with With too, which does not need it.
-	Picture bool
-	Wait    bool // as in [trace.Options]
-	// FromEntry also compares each exit with a run of its function's baseline from the entry. The baseline is the function in which the layouts
-	// resume, the function named Baseline in the modules, or the function's own IR. EntriesOf are functions whose activations are verified from the
-	// entry, instead of exits.
-	FromEntry bool
-	// ByLayout does so, if FromEntry is not set, for exits whose resume point a layout describes. If that is not possible, the summary counts the
-	// reason ([Summary].ExitOnly).
-	ByLayout  bool
-	Baseline  string
-	EntriesOf []*names.Pattern
-	// With is the command of the user's own interpreter, which continues from each exit's VM frames instead of the reference interpreter; "": none.
-	// Its standard error goes to Errors. It runs in WithDir ("": the current directory) with the environment WithEnv (nil: that of this process).
-	// Describe is as in [trace.Options].
-	With    string
-	WithDir string
-	WithEnv []string
-	Errors  io.Writer
-	// Answered is called with the answer of With's interpreter and its memory, while the process is still stopped at the exit; nil: no call. Its
-	// error ends the verification.
-	Answered func(*trace.Exited, *protocol.Answer, *protocol.Overlay) error
-	Describe described.Ask
-	// For ends the verification after this time, even during an exit; 0: no limit.
-	For  time.Duration
-	Warn func(string)
-}
-
-func (o *Options) setDefaults() {
-	if o.Steps == 0 {
-		o.Steps = 1e6
-	}
-	if o.Time == 0 {
-		o.Time = 10 * time.Second
-	}
-	if o.Tail == 0 {
-		o.Tail = 20
-	}
-	o.AtReturn = true
-}
 
 // verifier is a verification in progress. Its [deopt.Watcher] reports exits to it.
 //
@@ -102,12 +43,12 @@ type verifier struct {
 	summary     Summary
 	records     skippedRecords
 	others      map[sharedFile]bool // files that other processes map
-	// lockstep reports whether the owner of a [Beside] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
+	// lockstep reports whether the owner of a [Lockstep] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
 	lockstep        bool
 	outer           []ptrace.Return
 	threadEnded     bool   // the thread has ended
 	timedOutAtSpeed bool   // native code ran at full speed after its last step, and its time was used up
-	stepped         uint64 // native instructions single-stepped for a Beside
+	stepped         uint64 // native instructions single-stepped for a Lockstep
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
 	exitless   map[string]int
@@ -440,271 +381,6 @@ func (v *verifier) reportOne(out *Verified) error {
 	}
 	v.summary.add(out)
 	return v.outcome(out)
-}
-
-// runNative runs native code until no prediction is pending.
-func (v *verifier) runNative() error {
-	defer func() {
-		for _, p := range v.pending { // after an error
-			p.finish()
-		}
-		v.memory, v.nativeCalls, v.call = nil, nil, nil
-	}()
-	budget := newBudget(&v.options)
-	for len(v.pending) > 0 {
-		atSpeed := budget.steps == 0
-		if atSpeed && !v.mayRunAtSpeed() {
-			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
-		}
-		first := v.pending[0]
-		exits, _ := v.exitsPending(0)
-		full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.limitReached()
-		var before []ptrace.Hits
-		var pass []machine.Addr
-		if !full && !v.lockstep {
-			pass = v.placesWithoutStop()
-		}
-		if full || pass != nil {
-			var err error
-			if before, err = v.session.Hits(); err != nil {
-				return err
-			}
-		}
-		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
-		hurries := v.atFullSpeed()
-		switch {
-		case v.call == nil: // the stack has no pending prediction
-			for _, p := range v.pending {
-				p.native.ranOutside = true
-			}
-		case v.call.native != nil:
-		case hurries, atSpeed:
-			for _, p := range v.pending {
-				p.native.ranOutside = true // it may have called outside code, unseen
-			}
-		default:
-			o.Inside = v.watcher.Code()
-			for _, p := range v.inStep() {
-				if p.interp.pending != nil {
-					o.Entries = append(o.Entries, p.interp.callee)
-				}
-			}
-			if v.lockstep && o.Entries == nil {
-				o.Steps = min(o.Steps, maxStepped-v.stepped)
-			}
-		}
-		if atSpeed { // these instructions are not counted
-			o.Steps = 1
-		}
-		for _, c := range v.callsInProgress() {
-			o.Returns = append(o.Returns, c.to)
-		}
-		o.Returns = append(o.Returns, v.outer...)
-		began := time.Now()
-		run, err := v.runThread(first.out.Exit.Thread.ID, o)
-		if err != nil {
-			if errors.Is(err, ptrace.ErrGone) {
-				if errors.Is(err, ptrace.ErrReleased) {
-					return v.abandon(endReason(err))
-				}
-				return v.handleProcessEnd("the process ended")
-			}
-			return err
-		}
-		if run.Passed > 0 {
-			if err := v.countPassed(before, run); err != nil {
-				return err
-			}
-		}
-		for _, p := range v.pending {
-			p.native.add(run, v.options.Tail)
-		}
-		for _, p := range v.inStep() { // for the others, these calls are part of a native call
-			p.native.addCalls(run.Calls)
-		}
-		check := budget.spend(run, began)
-		v.stepped += run.Steps
-		if (check || run.Late) && !v.lockstep {
-			done, err := v.endRunaway(run)
-			if err != nil {
-				return err
-			}
-			if done {
-				return nil
-			}
-		}
-		switch {
-		case run.Fatal != 0:
-			err = v.handleCrash(run)
-		case run.Late && v.lockstep && budget.time > minTime:
-			err = context.Cause(v.ctx) // nil: continue
-		case run.Late && v.lockstep:
-			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
-		case run.Stopped != "" && v.threadEnded:
-			err = v.handleProcessEnd("native code did not come to the return: " + run.Stopped)
-		case run.Stopped != "" && !hurries && v.atFullSpeed(): // continue at full speed
-		case run.Stopped != "" && check && !run.Late && run.Steps >= o.Steps && budget.steps > 0 && !atSpeed: // stopped for the check
-		case run.Stopped != "" && !run.Late && budget.steps == 0 && !atSpeed && v.mayRunAtSpeed():
-		case run.Stopped != "":
-			v.timedOutAtSpeed = v.timedOutAtSpeed || atSpeed && run.Late
-			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
-		case run.Return >= 0:
-			err = v.handleReturn(run)
-		case run.Entered != 0:
-			err = v.handleCall(run)
-		default:
-			begun := v.predictions
-			err = v.watcher.HandleHit(run.Hit, run.Thread)
-			// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
-			if v.predictions > begun || v.lockstep && !run.Load {
-				budget = newBudget(&v.options)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mayRunAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
-// whole activation, which cannot be compared at a next hit.
-func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
-
-// bounded returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
-func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
-	switch {
-	case run.Late:
-		return fmt.Sprintf("it took over %v", v.options.Time)
-	case run.Steps >= o.Steps:
-		return fmt.Sprintf("it ran %d instructions", v.options.Steps)
-	}
-	return run.Stopped
-}
-
-// countPassed counts the exits that the thread passed without a stop.
-func (v *verifier) countPassed(before []ptrace.Hits, run *ptrace.AloneRun) error {
-	after, err := v.session.Hits()
-	if err != nil {
-		return err
-	}
-	counted := map[machine.Addr]uint64{}
-	for _, h := range before {
-		counted[h.Addr] = h.Count
-	}
-	for _, h := range after {
-		n := h.Count - counted[h.Addr]
-		if n > 0 && h.Addr == run.Hit && !run.Load {
-			n-- // where it stopped
-		}
-		for _, point := range v.watcher.At(h.Addr) {
-			if point.Entry {
-				continue
-			}
-			v.number += n
-			v.hits[point.Record] += n
-			why := v.skipReason(h.Addr)
-			if v.limitReached() {
-				why = skippedByLimit
-			} else if v.options.EntriesOf != nil {
-				why = v.entrySkipReason()
-			}
-			v.skip(point, n, why)
-			if n > 0 {
-				v.countSkipped(point.Record, nil)
-			}
-		}
-	}
-	return nil
-}
-
-// handleProcessEnd handles the end of the process.
-func (v *verifier) handleProcessEnd(why string) error {
-	for _, p := range v.inStep() {
-		if p.native.signal != 0 && p.native.handling && !v.lockstep {
-			return v.concludeCrash(fatal{signal: p.native.signal, handler: true})
-		}
-	}
-	return v.abandon(why)
-}
-
-// abandon gives up the pending predictions.
-func (v *verifier) abandon(why string) error {
-	pending := v.pending
-	v.pending, v.nativeCalls, v.call = nil, nil, nil
-	for _, p := range pending {
-		p.finish()
-		p.out.Native.Steps = p.native.steps
-		if e := p.entry; e != nil && v.byLayout() {
-			v.unfollow(p.origin.to, "the run from its entry was given up: "+why)
-			if e.exits == 0 { // so would be the next activation
-				v.exitless[e.function] = maxExitless
-			}
-		}
-		if !v.comparison(p).atNextHit() {
-			p.out.notComparable(why)
-		}
-	}
-	return v.reportAll(pending)
-}
-
-// handleReturn handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
-// A call that is still pending from a returned activation was left without a return.
-func (v *verifier) handleReturn(run *ptrace.AloneRun) error {
-	regs := run.Thread.Registers
-	sp, err := regs.Addr(regs.Arch().SP)
-	if err != nil {
-		return err
-	}
-	pc, err := regs.Addr(regs.Arch().PC)
-	if err != nil {
-		return err
-	}
-	found := false
-	for {
-		c := innermost(slices.DeleteFunc(v.callsInProgress(), func(c *call) bool { return !c.returned(pc, sp) }))
-		switch {
-		case c == nil && found:
-			return nil
-		case c == nil: // a caller further out has returned
-			return v.abandon(leftWithoutReturn)
-		case c.native != nil:
-			err = v.handleCalleeReturn(c.native, regs)
-		default:
-			err = v.compareReturned(c, regs)
-		}
-		if err != nil {
-			return err
-		}
-		found = true
-	}
-}
-
-// compareReturned compares the predictions that are pending in an activation that has returned.
-func (v *verifier) compareReturned(c *call, regs *machine.Registers) error {
-	var done, rest []*prediction
-	for _, p := range v.pending {
-		if p.call.within(c) {
-			done = append(done, p)
-		} else {
-			rest = append(rest, p)
-		}
-	}
-	waits := v.endNativeCalls(func(x *nativeCall) bool { return x.call.within(c) })
-	v.pending, v.call = rest, c.outer
-	v.updateCall()
-	for _, p := range slices.Backward(done) {
-		p.finish()
-		switch {
-		case p.call != c:
-			p.out.notComparable(leftWithoutReturn)
-		case waits[p]:
-			p.out.notComparable(p.leftCallReason())
-		default:
-			v.comparison(p).atReturn(regs)
-		}
-	}
-	return v.reportAll(done)
 }
 
 // reportAll reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.

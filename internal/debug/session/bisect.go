@@ -302,7 +302,7 @@ func (b *bisection) reaches(from *ir.Block) bool {
 			continue
 		}
 		done[at] = true
-		site := slices.IndexFunc(at.Instrs, b.run.beside.Site)
+		site := slices.IndexFunc(at.Instrs, b.run.lockstep.Site)
 		last := at.Instrs[len(at.Instrs)-1]
 		switch p := b.out.Pair; {
 		case site >= 0:

@@ -99,7 +99,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	if run.beside == nil {
+	if run.lockstep == nil {
 		why, err := s.accompany(ctx, run)
 		if err != nil || why != "" {
 			return &Pair{Why: why}, err
@@ -109,7 +109,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 			return nil, err
 		}
 	}
-	b := run.beside
+	b := run.lockstep
 	a, err := b.Go(ctx, func(ctx context.Context) (*interp.Result, error) { return run.toSite(ctx, b.Site) })
 	if err != nil {
 		return nil, s.lost(ctx, run, a, err)
@@ -125,13 +125,13 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 	}
 	o := verify.Options{Options: s.config.Options, Steps: 1 << 50}
 	o.Layouts, o.VMs = v.Layouts(), v.VMs()
-	b, why, err := verify.NewBeside(s.process, run.stack, o)
+	b, why, err := verify.NewLockstep(s.process, run.stack, o)
 	if err != nil || why != "" {
 		return why, err
 	}
-	run.beside = b
+	run.lockstep = b
 	if err := run.at(ctx, run.start); err != nil { // from memory as it is now; native code makes the calls that exist only as native code
-		run.beside = nil
+		run.lockstep = nil
 		return "", err
 	}
 	run.common = run.start
@@ -139,7 +139,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 }
 
 // lost handles native code that was stopped before it reached a site, or whose process has ended.
-func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err error) error {
+func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error) error {
 	if !a.Moved {
 		if ctx.Err() != nil {
 			return errors.Join(context.Cause(ctx), run.to(context.WithoutCancel(ctx), run.common))
@@ -148,7 +148,7 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Arrival, err err
 	}
 	s.moved()
 	s.stop = Stop{Why: Stepped}
-	if a.Gone {
+	if a.Ended {
 		return errors.Join(err, s.gone(ctx))
 	}
 	if ctx.Err() != nil {
@@ -185,9 +185,9 @@ func (s *Session) gone(ctx context.Context) error {
 }
 
 // compare returns the pair at which both sides are stopped.
-func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pair, error) {
+func (s *Session) compare(ctx context.Context, run *Run, a *verify.Stop) (*Pair, error) {
 	run.pairs++
-	p := &Pair{Number: run.pairs, Steps: run.Steps(), Returned: a.Returned, Failed: a.Failed, Why: a.Why, Note: run.beside.Elsewhere()}
+	p := &Pair{Number: run.pairs, Steps: run.Steps(), Returned: a.Returned, Failed: a.Failed, Why: a.Why, Note: run.lockstep.WhyNoSite()}
 	if !run.over() {
 		p.At = run.exec.At(0)
 	}
@@ -209,7 +209,7 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pa
 	default:
 		s.moved()
 	}
-	if a.Gone {
+	if a.Ended {
 		err := s.gone(ctx)
 		s.pair = p
 		return p, err
@@ -225,8 +225,8 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Arrival) (*Pa
 }
 
 // atSite fills in the pair for a site that native code has reached.
-func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
-	v, err := run.beside.Standing()
+func (s *Session) atSite(run *Run, p *Pair, a *verify.Stop) error {
+	v, err := run.lockstep.Frames()
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Arrival) error {
 		return err
 	}
 	if p.Why == "" && (p.Elsewhere() || p.Failed != "" || len(p.Differing()) > 0) {
-		p.Why = run.beside.Unsure()
+		p.Why = run.lockstep.WhyUnsure()
 		p.Parted = p.Why == ""
 	}
 	if p.Why != "" {
@@ -311,7 +311,7 @@ func (r *Run) same(dl *ir.DataLayout, row *Row) (same bool, why string) {
 		return false, err.Error()
 	case abi.SameBits(row.is, native):
 		return true, ""
-	case is && r.beside.Made(at):
+	case is && r.lockstep.Made(at):
 		return false, fmt.Sprintf("the interpreter has memory of its own at %#x", at)
 	}
 	return false, ""

@@ -17,15 +17,15 @@ type Run struct {
 	stack  *deopt.Stack
 	limits deopt.Limits
 
-	machine *interp.Interp
-	exec    *interp.Execution
-	result  *interp.Result // nil until the run has ended
-	failed  error          // why the run cannot continue
-	start   uint64         // steps at the exit: the phis that ran to get there
-	beside  *verify.Beside // native code that runs too; nil while it is stopped at the exit
-	common  uint64         // steps at the last place that both sides reached
-	pairs   uint64         // number of such places
-	places  []uint64       // the step counts at which the run can be stopped, consecutive, up to the present one
+	machine  *interp.Interp
+	exec     *interp.Execution
+	result   *interp.Result   // nil until the run has ended
+	failed   error            // why the run cannot continue
+	start    uint64           // steps at the exit: the phis that ran to get there
+	lockstep *verify.Lockstep // native code that runs too; nil while it is stopped at the exit
+	common   uint64           // steps at the last place that both sides reached
+	pairs    uint64           // number of such places
+	places   []uint64         // the step counts at which the run can be stopped, consecutive, up to the present one
 }
 
 // maxPlaces bounds the places that are known at a time, of 8 bytes each. The run finds others by running there again.
@@ -41,8 +41,8 @@ func Start(s *deopt.Stack, l deopt.Limits) (*Run, error) {
 func (r *Run) Restart() error {
 	o := r.limits.Options(0)
 	var err error
-	if r.beside != nil {
-		if o, err = r.beside.Options(o); err != nil {
+	if r.lockstep != nil {
+		if o, err = r.lockstep.Options(o); err != nil {
 			return err
 		}
 	}
@@ -50,8 +50,8 @@ func (r *Run) Restart() error {
 	if err != nil {
 		return err
 	}
-	if r.beside != nil {
-		r.beside.Machine(p.Machine)
+	if r.lockstep != nil {
+		r.lockstep.Machine(p.Machine)
 	}
 	exec, err := p.Machine.StartStack(p.Activations)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*w
 		if err := w.step(ctx); err != nil {
 			return nil, err
 		}
-		if at := r.exec.At(0); !r.over() && r.exec.Depth() == 1 && r.beside.Site(at) && (over || r.Steps() < end) {
+		if at := r.exec.At(0); !r.over() && r.exec.Depth() == 1 && r.lockstep.Site(at) && (over || r.Steps() < end) {
 			w.agree(at)
 		}
 	}
@@ -97,7 +97,7 @@ func (w *walk) step(ctx context.Context) error {
 		c.args = append(c.args, w.last[a])
 	}
 	w.access(c)
-	calls := i.Call != nil && !r.beside.Site(i)
+	calls := i.Call != nil && !r.lockstep.Site(i)
 	for at := range w.watched {
 		if calls {
 			w.watched[at] = w.byteAt(at)
@@ -166,7 +166,7 @@ func (w *walk) access(c *computed) {
 				c.args = append(c.args, by)
 			}
 		}
-	case i.Call == nil || w.r.beside.Site(i):
+	case i.Call == nil || w.r.lockstep.Site(i):
 		return
 	default:
 		if callee, direct := i.Call.Callee.(*ir.Func); i.Call.Pure || direct && callee.StoresNothing() {

@@ -19,10 +19,10 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Beside runs native code in step with an interpreter that its owner drives. Both start at one exit and run to the next site of the same activation,
-// or to its return. The process is stopped in between, and Beside writes nothing to it. The process makes native calls, and the interpreter takes
+// Lockstep runs native code in step with an interpreter that its owner drives. Both start at one exit and run to the next site of the same activation,
+// or to its return. The process is stopped in between, and Lockstep writes nothing to it. The process makes native calls, and the interpreter takes
 // over their effects, as in [Run].
-type Beside struct {
+type Lockstep struct {
 	v      *verifier
 	p      *prediction
 	exit   *trace.Exited
@@ -41,8 +41,8 @@ const atSite = "the interpreter is stopped at a site that native code did not re
 // pollInterval is the time that native code runs before its owner is asked whether to stop it.
 const pollInterval = 100 * time.Millisecond
 
-// Arrival describes where native code and the interpreter stopped.
-type Arrival struct {
+// Stop describes where native code and the interpreter stopped.
+type Stop struct {
 	// Exit is the site of the activation at which native code is stopped; nil if it reached none.
 	Exit *trace.Exited
 	// Returned reports whether native code is stopped where the activation has returned.
@@ -54,20 +54,20 @@ type Arrival struct {
 	// Why is the reason why the two cannot be compared where they are, or "".
 	Why   string
 	Moved bool // native code has run
-	Gone  bool // its thread has ended
+	Ended bool // its thread has ended
 }
 
 // outerReturns is the number of callers at whose return addresses native code is stopped too: there the activation was left without a return.
 const outerReturns = 8
 
-// NewBeside returns a Beside for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
+// NewLockstep returns a Lockstep for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
 // frames were made. Of the options, those of [deopt.Options] and the bounds Steps, Time and Memory are used. why is the reason why native code cannot
 // be followed from there, or "".
-func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why string, err error) {
+func NewLockstep(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Lockstep, why string, err error) {
 	o.setDefaults()
 	f := stack.Frames[len(stack.Frames)-1]
 	t := stack.Thread
-	b = &Beside{sites: map[*ir.Instr]bool{}}
+	b = &Lockstep{sites: map[*ir.Instr]bool{}}
 	b.exit = &trace.Exited{Thread: machine.Thread{ID: t.ID, Name: t.Name}, Point: &trace.Tracepoint{Moment: f.Record.Moment}, Frame: f, Frames: t.Frames, End: t.End}
 	b.v = &verifier{session: s, options: o, lockstep: true, outcome: func(out *Verified) error { b.outcome = out; return nil }, hits: map[uint64]uint64{}}
 	b.v.summary.Reasons = map[string]uint64{}
@@ -93,7 +93,7 @@ func NewBeside(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Beside, why
 }
 
 // begin records the state of the process at the exit.
-func (b *Beside) begin(stack *deopt.Stack, at int) error {
+func (b *Lockstep) begin(stack *deopt.Stack, at int) error {
 	v, x := b.v, b.exit
 	target := v.watcher.View().Target()
 	maps, err := target.Mappings()
@@ -118,7 +118,7 @@ func (b *Beside) begin(stack *deopt.Stack, at int) error {
 }
 
 // watch finds the sites of the activation's function at which both can be stopped: those whose instruction in the module is certain.
-func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (err error) {
+func (b *Lockstep) watch(f *deopt.Frame, native *ir.Func) (err error) {
 	start := f.Match().Entry.Function
 	o := trace.Options{Options: b.v.options.Options, Full: true, Wait: true, Warn: func(string) {}}
 	o.Options.Thread = 0
@@ -175,20 +175,20 @@ func (b *Beside) watch(f *deopt.Frame, native *ir.Func) (err error) {
 }
 
 // isCommonSite reports whether both can be stopped at a place.
-func (b *Beside) isCommonSite(p *trace.Tracepoint, in *stackmap.Function) bool {
+func (b *Lockstep) isCommonSite(p *trace.Tracepoint, in *stackmap.Function) bool {
 	m := p.Match()
 	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
 }
 
-// Elsewhere returns the reason why both can be compared only at the return, or "".
-func (b *Beside) Elsewhere() string { return b.noSite }
+// WhyNoSite returns the reason why both can be compared only at the return, or "".
+func (b *Lockstep) WhyNoSite() string { return b.noSite }
 
 // Site reports whether both can be stopped before an instruction of the activation.
-func (b *Beside) Site(i *ir.Instr) bool { return b.sites[i] }
+func (b *Lockstep) Site(i *ir.Instr) bool { return b.sites[i] }
 
 // Options returns the options for an interpreter that runs from the exit, for the first time or again. The caller must pass that interpreter to
-// [Beside.Machine].
-func (b *Beside) Options(o interp.Options) (interp.Options, error) {
+// [Lockstep.Machine].
+func (b *Lockstep) Options(o interp.Options) (interp.Options, error) {
 	p := b.p
 	if p.effects.tooLarge() {
 		return o, errTooMuch
@@ -212,15 +212,15 @@ func (b *Beside) Options(o interp.Options) (interp.Options, error) {
 	return o, nil
 }
 
-// Machine sets the interpreter, which was made with [Beside.Options].
-func (b *Beside) Machine(in *interp.Interp) { b.p.interp.machine = in }
+// Machine sets the interpreter, which was made with [Lockstep.Options].
+func (b *Lockstep) Machine(in *interp.Interp) { b.p.interp.machine = in }
 
 // Made reports whether an address exists only in the interpreter.
-func (b *Beside) Made(addr uint64) bool { return b.p.interp.machine.Made(addr) }
+func (b *Lockstep) Made(addr uint64) bool { return b.p.interp.machine.Made(addr) }
 
 // Go lets both continue. run runs the interpreter to the next site, where it returns nil and no error. When ctx is done, native code is stopped where
 // it is, and the error is the cause. The end of the process is not an error.
-func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Arrival, err error) {
+func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Stop, err error) {
 	v, p := b.v, b.p
 	v.ctx, b.site, b.outcome = ctx, nil, nil
 	p.out, p.interp.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
@@ -232,9 +232,9 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 	if err := p.stopped(v, p.interp.runner.next()); err != nil {
 		p.interp.runner.finish()
 		if why, ok := asIncomparable(err); ok {
-			return &Arrival{Why: why}, nil
+			return &Stop{Why: why}, nil
 		}
-		return &Arrival{}, err
+		return &Stop{}, err
 	}
 	v.pending, v.nativeCalls, v.call = []*prediction{p}, nil, p.call
 	if err = b.insertBreakpoints(); err == nil {
@@ -251,14 +251,14 @@ func (b *Beside) Go(ctx context.Context, run func(context.Context) (*interp.Resu
 		err = cmp.Or(err, v.session.Remove(addrs...))
 	}
 	if err != nil && !errors.Is(err, errArrived) {
-		return &Arrival{Moved: true, Gone: v.threadEnded}, err
+		return &Stop{Moved: true, Ended: v.threadEnded}, err
 	}
 	return b.arrival(), nil
 }
 
 // insertBreakpoints inserts the breakpoints, and consumes the hit of one where the thread is stopped: a thread that runs without stepping first reports that
 // breakpoint, and steps over it the next time. After an event it does so in the opposite order, so that set tries twice.
-func (b *Beside) insertBreakpoints() error {
+func (b *Lockstep) insertBreakpoints() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
 		var at *ptrace.AloneRun
@@ -273,7 +273,7 @@ func (b *Beside) insertBreakpoints() error {
 var errArrived = errors.New("it is at a site")
 
 // handleSite handles the sites that the thread reaches, in any activation.
-func (b *Beside) handleSite(x *trace.Exited) error {
+func (b *Lockstep) handleSite(x *trace.Exited) error {
 	to := b.p.origin.to
 	switch at := x.Frames[0].Physical(); {
 	case at.NoCFA != "":
@@ -291,9 +291,9 @@ func (b *Beside) handleSite(x *trace.Exited) error {
 const leftWithoutReturn = "its frame was left without a return"
 
 // arrival returns where both are stopped.
-func (b *Beside) arrival() *Arrival {
+func (b *Lockstep) arrival() *Stop {
 	p := b.p
-	a := &Arrival{Exit: b.site, Moved: true, Gone: b.v.threadEnded}
+	a := &Stop{Exit: b.site, Moved: true, Ended: b.v.threadEnded}
 	if a.Exit == nil {
 		switch out := b.outcome; {
 		case p.interp.incomparable != "" && out.Why == atSite:
@@ -319,8 +319,8 @@ func (b *Beside) arrival() *Arrival {
 	return a
 }
 
-// Unsure returns the reason why a difference between the two proves nothing, or "".
-func (b *Beside) Unsure() string { return b.v.comparison(b.p).whyUnsure() }
+// WhyUnsure returns the reason why a difference between the two proves nothing, or "".
+func (b *Lockstep) WhyUnsure() string { return b.v.comparison(b.p).whyUnsure() }
 
 // maxStepped is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
 // whether all stores of native code can be compared. After that, native code runs at full speed.
@@ -342,5 +342,5 @@ func (v *verifier) runThread(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, 
 	return run, err
 }
 
-// Standing returns all frames of the process while native code is stopped at a site.
-func (b *Beside) Standing() (*deopt.View, error) { return b.v.watcher.Frames(b.site) }
+// Frames returns all frames of the process while native code is stopped at a site.
+func (b *Lockstep) Frames() (*deopt.View, error) { return b.v.watcher.Frames(b.site) }
