@@ -77,6 +77,8 @@ type Thread struct {
 
 	Total   int // number of frames on the stack
 	Omitted []unwind.Omitted
+
+	Goroutine *frame.Goroutine // nil if unknown, or if the thread runs none
 }
 
 // Frame is one activation: the physical frame and the abstract frame made from it.
@@ -476,7 +478,7 @@ func (v *View) Report() *frame.Report {
 		for _, f := range t.Frames {
 			out.Frames = append(out.Frames, f.Frame)
 		}
-		out.Total, out.Omitted = t.total(), v.omitted(&t)
+		out.Total, out.Omitted, out.Goroutine = t.total(), v.omitted(&t), t.Goroutine
 		r.Threads = append(r.Threads, out)
 	}
 	return r

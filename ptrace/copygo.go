@@ -16,7 +16,17 @@ func isGo(img *object.Image) bool {
 // placeModules finds the places of the modules, and whether one of them is Go's.
 func (t *Target) placeModules() {
 	t.places = newPlaces(t.Modules)
-	t.goProgram = slices.ContainsFunc(t.Modules, func(m *Module) bool { return m.Image != nil && isGo(m.Image) })
+	t.goProgram = t.GoProgram() != nil
+}
+
+// GoProgram returns the module of the Go program that the target runs, or nil.
+func (t *Target) GoProgram() *Module {
+	for _, m := range t.Modules {
+		if m.Image != nil && isGo(m.Image) {
+			return m
+		}
+	}
+	return nil
 }
 
 // copyGoStacks copies the stacks of the goroutines that the thread knows, and the structures that [FindGoThread] reads. A thread that runs C has two
@@ -27,8 +37,13 @@ func (t *stoppedThread) copyGoStacks(mem memory, maps []machine.Mapping) {
 	if !ok {
 		return
 	}
+	known := append(slices.Clone(found.Running), found.System)
+	for _, g := range known {
+		// The other fields are for those who ask for the goroutine. They are read again from the copy, so an error needs no report here.
+		_ = keep.ReadMemory(make([]byte, goroutineBytes), g.Addr)
+	}
 	t.runtime = append(t.runtime, keep.spans...)
-	for _, g := range append(slices.Clone(found.Running), found.System) {
+	for _, g := range known {
 		copied := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= g.SP && g.SP < s.end() })
 		if copied || !g.Stack.Contains(g.SP) || len(t.stacks) > maxInterrupted {
 			continue

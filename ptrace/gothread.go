@@ -18,6 +18,8 @@ const (
 	// threadWords is the number of words below the thread pointer that may hold the pointer to the running goroutine, in the executable's thread-local
 	// variables.
 	threadWords = 64
+	// goroutineBytes is at least the size of a g.
+	goroutineBytes = 512
 	// goThreadBytes is the part of an m that contains the pointers to its goroutines.
 	goThreadBytes = 512
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
@@ -51,6 +52,18 @@ type Module struct {
 
 	lent   *moduleFile // the owner of file and image; nil if the module owns them
 	lender *ModuleFiles
+}
+
+// File returns a path that opens the module's file, also where the file has another path in the target or was deleted, and the file's size. The path is
+// valid until the target is closed, and "" if there is no file.
+func (m *Module) File() (path string, size int64) {
+	if m.file == nil || m.opened == nil {
+		return "", 0
+	}
+	if runtime.GOOS != "linux" {
+		return m.file.Name(), m.opened.Size()
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", m.file.Fd()), m.opened.Size()
 }
 
 // Contains reports whether one of the module's mappings contains addr.

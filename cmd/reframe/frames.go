@@ -75,6 +75,7 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 			frames, records, numbers := view.Frames(), view.Records(), view.HowMany()
 			nearest := view.NearFunction(choice.Function)
 			view.Keep(choice)
+			a.describeGoroutines(t, view)
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
@@ -172,10 +173,14 @@ func titleOf(s style, t *ptrace.Target) string {
 
 // titleOfThread names a thread. Most cores hold only the name of the first thread.
 func titleOfThread(t *deopt.Thread) string {
-	if t.Name == "" {
-		return fmt.Sprintf("thread %d", t.ID)
+	title := fmt.Sprintf("thread %d", t.ID)
+	if t.Name != "" {
+		title += fmt.Sprintf(" %q", printable(t.Name))
 	}
-	return fmt.Sprintf("thread %d %q", t.ID, printable(t.Name))
+	if t.Goroutine != nil {
+		title += "   " + titleOfGoroutine(t.Goroutine)
+	}
+	return title
 }
 
 // printView prints a whole view as text.

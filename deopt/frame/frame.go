@@ -43,6 +43,16 @@ type Thread struct {
 	// Total is the number of frames of the stack. Omitted lists the parts in the middle of a deep stack that Frames leaves out.
 	Total   int       `json:"total,omitempty"`
 	Omitted []Omitted `json:"omitted,omitempty"`
+	// Goroutine is nil if the thread runs none, or if the program is not written in Go.
+	Goroutine *Goroutine `json:"goroutine,omitempty"`
+}
+
+// Goroutine is the goroutine that a thread of a Go program runs.
+type Goroutine struct {
+	ID     int64             `json:"id"`
+	State  string            `json:"state"`            // as in Go's run time: "running", "syscall" (also in a call of C), "waiting"
+	Start  string            `json:"start,omitempty"`  // its first function
+	Labels map[string]string `json:"labels,omitempty"` // of runtime/pprof, if they could be read
 }
 
 // Omitted is a part of a deep stack that is not listed.

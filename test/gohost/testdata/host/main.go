@@ -1,5 +1,5 @@
-// The host calls C, which calls Go again, in the way that its argument names. In the innermost function it prints the stack that Go's run time sees, and
-// waits in C.
+// The host calls C, which calls Go again, in the way that its argument names. In the innermost function it prints the stack and the number of the
+// goroutine that Go's run time sees, and waits in C.
 package main
 
 /*
@@ -30,9 +30,11 @@ NOINLINE void interrupted(void) {
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 )
 
@@ -76,6 +78,9 @@ func report(innermost string) {
 		names = append(names, f.Function)
 	}
 	fmt.Println(strings.Join(names, " "))
+	header := make([]byte, 64)
+	header = header[:runtime.Stack(header, false)]
+	fmt.Println(strings.Fields(string(header))[1]) // goroutine N [running]:
 }
 
 func recovered() {
@@ -87,6 +92,7 @@ func recovered() {
 }
 
 func worker(done chan bool) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("request", "42")))
 	switch os.Args[1] {
 	case "thread":
 		C.thread()

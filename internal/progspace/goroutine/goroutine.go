@@ -1,0 +1,138 @@
+package goroutine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/go-delve/delve/pkg/logflags"
+	"github.com/go-delve/delve/pkg/proc"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+)
+
+// maxExecutable bounds the size of an executable whose debug information is read.
+const maxExecutable = 1 << 30
+
+// ErrNotGo is the error for a target that runs no Go program.
+var ErrNotGo = errors.New("the target runs no Go program")
+
+// ErrNoDWARF is the error for a Go program without debug information (go build -ldflags=-w).
+var ErrNoDWARF = errors.New("the Go program has no DWARF")
+
+// Reader reads the goroutines of one target.
+type Reader struct {
+	target  *ptrace.Target
+	process *process
+	group   *proc.Target
+}
+
+// quiet makes Delve log nothing: it would write to standard error.
+var quiet = sync.OnceFunc(func() {
+	logflags.SetLoggerFactory(func(bool, logflags.Fields, io.Writer) logflags.Logger { return silent{} })
+})
+
+type silent struct{}
+
+func (silent) Debugf(string, ...any) {}
+func (silent) Infof(string, ...any)  {}
+func (silent) Warnf(string, ...any)  {}
+func (silent) Errorf(string, ...any) {}
+func (silent) Debug(...any)          {}
+func (silent) Info(...any)           {}
+func (silent) Warn(...any)           {}
+func (silent) Error(...any)          {}
+
+// Open reads the debug information of the Go program in a target. The error is [ErrNotGo] if it runs another program.
+func Open(t *ptrace.Target) (_ *Reader, err error) {
+	defer recovered(&err)
+	m := t.GoProgram()
+	if m == nil {
+		return nil, ErrNotGo
+	}
+	path, size := m.File()
+	entry, known := m.Image.Start()
+	switch {
+	case path == "" || !known:
+		return nil, fmt.Errorf("%s cannot be opened", m.Path)
+	case m.Image.Section(".debug_info") == nil: // Delve would write a warning to standard error
+		return nil, ErrNoDWARF
+	case size > maxExecutable:
+		return nil, fmt.Errorf("%s has %d MiB; up to %d MiB are read", m.Path, size>>20, maxExecutable>>20)
+	case t.Arch() != machine.AMD64 && t.Arch() != machine.ARM64:
+		return nil, fmt.Errorf("goroutines on %s are not supported", t.Arch().Title)
+	}
+	quiet()
+	p := &process{memory: memory{t}, entry: entry, info: proc.NewBinaryInfo("linux", t.Arch().Name, false), breakpoints: proc.NewBreakpointMap()}
+	p.thread = &thread{process: p}
+	_, add := proc.NewGroup(p, proc.NewTargetGroupConfig{})
+	group, err := add(p, t.PID, p.thread, path, proc.StopAttached, "")
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{t, p, group}, nil
+}
+
+// recovered turns a panic of Delve into an error.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("Delve failed on this program: %v", p)
+	}
+}
+
+// Close closes the files that Delve has opened.
+func (r *Reader) Close() { _ = r.process.info.Close() }
+
+// ErrNone is the error for a thread that runs no goroutine.
+var ErrNone = errors.New("the thread runs no goroutine")
+
+// OfThread reads the goroutine that a thread runs, also while it runs C. The error is [ErrNone] if it runs none.
+func (r *Reader) OfThread(th machine.Thread) (_ *frame.Goroutine, err error) {
+	defer recovered(&err)
+	if th.Registers == nil {
+		return nil, errors.New(th.Missing)
+	}
+	pc, err := th.Registers.Addr(r.target.Arch().PC)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := ptrace.FindGoThread(r.target.Arch(), r.target, th.Registers.ThreadPointer())
+	if !ok {
+		return nil, ErrNone
+	}
+	r.group.ClearCaches()
+	r.process.thread = &thread{process: r.process, id: th.ID, registers: registers{pc, found.Current}}
+	g, err := proc.GetG(r.process.thread)
+	switch none := (proc.ErrNoGoroutine{}); {
+	case errors.As(err, &none) || err == nil && g == nil:
+		return nil, ErrNone
+	case err != nil:
+		return nil, err
+	case g.Unreadable != nil:
+		return nil, g.Unreadable
+	}
+	return r.describe(g), nil
+}
+
+// states names the values of a goroutine's status (runtime/runtime2.go).
+var states = map[uint64]string{
+	proc.Gidle: "idle", proc.Grunnable: "runnable", proc.Grunning: "running", proc.Gsyscall: "syscall", proc.Gwaiting: "waiting", proc.Gdead: "dead",
+	proc.Gcopystack: "copystack",
+}
+
+// scanBit is set in the status while the garbage collector scans the stack (_Gscan in runtime/runtime2.go).
+const scanBit = 0x1000
+
+func (r *Reader) describe(g *proc.G) *frame.Goroutine {
+	out := &frame.Goroutine{ID: g.ID, State: states[g.Status&^scanBit], Labels: g.Labels()}
+	if out.State == "" {
+		out.State = fmt.Sprintf("status %d", g.Status)
+	}
+	if at := g.StartLoc(r.group); at.Fn != nil {
+		out.Start = at.Fn.Name
+	}
+	return out
+}
