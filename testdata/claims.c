@@ -3,7 +3,7 @@
 // and again (noise), so that it has few pages. An object has one section, of code, in all of that memory (plain) or in a page of it (small; or
 // foreign, an object of another architecture, in which no thread is), or sections of many kinds, each in all of that memory (overlapping).
 //
-// Built with -I demo/target.
+// Built with -I internal/demo/target.
 #define _GNU_SOURCE
 #include "gdbjit.h"
 

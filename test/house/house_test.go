@@ -15,7 +15,7 @@ type area struct{ folder, holds string }
 
 // areas are ordered: a package imports packages of its own area and of areas above it in this list.
 var areas = []area{
-	{"internal/base", "files, errors in JSON, confinement: what knows nothing of frames"},
+	{"internal/base", "files, errors in JSON, confinement: code that does not depend on frames"},
 	{"deopt/frame", "the abstract frame and its JSON (public)"},
 	{"internal/machine", "architectures, machine code, images of code (ELF, Mach-O, COFF), symbols, source lines"},
 	{"internal/llvm/ir", "modules of LLVM IR"},
@@ -23,19 +23,19 @@ var areas = []area{
 	{"ptrace", "targets: processes and cores (public)"},
 	{"deopt/unwind", "physical frames (public)"},
 	{"deopt/interp", "the reference interpreter (public)"},
-	{"internal/llvm", "what a compiler decides: calling conventions, and which record belongs to which call in the IR"},
-	{"internal/progspace", "all code of a target, also code that was patched"},
+	{"internal/llvm", "calling conventions, and the matching of records with calls in the IR"},
+	{"internal/progspace", "all code of a target, including patched code"},
 	{"internal/vm", "a user's virtual machine: its layouts, the descriptions in its memory, the protocol of its interpreter, conditions"},
 	{"internal/static", "verbs that need no process: maps, lint, instrument"},
 	{"deopt", "abstract frames of a target (public): match, fill, resume"},
 	{"internal/check", "verbs that run a process: trace, commit, verify, stress"},
-	{"internal/report", "what people read of a frame: explain, its page"},
+	{"internal/report", "explanations of a frame, as text and as a page"},
 	{"internal/cli", "the command line"},
 	{"replay", "saved exits as tests"},
 	{"internal/debug", "debugging sessions, at a prompt and in editors"},
 	{"internal/demo", "the target of reframe demo"},
 	{"cmd/reframe", "one file for each verb"},
-	{"test", "tests of the program by subject, campaigns against programs of others, and what tests share"},
+	{"test", "tests of the program by subject, comparisons with programs of others, and helpers that tests share"},
 	{"bench", "benchmarks beside gdb, eu-stack and llvm-readobj"},
 	{"scripts", "releases"},
 }
