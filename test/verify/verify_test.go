@@ -474,7 +474,7 @@ func TestVerifyOfWaitingThreads(t *testing.T) {
 	r := clitest.Run(t, "verify", "--timeout", "1m", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites))
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Equal(t, "1\n3\n6\n10\n", r.Stdout)
-	require.Regexp(t, `^(?s)\d+ exits verified in .*, 0 different, .*\n  \d+  native code did not come to the return: it waits for another thread, and the others are stopped while it runs alone\n`, r.Stderr)
+	require.Regexp(t, `^(?s)\d+ exits verified in .*, 0 different, .*\n  \d+  native code did not return: it waits for another thread, and the others are stopped while it runs alone\n`, r.Stderr)
 	require.NotContains(t, r.Stderr, "took over")
 }
 

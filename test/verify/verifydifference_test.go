@@ -182,7 +182,7 @@ func TestVerifyMemory(t *testing.T) {
 	}
 	// %n gets the value of %string: it is stored to *%heap, which calloc has allocated, and from then on it is not zero.
 	nIsString := func(l []stackmap.Location) { l[1] = l[2] }
-	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, memory without a file, \+0x[0-9a-f]+
+	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, anonymous memory\+0x[0-9a-f]+
         before       0000000000000000 .*
         interpreter  [0-9a-f]{12}0000 .*
         native code  0000000000000000 .*

@@ -70,13 +70,13 @@ func (v *verifier) reasonNotToFollow(x *trace.Exited) string {
 	case v.isExitless(x.Point.Function):
 		return v.exitlessReason(x.Point.Function)
 	case v.number < v.options.Skip:
-		return "the activation began among the exits that are skipped"
+		return "the activation began among the skipped exits"
 	}
 	return ""
 }
 
 func (v *verifier) exitlessReason(function string) string {
-	return fmt.Sprintf("%d activations of @%s were followed from their entry without coming to an exit, or one that took too long; --from-entry follows each", maxExitless, function)
+	return fmt.Sprintf("%d activations of @%s were followed from their entry without reaching an exit, or one took too long; use --from-entry to follow each", maxExitless, function)
 }
 
 // maxUnfollowed bounds the activations for which verify keeps the reason why they are not followed.

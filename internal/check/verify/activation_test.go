@@ -295,12 +295,12 @@ last:
 	}
 	require.Len(t, summary.ExitOnly, 1)
 	for why := range summary.ExitOnly {
-		require.Contains(t, why, "100 activations of @plain_opt were followed from their entry without coming to an exit")
+		require.Contains(t, why, "100 activations of @plain_opt were followed from their entry without reaching an exit")
 	}
 
 	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")
 	o.ByLayout, o.Skip = true, 3
 	summary, _ = verified(t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2}), o)
 	require.Equal(t, uint64(9+12), summary.Same)
-	require.Equal(t, map[string]uint64{"the activation began among the exits that are skipped": 9}, summary.ExitOnly)
+	require.Equal(t, map[string]uint64{"the activation began among the skipped exits": 9}, summary.ExitOnly)
 }

@@ -98,17 +98,17 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	program, m := frametest.Compiled(0, 19, "-O1", 19).WithSites(t, source, "-O2")
 	same := []string{Same}
 	want := map[string][]string{
-		"func_1":  {"it calls @memcmp, of which only the sign is certain, and uses the number"},
+		"func_1":  {"it calls @memcmp, of whose result only the sign is specified, and uses the number"},
 		"func_2":  same,
 		"func_3":  same,
-		"func_4":  {"it calls @qsort, which may compare in another order, and so differs what comes of it", Same}, // after the call
-		"func_5":  {"it calls @llvm.minnum, which may give either of 0.0 and -0.0, and so differs what comes of it"},
+		"func_4":  {"it calls @qsort, whose order of comparisons is unspecified", Same}, // after the call
+		"func_5":  {"it calls @llvm.minnum, which may return 0.0 or -0.0"},
 		"func_6":  {"its function has a part of the stack that the process has not touched yet", Same},
 		"func_7":  same,
 		"func_8":  same,
 		"func_9":  same,
 		"func_10": same, "func_11": same, "func_12": same, "func_13": same, "func_14": same,
-		"func_15": {"it calls @longjmp, which reaches outside of what can be compared", Same},
+		"func_15": {"it calls @longjmp, whose effects cannot be compared", Same},
 	}
 	_, list := verified(t, program, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
 	got := outcomes(list)
@@ -125,7 +125,7 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	got = outcomes(list)
 	require.Equal(t, []string{Different}, got["func_7"])
 	require.Equal(t, []string{Different, Same}, got["func_9"]) // after func_7 has returned, its result comes from the process
-	require.Equal(t, []string{"it calls @cbrt, of which the last place may differ, and so does what comes of it"}, got["func_8"])
+	require.Equal(t, []string{"it calls @cbrt, whose last digit may differ"}, got["func_8"])
 	require.Equal(t, same, got["func_2"])
 }
 
@@ -239,7 +239,7 @@ define i64 @entry(i64 %s) {
 		object, program := filepath.Join(dir, "p.o"), filepath.Join(dir, "p")
 		frametest.Command(t, dir, livetest.LLVM(t, version, "llc"), "-filetype=obj", "-relocation-model=pic", "-o", object, ll)
 		frametest.Command(t, dir, livetest.Tool(t, "gcc"), object, c, "-o", program)
-		const patched = "the nops of the statepoint of record 9 of @entry were patched: 7 of 8 bytes are others than were compiled, and the module does not say what they do"
+		const patched = "the nops of the statepoint of record 9 of @entry were patched: 7 of 8 bytes differ from the compiled ones, and the module does not describe their effect"
 		only := trace.ExitFilter{Records: []uint64{1}}
 		summary, list := verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{m}}, ExitFilter: only})
 		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)

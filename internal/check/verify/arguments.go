@@ -68,7 +68,7 @@ func (a *argumentComparison) argument(own, native interp.Value, attrs ir.ParamAt
 	if a.machine.Made(to) {
 		if t.Kind == ir.IntKind {
 			if !same {
-				why = "a number that is an address where the interpreter has memory of its own"
+				why = "an integer that may be an address of the interpreter's own memory"
 			}
 			return "", same, why
 		}
@@ -98,10 +98,10 @@ func (a *argumentComparison) object(own, native machine.Addr, depth int) (at str
 		}
 		return a.object(own-1, native-1, depth)
 	case n == 0:
-		return "", false, "it points to what the interpreter has an address of its own for"
+		return "", false, "it points to an address that only the interpreter has"
 	}
 	if !a.pairs.add(own, native, n) {
-		return "", false, "too many pointers to memory of the interpreter's own were passed"
+		return "", false, "too many pointers to the interpreter's own memory were passed"
 	}
 	return a.memory(own, native, n, depth)
 }
@@ -155,7 +155,7 @@ func (a *argumentComparison) pointer(own, native machine.Addr, depth int) (same 
 		return true, ""
 	}
 	if depth == maxNested {
-		return false, "it leads through too many pointers to what the interpreter has elsewhere"
+		return false, "it leads through too many pointers to the interpreter's own memory"
 	}
 	_, same, why = a.object(own, native, depth+1)
 	return same, why

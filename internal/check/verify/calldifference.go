@@ -23,7 +23,7 @@ type CallDifference struct {
 	Line        int    `json:"line,omitempty"` // line of the call in the module
 }
 
-// String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: what it points to differs at +8".
+// String describes the difference without the two values: "argument 2 of @puts, ptr in rsi: the memory it points to differs at +8".
 func (d *CallDifference) String() string {
 	switch what := fmt.Sprintf("argument %d of %s, %s in %s", d.Argument, d.Callee, d.Type, d.Register); {
 	case d.Only == "native":
@@ -31,7 +31,7 @@ func (d *CallDifference) String() string {
 	case d.Only != "":
 		return fmt.Sprintf("the interpreter calls %s, and native code returns without it", d.Callee)
 	case d.At != "":
-		return what + ": what it points to differs at " + d.At
+		return what + ": the memory it points to differs at " + d.At
 	default:
 		return what
 	}
@@ -42,7 +42,7 @@ func (c *comparison) missedCall() {
 	out, call := c.out, c.interp.pending
 	c.interp.pending = nil
 	if c.native.mayLack(call) {
-		out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made it in a way that was not seen", calleeName(call)))
+		out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made the call unseen", calleeName(call)))
 		return
 	}
 	out.Status, out.Call = Different, &CallDifference{Callee: calleeName(call), Only: "interpreter", Line: call.Site().Line}

@@ -120,7 +120,7 @@ func TestVerifyFindsCodeMutants(t *testing.T) {
 			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code raised SIG"):
 				handled++ // by the host, whose handler may do anything
 				continue
-			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code did not come back from the call of "):
+			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code did not return from the call of "):
 				callee++ // both make the call with the same arguments
 				continue
 			default:

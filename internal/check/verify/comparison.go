@@ -53,7 +53,7 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 func (c *comparison) failure() {
 	out := c.out
 	if c.interp.atLimit() && out.Interpreter.Steps < c.native.atMost() {
-		out.notComparable("the interpreter does not get to the return: " + c.interp.failed.Error())
+		out.notComparable("the interpreter does not return: " + c.interp.failed.Error())
 		return
 	}
 	if why := patchedCode(c.v.watcher.View(), c.origin, &c.interp); why != "" {

@@ -39,7 +39,7 @@ func (f *fatal) String() string {
 	if f.handler {
 		return text + ", and the process ended in its handler"
 	}
-	return text + ", which no handler takes"
+	return text + ", without a handler"
 }
 
 // concludeCrash concludes the pending predictions after native code has ended the process.
@@ -59,9 +59,9 @@ func (v *verifier) concludeCrash(f fatal) error {
 			p.finish()
 			v.comparison(p).atCrash(f)
 		case p.interp.pending != nil:
-			p.out.notComparable(fmt.Sprintf("native code did not come back from the call of %s: %s", calleeName(p.interp.pending), f.String()))
+			p.out.notComparable(fmt.Sprintf("native code did not return from the call of %s: %s", calleeName(p.interp.pending), f.String()))
 		default:
-			p.out.notComparable("native code did not come to the return: " + f.String())
+			p.out.notComparable("native code did not return: " + f.String())
 		}
 		p.finish()
 	}
@@ -132,10 +132,10 @@ func (c *comparison) atCrash(f fatal) {
 		}
 		return
 	case c.interp.pending != nil && !allocates(c.interp.pending.Name) && c.mayHaveMade(c.interp.pending): // code generators do not omit allocations
-		out.notComparable(fmt.Sprintf("native code did not come to the call of %s, which it may have left out: %s", calleeName(c.interp.pending), f.String()))
+		out.notComparable(fmt.Sprintf("native code did not reach the call of %s, which it may have omitted: %s", calleeName(c.interp.pending), f.String()))
 		return
 	case c.interp.atLimit():
-		out.notComparable("the interpreter does not get to the return: " + c.interp.failed.Error())
+		out.notComparable("the interpreter does not return: " + c.interp.failed.Error())
 		return
 	case c.interp.failed != nil && f.matches(c.interp.failed):
 		out.Status = Same

@@ -40,17 +40,17 @@ func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 		args                []string
 		status, failed, why string
 	}{
-		{"native code reads elsewhere", scale, "inttoptr i64 27 to ptr", []string{"load"}, Different, "it raised SIGSEGV, address 0x1b, which no handler takes", ""},
-		{"an address that no page can have", scale, "inttoptr i64 -6510615555426900571 to ptr", []string{"load"}, Different, "it raised SIGSEGV, which no handler takes", ""},
+		{"native code reads elsewhere", scale, "inttoptr i64 27 to ptr", []string{"load"}, Different, "it raised SIGSEGV, address 0x1b, without a handler", ""},
+		{"an address that no page can have", scale, "inttoptr i64 -6510615555426900571 to ptr", []string{"load"}, Different, "it raised SIGSEGV, without a handler", ""},
 		{"a handler ends the process", scale, "inttoptr i64 27 to ptr", []string{"load", "handler"}, Different, "it raised SIGSEGV, and the process ended in its handler", ""},
 		{"a handler lets the instruction run again", "%r = call i64 @native", "%q = load volatile i64, ptr inttoptr (i64 27 to ptr)\n  %r = call i64 @native", []string{"call", "again"}, Different,
-			"it raised SIGSEGV, address 0x1b, which no handler takes", ""},
+			"it raised SIGSEGV, address 0x1b, without a handler", ""},
 		{"both read nowhere", scale, scale, []string{"nowhere"}, Same, "", ""},
-		{"both read nowhere, in places of their own", scale, "inttoptr i64 27 to ptr", []string{"nowhere"}, Different, "it raised SIGSEGV, address 0x1b, which no handler takes", ""},
+		{"both read nowhere, in places of their own", scale, "inttoptr i64 27 to ptr", []string{"nowhere"}, Different, "it raised SIGSEGV, address 0x1b, without a handler", ""},
 		{"both divide by zero", "sdiv", "sdiv", []string{"divide"}, Same, "", ""},
-		{"native code divides by another zero", "sdiv i64 %a, %b", "load volatile i64, ptr null", []string{"divide"}, Different, "it raised SIGSEGV, which no handler takes", ""},
+		{"native code divides by another zero", "sdiv i64 %a, %b", "load volatile i64, ptr null", []string{"divide"}, Different, "it raised SIGSEGV, without a handler", ""},
 		{"both trap", "sdiv", "sdiv", []string{"trap"}, Same, "", ""},
-		{"a callee crashes", "sdiv", "sdiv", []string{"call"}, NotComparable, "", "native code did not come back from the call of @native: it raised SIGSEGV, address 0x1000, which no handler takes"},
+		{"a callee crashes", "sdiv", "sdiv", []string{"call"}, NotComparable, "", "native code did not return from the call of @native: it raised SIGSEGV, address 0x1000, without a handler"},
 		{"the stack overflows", "sdiv", "sdiv", []string{"deep"}, NotComparable, "", "native code has used up its stack"},
 	} {
 		program, m := crashing(t, []int{14, 19, 22}[len(c.about)%3], c.old, c.new)

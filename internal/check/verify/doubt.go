@@ -1,7 +1,7 @@
 package verify
 
 // pointerKept is the reason why a difference may not be an error.
-const pointerKept = "a callee has kept a pointer to what the interpreter has elsewhere"
+const pointerKept = "native code has stored a pointer to an object that the interpreter has elsewhere"
 
 // withdraw withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
 func (c *comparison) withdraw() {

@@ -26,7 +26,7 @@ type callEffects struct {
 const maxEffects = 64 << 20
 
 // errTooMuch is the reason why a run cannot be repeated.
-var errTooMuch = errors.New("native code stored too much for the run to be done again")
+var errTooMuch = errors.New("native code stored too much for the run to be repeated")
 
 // start sets the memory at the start.
 func (e *effects) start(img *memoryImage) { e.first, e.now = img, img }

@@ -40,7 +40,7 @@ func TestVerifyHandlersThatMakeMemoryAccessible(t *testing.T) {
 			require.Positive(t, summary.Reasons[raised], about)
 			require.Equal(t, uint64(3+3+4+1+4), summary.Exits, about) // an instruction that raises the signal, and runs again, is one exit
 			for why := range summary.Reasons {
-				require.Contains(t, []string{raised, "native code did not come to the return: the process ended"}, why, about)
+				require.Contains(t, []string{raised, "native code did not return: the process ended"}, why, about)
 			}
 			for _, v := range list {
 				require.Contains(t, []string{Same, NotComparable}, v.Status, about)

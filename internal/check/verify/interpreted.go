@@ -119,7 +119,7 @@ func (r *interpreted) called() []interp.Called {
 func hasState(list []interp.Called) error {
 	for _, c := range list {
 		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
-			return incomparablef("it calls @%s, which reaches outside of what can be compared", c.Name)
+			return incomparablef("it calls @%s, whose effects cannot be compared", c.Name)
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func NewLockstep(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Lockstep,
 	case native == nil || f.To() != native:
 		b.noSite = fmt.Sprintf("it resumes in @%s, which is not the function that native code runs", f.Resume.Function)
 	case at > 0 || f.Record.Moment == frame.InCall:
-		return nil, "the interpreter goes on behind a call that native code is still in", nil
+		return nil, "the interpreter would resume after a call that native code is still running", nil
 	}
 	err = b.watch(f, native)
 	if err == nil {
@@ -205,7 +205,7 @@ func (b *Lockstep) Options(o interp.Options) (interp.Options, error) {
 			return h.value, h.applyTo(p.interp.machine)
 		}
 		if !b.running {
-			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter goes over it together with that", calleeName(c))
+			return interp.Value{}, fmt.Errorf("%s exists only as native code: the interpreter steps over it only in lockstep with native code", calleeName(c))
 		}
 		return p.interp.runner.native(c)
 	}
@@ -277,7 +277,7 @@ func (b *Lockstep) handleSite(x *trace.Exited) error {
 	to := b.p.origin.to
 	switch at := x.Frames[0].Physical(); {
 	case at.NoCFA != "":
-		return errors.Join(b.v.abandon("which activation it is that came to a site is not known: "+at.NoCFA), errArrived)
+		return errors.Join(b.v.abandon("cannot tell which activation reached a site: "+at.NoCFA), errArrived)
 	case at.CFA < to.CFA || !b.isCommonSite(x.Point, b.exit.Frames[slices.Index(b.exit.Frames, b.exit.Frame)].Match().Entry.Function):
 		return nil // a deeper activation
 	case at.CFA > to.CFA:
@@ -310,9 +310,9 @@ func (b *Lockstep) arrival() *Stop {
 	case p.native.signal != 0:
 		a.Why = p.native.raised()
 	case p.interp.pending != nil:
-		a.Why = fmt.Sprintf("native code came to the site of record %d without the call of %s, or made it in a way that was not seen", a.Exit.Point.Record, calleeName(p.interp.pending))
+		a.Why = fmt.Sprintf("native code reached the site of record %d without the call of %s, or made the call unseen", a.Exit.Point.Record, calleeName(p.interp.pending))
 	case p.interp.atLimit():
-		a.Why = "the interpreter does not get to a site: " + p.interp.failed.Error()
+		a.Why = "the interpreter does not reach a site: " + p.interp.failed.Error()
 	case p.interp.failed != nil:
 		a.Failed = p.interp.failed.Error()
 	}

@@ -73,7 +73,7 @@ func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier
 		}
 	}
 	if writable > maxImage {
-		return nil, fmt.Errorf("the process has %d GiB of writable memory, and more than %d GiB are not looked at", writable>>30, maxImage>>30)
+		return nil, fmt.Errorf("the process has %d GiB of writable memory, more than the limit of %d GiB", writable>>30, maxImage>>30)
 	}
 	buf := make([]byte, imageBlock)
 	zero := untouchedOf(mem)

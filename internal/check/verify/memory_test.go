@@ -254,7 +254,7 @@ func TestImageOfLargeMappings(t *testing.T) {
 		large = append(large, machine.Mapping{Start: far + n*maxImageMapping, End: far + (n+1)*maxImageMapping, Read: true, Write: true})
 	}
 	_, err = copyImage(memory, large, 0, nil)
-	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, and more than 256 GiB are not looked at")
+	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, more than the limit of 256 GiB")
 }
 
 // reserved is memory with parts that are known to be untouched.

@@ -91,7 +91,7 @@ func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string
 
 // named reports whether an exit is not comparable because the frame lacks a value, or because its values cause a fault or an endless loop.
 func named(v *Verified) bool {
-	return v.Exit.Frame.Resume == nil || strings.Contains(v.Why, "does not get to the return") || slices.ContainsFunc(v.Exit.Frame.Slots, func(s frame.Slot) bool {
+	return v.Exit.Frame.Resume == nil || strings.Contains(v.Why, "the interpreter does not return") || slices.ContainsFunc(v.Exit.Frame.Slots, func(s frame.Slot) bool {
 		return s.Status == frame.Missing && strings.Contains(v.Why, s.Reason)
 	})
 }

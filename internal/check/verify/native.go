@@ -23,7 +23,7 @@ func (v *verifier) runNative() error {
 	for len(v.pending) > 0 {
 		atSpeed := budget.steps == 0
 		if atSpeed && !v.mayRunAtSpeed() {
-			return v.abandon(fmt.Sprintf("native code did not come to the return: it ran %d instructions", v.options.Steps))
+			return v.abandon(fmt.Sprintf("native code did not return: it ran %d instructions", v.options.Steps))
 		}
 		first := v.pending[0]
 		exits, _ := v.exitsPending(0)
@@ -108,15 +108,15 @@ func (v *verifier) runNative() error {
 		case run.Late && v.lockstep && budget.time > minTime:
 			err = context.Cause(v.ctx) // nil: continue
 		case run.Late && v.lockstep:
-			err = v.abandon(fmt.Sprintf("native code did not come to a site: it took over %v", v.options.Time))
+			err = v.abandon(fmt.Sprintf("native code did not reach a site: it took over %v", v.options.Time))
 		case run.Stopped != "" && v.threadEnded:
-			err = v.handleProcessEnd("native code did not come to the return: " + run.Stopped)
+			err = v.handleProcessEnd("native code did not return: " + run.Stopped)
 		case run.Stopped != "" && !hurries && v.atFullSpeed(): // continue at full speed
 		case run.Stopped != "" && check && !run.Late && run.Steps >= o.Steps && budget.steps > 0 && !atSpeed: // stopped for the check
 		case run.Stopped != "" && !run.Late && budget.steps == 0 && !atSpeed && v.mayRunAtSpeed():
 		case run.Stopped != "":
 			v.timedOutAtSpeed = v.timedOutAtSpeed || atSpeed && run.Late
-			err = v.abandon("native code did not come to the return: " + v.bounded(run, &o))
+			err = v.abandon("native code did not return: " + v.bounded(run, &o))
 		case run.Return >= 0:
 			err = v.handleReturn(run)
 		case run.Entered != 0:
@@ -205,7 +205,7 @@ func (v *verifier) abandon(why string) error {
 		p.finish()
 		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
-			v.unfollow(p.origin.to, "the run from its entry was given up: "+why)
+			v.unfollow(p.origin.to, "the run from its entry was abandoned: "+why)
 			if e.exits == 0 { // so would be the next activation
 				v.exitless[e.function] = maxExitless
 			}

@@ -203,7 +203,7 @@ func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
-			return incomparablef("what %s returned: %v", calleeName(c), err)
+			return incomparablef("the result of %s: %v", calleeName(c), err)
 		}
 		h.value = p.pairs.ownResult(h.value)
 	}
@@ -212,7 +212,7 @@ func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage
 	p.effects.add(h)
 	p.interp.memory.image = p.effects.now
 	if err := h.applyTo(p.interp.machine); err != nil {
-		return incomparable("the interpreter cannot take what native code stored: " + err.Error())
+		return incomparable("the interpreter cannot apply the stores of native code: " + err.Error())
 	}
 	return p.stopped(v, p.interp.runner.resume(h.value))
 }

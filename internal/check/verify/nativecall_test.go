@@ -101,7 +101,7 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 			require.Equal(t, "@memfrob", all[0].Call.Callee)
 			require.Equal(t, "interpreter", all[0].Call.Only)
 		} else {
-			require.Equal(t, "native code returned without the call of @free, or made it in a way that was not seen", all[0].Why)
+			require.Equal(t, "native code returned without the call of @free, or made the call unseen", all[0].Why)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestCallDifferenceSays(t *testing.T) {
 		"native code calls @free, and the interpreter does not":            {Callee: "@free", Only: "native"},
 		"the interpreter calls @free, and native code returns without it":  {Callee: "@free", Only: "interpreter"},
 		"argument 2 of @write, i64 in rsi":                                 {Callee: "@write", Argument: 2, Type: "i64", Register: "rsi"},
-		"argument 1 of @puts, ptr in rdi: what it points to differs at +8": {Callee: "@puts", Argument: 1, Type: "ptr", Register: "rdi", At: "+8"},
+		"argument 1 of @puts, ptr in rdi: the memory it points to differs at +8": {Callee: "@puts", Argument: 1, Type: "ptr", Register: "rdi", At: "+8"},
 	} {
 		require.Equal(t, text, d.String())
 	}

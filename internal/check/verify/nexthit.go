@@ -12,7 +12,7 @@ type nextHit struct {
 	inexact bool        // between is not exact
 }
 
-// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not come to the return.
+// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not return.
 type Again struct {
 	Hit    uint64            `json:"hit"`             // of the record
 	Slots  []SlotDifference  `json:"slots,omitempty"` // the slots that differ; Baseline is the interpreter's value

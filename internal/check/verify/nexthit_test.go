@@ -32,7 +32,7 @@ func TestVerifyUntilTheNextHit(t *testing.T) {
 			require.Equal(t, &Again{Hit: v.Hit + 1}, v.Again)
 			continue
 		}
-		require.Equal(t, "native code did not come to the return: it ran 5000 instructions", v.Why)
+		require.Equal(t, "native code did not return: it ran 5000 instructions", v.Why)
 	}
 	require.Equal(t, 18, compared, "of 20: the last of 16, and of the 4 that followed, has no next one")
 

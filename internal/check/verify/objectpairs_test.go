@@ -75,7 +75,7 @@ func TestVerifyPointersToOwnMemory(t *testing.T) {
 			{"", "", Same, ""},
 			// A pointer to it that a callee keeps elsewhere may point to anything.
 			{"call void @insque(ptr @kept, ptr %head)\n %kp = load ptr, ptr getelementptr (%node, ptr @kept, i64 0, i32 1)\n %kv = getelementptr %node, ptr %kp, i64 0, i32 2\n store i64 5, ptr %kv",
-				"", NotComparable, "a callee has kept a pointer"},
+				"", NotComparable, "native code has stored a pointer"},
 			{"", "store ptr %one, ptr %hp", Different, ""},
 		} {
 			text := strings.Replace(linkedNodes, "KEEP", c.keep, 1)

@@ -86,16 +86,16 @@ func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *orig
 // certain returns an error if it is uncertain which frame has the given index, or where its function returns to.
 func certain(x *trace.Exited, at int) error {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
-		return incomparable("where its function returns to is not known: " + x.Frames[at].Physical().NoCFA)
+		return incomparable("its return address is unknown: " + x.Frames[at].Physical().NoCFA)
 	}
 	if _, known := x.Returns(at); !known {
-		return incomparable("its caller is not known: " + x.End.Reason)
+		return incomparable("its caller is unknown: " + x.End.Reason)
 	}
 	if why := x.Frames[at].Uncertain(); why != "" {
 		return incomparable("its frame is a guess: " + why)
 	}
 	if why := x.Frames[at+1].Guess(); why != "" {
-		return incomparable("its caller is not known for sure: " + why)
+		return incomparable("its caller is uncertain: " + why)
 	}
 	return nil
 }

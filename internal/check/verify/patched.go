@@ -48,7 +48,7 @@ func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
 					continue
 				}
 				if differ := patchedBytes(v, s, e); differ > 0 {
-					return fmt.Sprintf("the nops of the statepoint of record %d of @%s were patched: %d of %d bytes are others than were compiled, and the module does not say what they do",
+					return fmt.Sprintf("the nops of the statepoint of record %d of @%s were patched: %d of %d bytes differ from the compiled ones, and the module does not describe their effect",
 						uint64(e.Record.ID), s.Func.Name, differ, s.PatchBytes)
 				}
 			}

@@ -217,7 +217,7 @@ func (r *reruns) runTo(at *ir.Instr, a *arrival) error {
 		if ctx.Err() != nil {
 			return r.tookLong()
 		}
-		return errors.New("its run from the entry cannot be made once more")
+		return errors.New("its run from the entry cannot be repeated")
 	}
 	a.run = r.last
 	return nil
@@ -225,7 +225,7 @@ func (r *reruns) runTo(at *ir.Instr, a *arrival) error {
 
 // tookLong returns the error for a run that was repeated and took too long.
 func (r *reruns) tookLong() error {
-	return fmt.Errorf("its run, made once more, took over %v", r.v.options.Time)
+	return fmt.Errorf("repeating its run took over %v", r.v.options.Time)
 }
 
 // begin repeats a run: it returns a run that is stopped where the first one began.
@@ -259,7 +259,7 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 		case ctx.Err() != nil:
 			return r.tookLong().Error()
 		case !errors.Is(err, errAbandoned) && errors.As(err, &failed) && r.interp.failed == nil && r.interp.incomparable == "":
-			return fmt.Sprintf("its run from the entry cannot be made once more: %v", err)
+			return fmt.Sprintf("its run from the entry cannot be repeated: %v", err)
 		}
 		return ""
 	}
@@ -286,5 +286,5 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 			return ""
 		}
 	}
-	return fmt.Sprintf("its run from the entry comes there more than %d times", maxArrivals)
+	return fmt.Sprintf("its run from the entry reaches the place more than %d times", maxArrivals)
 }

@@ -69,9 +69,9 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 			p.out.notComparable(p.interp.incomparable)
 		case v.comparison(p).atNextHit():
 		case p.interp.atLimit():
-			p.out.notComparable("the interpreter does not get to the return: " + p.interp.failed.Error())
+			p.out.notComparable("the interpreter does not return: " + p.interp.failed.Error())
 		default:
-			p.out.notComparable("native code did not come to the return: its calls nest without end")
+			p.out.notComparable("native code did not return: its calls nest without end")
 		}
 	}
 	return true, v.reportAll(pending)

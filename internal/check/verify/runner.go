@@ -22,7 +22,7 @@ type runner struct {
 }
 
 // errAbandoned ends a run whose result is not needed any more.
-var errAbandoned = errors.New("the run was given up")
+var errAbandoned = errors.New("the run was abandoned")
 
 func newRunner(limit time.Duration) *runner {
 	return &runner{remaining: limit, calls: make(chan *interp.Invocation), results: make(chan interp.Value)}

@@ -195,9 +195,9 @@ func (s *stateComparison) mayContinue(times uint64) string {
 	case why == "":
 		return ""
 	case times == 0:
-		return "its run from the entry does not come there: " + why
+		return "its run from the entry does not reach the place: " + why
 	}
-	return "its run from the entry does not come so far: " + why
+	return "its run from the entry ends before: " + why
 }
 
 // slots returns the slots of the exit that differ from the run, and where else the run's value was found.

@@ -35,11 +35,11 @@ func unspecifiedByFunctions(r *interpreted) string {
 	for _, c := range r.called() {
 		switch {
 		case c.Effect == interp.EffectMath && !slices.Contains(exact, c.Name):
-			return fmt.Sprintf("it calls @%s, of which the last place may differ, and so does what comes of it", c.Name)
+			return fmt.Sprintf("it calls @%s, whose last digit may differ", c.Name)
 		case slices.Contains(orderOpen, c.Name):
-			return fmt.Sprintf("it calls @%s, which may compare in another order, and so differs what comes of it", c.Name)
+			return fmt.Sprintf("it calls @%s, whose order of comparisons is unspecified", c.Name)
 		case slices.Contains(signOnly, c.Name) && !onlySign(blocks, c.Name):
-			return fmt.Sprintf("it calls @%s, of which only the sign is certain, and uses the number", c.Name)
+			return fmt.Sprintf("it calls @%s, of whose result only the sign is specified, and uses the number", c.Name)
 		}
 	}
 	for _, b := range blocks {
@@ -48,7 +48,7 @@ func unspecifiedByFunctions(r *interpreted) string {
 				return fmt.Sprintf("fast-math flags in @%s allow several results, and they differ", b.Block.Func.Name)
 			}
 			if name := eitherZero(i); name != "" {
-				return fmt.Sprintf("it calls @%s, which may give either of 0.0 and -0.0, and so differs what comes of it", name)
+				return fmt.Sprintf("it calls @%s, which may return 0.0 or -0.0", name)
 			}
 		}
 	}
@@ -125,14 +125,14 @@ func unspecifiedByIR(r *interpreted, again *reruns) string {
 		for _, i := range b.Block.Instrs {
 			switch {
 			case comparesAllocas(i):
-				return "it compares the addresses of two allocas, whose order is open"
+				return "it compares the addresses of two allocas, whose order is unspecified"
 			case floatToBits(i), loadsInteger(i):
 				asInteger = true
 			}
 		}
 	}
 	if asInteger && nanAsInteger(again) {
-		return "it uses the bits of a NaN as an integer, and the payload is open"
+		return "it uses the bits of a NaN as an integer, and the payload is unspecified"
 	}
 	return ""
 }

@@ -98,8 +98,8 @@ define i64 @entry(i64 %s) {
 func TestVerifyWhereTheIRIsOpen(t *testing.T) {
 	const (
 		frozen  = "it freezes a value that is poison or undefined, for which any value is right"
-		allocas = "it compares the addresses of two allocas, whose order is open"
-		nan     = "it uses the bits of a NaN as an integer, and the payload is open"
+		allocas = "it compares the addresses of two allocas, whose order is unspecified"
+		nan     = "it uses the bits of a NaN as an integer, and the payload is unspecified"
 	)
 	for _, version := range []int{16, 19} {
 		path := livetest.Module(t, severalResults)

@@ -75,16 +75,16 @@ func (e *activation) conclude() {
 	}
 	switch {
 	case e.fn == nil:
-		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it does something else than @%s", e.baseline.origin.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the optimized code: it differs from @%s", e.baseline.origin.fn.Name)
 	case e.own == nil:
-		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s", e.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the native code: it differs from its IR, @%s", e.fn.Name)
 	case e.own.out.Status == Different:
-		base.Baseline.Wrong = fmt.Sprintf("the native code: it does something else than its IR, @%s, which does what @%s does", e.fn.Name, e.baseline.origin.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the native code: it differs from its IR, @%s, which agrees with @%s", e.fn.Name, e.baseline.origin.fn.Name)
 		if e.own.interp.machine != nil && !sameResults(e.own, e.baseline) {
-			base.Baseline.Wrong = fmt.Sprintf("the native code, which does something else than its IR, @%s, and that IR, which does something else than @%s", e.fn.Name, e.baseline.origin.fn.Name)
+			base.Baseline.Wrong = fmt.Sprintf("the native code, which differs from its IR, @%s, and that IR, which differs from @%s", e.fn.Name, e.baseline.origin.fn.Name)
 		}
 	default:
-		base.Baseline.Wrong = fmt.Sprintf("the optimized IR: @%s does something else than @%s", e.fn.Name, e.baseline.origin.fn.Name)
+		base.Baseline.Wrong = fmt.Sprintf("the optimized IR: @%s differs from @%s", e.fn.Name, e.baseline.origin.fn.Name)
 	}
 }
 

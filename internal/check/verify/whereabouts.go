@@ -60,7 +60,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 	case !mapped:
 		return ""
 	case m.Path == "":
-		return fmt.Sprintf("memory without a file, +%#x", uint64(addr-m.Start))
+		return fmt.Sprintf("anonymous memory+%#x", uint64(addr-m.Start))
 	case m.Inode == 0: // [heap], [stack]
 		return fmt.Sprintf("%s+%#x", m.Path, uint64(addr-m.Start))
 	}

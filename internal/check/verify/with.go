@@ -86,12 +86,12 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	}
 	switch {
 	case a.Malformed != "":
-		out.Status, out.Interpreter.Failed = Different, "there are no such frames: "+a.Malformed
+		out.Status, out.Interpreter.Failed = Different, "its interpreter rejects the frames: "+a.Malformed
 		return nil, nil
 	case a.Unsupported != "":
 		return nil, incomparable("its interpreter cannot go on: " + a.Unsupported)
 	case !a.Returns:
-		return nil, incomparablef("it is left by an exception (%.200s), and its interpreter does not say what compiled code returns then", a.Threw.Text)
+		return nil, incomparablef("it is left by an exception (%.200s), and its interpreter does not report what compiled code returns then", a.Threw.Text)
 	}
 	return p, nil
 }
@@ -109,7 +109,7 @@ func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machi
 	h := handover.Host(v.watcher.View(), maps)
 	a, err := v.child.Resume(ctx, r, h)
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w; --timeout says how long it may take", err)
+		err = fmt.Errorf("%w; use --timeout to allow more time", err)
 	}
 	return a, h.Memory, err
 }
@@ -135,7 +135,7 @@ var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32":
 func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Registers) (*ResultPart, string) {
 	typ := scalar[r.Type]
 	if typ == nil {
-		return nil, fmt.Sprintf("in which register compiled code returns a %.40q", r.Type)
+		return nil, fmt.Sprintf("no register is known for type %.40q", r.Type)
 	}
 	bits, err := r.Bits.Uint()
 	if err != nil {

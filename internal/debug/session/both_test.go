@@ -412,7 +412,7 @@ define i64 @entry(i64 %n) {
 		toExit(t, s, record)
 		p, err := s.Both(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "it calls @longjmp, which reaches outside of what can be compared", p.Why)
+		require.Equal(t, "it calls @longjmp, whose effects cannot be compared", p.Why)
 		require.False(t, p.Parted)
 		require.Equal(t, session.AtExit, s.Stop().Why)
 		toEnd(t, s)
@@ -504,9 +504,9 @@ define i64 @entry(i64 %n) {
 		{"the frame is left", "f", "call void @leave_optimized(i64 7)", "its frame was left without a return", trace.End{Kind: trace.EndExited}},
 		{"a fault, and the frame is left", "f", "%v = load volatile i64, ptr null", "its frame was left without a return", trace.End{Kind: trace.EndExited}},
 		{"a fault", "deep", "%v = load volatile i64, ptr null", "native code raised SIGSEGV", trace.End{Kind: trace.EndExited}},
-		{"the process ends itself", "f", "call void @exit(i32 3)", "native code did not come to the return: the process ended", trace.End{Kind: trace.EndExited, ExitCode: 3}},
-		{"the process is ended", "f", "call void @abort()", "native code did not come to the return: the process ended", trace.End{Kind: trace.EndKilled, Signal: 6}},
-		{"code is registered", "f", "call void @__jit_debug_register_code()", "native code did not come to the return: code was registered or loaded meanwhile", trace.End{Kind: trace.EndExited}},
+		{"the process ends itself", "f", "call void @exit(i32 3)", "native code did not return: the process ended", trace.End{Kind: trace.EndExited, ExitCode: 3}},
+		{"the process is ended", "f", "call void @abort()", "native code did not return: the process ended", trace.End{Kind: trace.EndKilled, Signal: 6}},
+		{"code is registered", "f", "call void @__jit_debug_register_code()", "native code did not return: code was registered or loaded meanwhile", trace.End{Kind: trace.EndExited}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(strings.Replace(leaves, "CALL", c.call, 1), "(ptr @f,", "(ptr @"+c.from+",", 1)
@@ -611,7 +611,7 @@ define i64 @entry(i64 %n) {
 	require.NoError(t, err)
 	p, err := s.Both(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "the interpreter goes on behind a call that native code is still in", p.Why)
+	require.Equal(t, "the interpreter would resume after a call that native code is still running", p.Why)
 	require.NoError(t, unix.Tgkill(target.PID, own.ID, unix.SIGALRM)) // ends pause(2)
 	toEnd(t, s)
 }
