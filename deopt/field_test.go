@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 	"example.com/reframe/test/livetest"
@@ -38,7 +39,7 @@ func TestHeld(t *testing.T) {
 			p.Freeze(t)
 			brief := viewOf(t, p, ptrace.Options{StackBytes: test.bytes}).Threads[0]
 			require.False(t, brief.End.Complete)
-			require.Contains(t, brief.End.Reason, ptrace.NotCopied)
+			require.Equal(t, frame.MemoryNotCopied, brief.End.Code, brief.End.Reason)
 			require.GreaterOrEqual(t, len(brief.Frames), test.brief)
 
 			v := viewOf(t, p, ptrace.Options{Hold: true})

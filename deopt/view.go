@@ -167,7 +167,7 @@ func (v *View) excuse(err error) error {
 func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 	out := Thread{ID: t.ID, Name: t.Name}
 	if t.Registers == nil {
-		out.End = unwind.End{Reason: "cut short: " + t.Missing}
+		out.End = unwind.End{Reason: "cut short: " + t.Missing, Code: frame.ThreadUnread}
 		return out, nil
 	}
 	stack := v.unwinder.WalkDeep(t.Registers, v.depth)

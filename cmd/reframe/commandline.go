@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/cli/fold"
-	"example.com/reframe/ptrace"
 )
 
 // targetFlags select the target, and fileFlags the files that describe its code. A suggested command for the same target repeats both.
@@ -98,7 +98,7 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 		}
 		return about
 	}
-	short := func(t deopt.Thread) bool { return strings.Contains(t.End.Reason, ptrace.NotCopied) }
+	short := func(t deopt.Thread) bool { return t.End.Code == frame.MemoryNotCopied }
 	if i := slices.IndexFunc(v.Threads, short); i >= 0 && !flags.Changed("hold") {
 		fmt.Fprintf(&b, "more of the stack: %s\n", commandLine(slices.Concat([]string{"frames"}, in(&v.Threads[i]), []string{"--hold"})...))
 	}

@@ -34,6 +34,23 @@ const (
 	ResultElsewhere Code = "result-elsewhere"
 )
 
+// Codes of the ends of stacks that were cut short.
+const (
+	ThreadUnread   Code = "thread-unread"
+	NoPC           Code = "no-pc"
+	FrameLimit     Code = "frame-limit"
+	NoUnwindInfo   Code = "no-unwind-information"
+	CFIUnusable    Code = "cfi-unusable"
+	LinkUnsaved    Code = "link-unsaved"
+	ReturnToNoCode Code = "return-to-no-code"
+	ReturnToNoCall Code = "return-to-no-call"
+	ReturnToZero   Code = "return-to-zero"
+	StackContinues Code = "stack-continues"
+	StackLoop      Code = "stack-loop"
+	StackSwitch    Code = "stack-switch"
+	PatchUndecided Code = "patch-undecided"
+)
+
 // Codes of memory.
 const (
 	MemoryUnreadable Code = "memory-unreadable"
@@ -123,6 +140,20 @@ var texts = map[Code]string{
 	NotAllocated:     "it is object %d, which was not allocated",                                     // object
 	DeadValue:        "it is dead",
 	LayoutUnread:     "%s", // what the layout could not read
+
+	ThreadUnread:   "%s",                                                                        // why
+	NoPC:           "frame #0 has no pc: %v",                                                    // error
+	FrameLimit:     "there are more than %d frames",                                             // limit
+	NoUnwindInfo:   "frame #%d has no unwind information for %v%s",                              // frame, pc, what was tried
+	CFIUnusable:    "frame #%d: %v",                                                             // frame, error
+	LinkUnsaved:    "frame #%d: %v",                                                             // frame, error
+	ReturnToNoCode: "frame #%d: its return address %v is not in executable memory",              // frame, address
+	ReturnToNoCall: "frame #%d %s to %v, which follows no call%s",                               // frame, "returns" or how it was entered, address, more
+	ReturnToZero:   "frame #%d: its return address is zero, and frame #%d was found by a guess", // frame, the other
+	StackContinues: "frame #%d: %v, and the stack continues above it",                           // frame, error
+	StackLoop:      "frame #%d: %s",                                                             // frame, what repeats
+	StackSwitch:    "frame #%d: %v",                                                             // frame, error
+	PatchUndecided: "frame #%d: %s",                                                             // frame, why
 
 	FoldedFunctions: "the linker folded several functions into the code at %v%s; which of them runs is unknown", // address, ": " and their names
 	MayBeDead:       "it has a lifetime in the module (llvm.lifetime), outside of which its memory may be another variable's",

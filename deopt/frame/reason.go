@@ -20,6 +20,16 @@ func Because(code Code, args ...any) *Reason { return &Reason{code, args} }
 // Error returns the reason as text.
 func (r *Reason) Error() string { return fmt.Sprintf(texts[r.Code], r.args...) }
 
+// Unwrap returns the error that is an argument of the text, or nil.
+func (r *Reason) Unwrap() error {
+	for _, arg := range r.args {
+		if err, ok := arg.(error); ok {
+			return err
+		}
+	}
+	return nil
+}
+
 // ReasonCode returns the code. Errors of other packages that are reasons have the same method.
 func (r *Reason) ReasonCode() Code { return r.Code }
 

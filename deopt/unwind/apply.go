@@ -21,9 +21,9 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		// If calls push nothing, the CFA may equal that of the callee.
 		f.CFA, f.NoCFA = cfa, ""
 		if w.disowned(f, s) {
-			return caller{}, cutShort("frame #%d: %v, and the stack continues above it", f.Index, errOutermost), nil
+			return caller{}, cutShort(frame.Because(frame.StackContinues, f.Index, errOutermost)), nil
 		}
-		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, errOutermost), nil
+		return caller{}, outermost(f.Index, errOutermost.Error()), nil
 	}
 	if end := w.settle(f, cfa); end != nil {
 		return caller{}, end, nil
@@ -31,7 +31,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	pc, err := w.returnAddress(f, s.row)
 	switch {
 	case errors.Is(err, errOutermost):
-		return caller{}, outermost("frame #%d is the outermost: %v", f.Index, err), nil
+		return caller{}, outermost(f.Index, err.Error()), nil
 	case err != nil:
 		return caller{}, nil, err
 	case pc == 0 && !s.signal:
@@ -39,14 +39,14 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	case !s.signal:
 		// A signal can interrupt any pc: a jump to a wild address is a common cause.
 		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
-			return caller{}, cutShort("frame #%d: its return address %v is not in executable memory", f.Index, pc), nil
+			return caller{}, cutShort(frame.Because(frame.ReturnToNoCode, f.Index, pc)), nil
 		}
 		if none := (*uncalled)(nil); s.rule == FromCFI {
 			if _, err := w.called(pc, false); errors.As(err, &none) && !(w.Patchable != nil && w.Patchable(pc)) {
-				return caller{}, cutShort("frame #%d returns to %v, which follows no call", f.Index, pc), nil
+				return caller{}, cutShort(frame.Because(frame.ReturnToNoCall, f.Index, "returns", pc, "")), nil
 			}
 			if w.overwrittenReturn(f, s, pc) {
-				return caller{}, cutShort("frame #%d returns to %v, which follows no call, and the stack continues above it", f.Index, pc), nil
+				return caller{}, cutShort(frame.Because(frame.ReturnToNoCall, f.Index, "returns", pc, ", and the stack continues above it")), nil
 			}
 		}
 	}

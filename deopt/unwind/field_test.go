@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/test/livetest"
 )
@@ -55,7 +56,7 @@ func TestScansEnd(t *testing.T) {
 		require.Equal(t, FromScan, f.Rule)
 		require.NotEmpty(t, f.Guess)
 	}
-	require.Equal(t, End{Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
+	require.Equal(t, End{Code: frame.NoUnwindInfo, Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
 		"frame pointer: frame #31 was left by a scan of its stack, which does not say where rbp was saved; " +
 		"scan: it has already found 32 frames without reaching the end of the stack"}, end)
 }

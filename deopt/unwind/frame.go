@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"errors"
 	"fmt"
 
 	"example.com/reframe/deopt/frame"
@@ -98,15 +99,33 @@ type Frame struct {
 type End struct {
 	Complete bool       // the outermost frame was reached
 	Reason   string     // starts with "cut short: " if it was not
-	Code     frame.Code // the kind of the reason, if it has a code of its own: [frame.SearchBudget]
+	Code     frame.Code // the kind of the reason if the outermost frame was not reached
+
+	outermost string // why the last frame is the outermost
 }
 
-func outermost(format string, args ...any) *End {
-	return &End{Complete: true, Reason: fmt.Sprintf(format, args...)}
+// outermost returns the end of a walk at its outermost frame.
+func outermost(frame int, why string) *End {
+	return &End{Complete: true, Reason: fmt.Sprintf("frame #%d is the outermost: %s", frame, why), outermost: why}
 }
 
-func cutShort(format string, args ...any) *End {
-	return &End{Reason: "cut short: " + fmt.Sprintf(format, args...)}
+// at returns the end of the same stack after its last frame has another number.
+func (e *End) at(frame int) End {
+	if e.outermost == "" {
+		return *e
+	}
+	return *outermost(frame, e.outermost)
+}
+
+// cutShort returns the end of a walk at a frame whose caller cannot be found. Its code is that of the innermost reason in the error.
+func cutShort(why error) *End {
+	e := &End{Reason: "cut short: " + why.Error()}
+	for ; why != nil; why = errors.Unwrap(why) {
+		if r, ok := why.(interface{ ReasonCode() frame.Code }); ok {
+			e.Code = r.ReasonCode()
+		}
+	}
+	return e
 }
 
 // because adds a reason with a code.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -70,9 +71,9 @@ func (w *walk) returnsToZero(f *Frame) *End {
 		}
 	}
 	if scanned >= 0 {
-		return cutShort("frame #%d: its return address is zero, and frame #%d was found by a guess", f.Index, scanned)
+		return cutShort(frame.Because(frame.ReturnToZero, f.Index, scanned))
 	}
-	return outermost("frame #%d is the outermost: its return address is zero", f.Index)
+	return outermost(f.Index, "its return address is zero")
 }
 
 // lowest returns a lower bound of the CFA of f, which the CFA must exceed.

@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"slices"
-	"strings"
 
 	"example.com/reframe/internal/machine"
 )
@@ -153,10 +152,5 @@ func (w *walk) resume(before *Stack, j int) *Stack {
 			f.Registers = f.Registers.But(w.lost(callee, callee.left))
 		}
 	}
-	last := len(before.Frames) - 1
-	end := before.End
-	if why, ok := strings.CutPrefix(end.Reason, outermost("frame #%d", last).Reason); ok {
-		end.Reason = outermost("frame #%d", last+i-j).Reason + why
-	}
-	return w.stack(end, i)
+	return w.stack(before.End.at(len(w.frames)-1), i)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -47,17 +48,17 @@ func (w *walk) switchAt(f *Frame) (*Switch, error) {
 func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 	switch s.Kind {
 	case FirstOnStack:
-		return caller{}, outermost("frame #%d is the outermost: its stack begins in it", f.Index)
+		return caller{}, outermost(f.Index, "its stack begins in it")
 	case FromC:
 		c, end, err := w.calledFromC(f)
 		if err != nil {
-			return caller{}, cutShort("frame #%d: its caller is a function of C: %v", f.Index, err)
+			return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("its caller is a function of C: %w", err)))
 		}
 		return c, end
 	}
 	pc, err := w.called(s.PC, false)
 	if err != nil || pc == 0 {
-		return caller{}, cutShort("frame #%d has switched stacks: its return address would be %v, which follows no call", f.Index, s.PC)
+		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: its return address would be %v, which follows no call", s.PC)))
 	}
 	f.switched = true
 	if end := w.settle(f, s.SP); end != nil {

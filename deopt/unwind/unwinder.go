@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -89,12 +90,12 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 	u := w.Unwinder
 	pc, err := regs.Addr(u.Arch.PC)
 	if err != nil {
-		return w.stack(*cutShort("frame #0 has no pc: %v", err), 0)
+		return w.stack(*cutShort(frame.Because(frame.NoPC, err)), 0)
 	}
 	join := 0 // next earlier frame that this walk may reach
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
-		frame := w.enter(next)
+		f := w.enter(next)
 		if before != nil {
 			if join = w.joins(before, join); join < len(before.Frames) {
 				var same bool
@@ -104,19 +105,19 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 			}
 		}
 		var end *End
-		next, end = w.step(frame)
+		next, end = w.step(f)
 		if w.depth == nil {
 			w.until = append(w.until, len(w.reads))
 		}
 		if end != nil {
-			if frame.NoCFA != "" {
-				frame.NoCFA = end.Reason
+			if f.NoCFA != "" {
+				f.NoCFA = end.Reason
 			}
 			return w.stack(*end, len(w.frames))
 		}
 		w.compact()
 		if len(w.frames)+w.dropped >= limit {
-			return w.stack(*cutShort("there are more than %d frames", limit), limit)
+			return w.stack(*cutShort(frame.Because(frame.FrameLimit, limit)), limit)
 		}
 	}
 }
@@ -155,13 +156,13 @@ func (w *walk) enter(c caller) *Frame {
 // not have a frame pointer.
 func (w *walk) step(f *Frame) (caller, *End) {
 	if s, err := w.switchAt(f); err != nil {
-		return caller{}, cutShort("frame #%d has switched stacks: %v", f.Index, err)
+		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: %w", err)))
 	} else if s != nil {
 		return w.acrossStacks(f, s)
 	}
 	way := w.way(f)
 	if way.err != nil {
-		return caller{}, cutShort("frame #%d: %v", f.Index, way.err)
+		return caller{}, cutShort(frame.Because(frame.CFIUnusable, f.Index, way.err))
 	}
 	if s := way.cfi; s != nil {
 		f.FDE, f.Signal = s.Range, s.signal
@@ -171,12 +172,12 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			case ok:
 				return c, nil
 			case f.ambiguous:
-				return caller{}, cutShort("frame #%d: %s", f.Index, undecidedPlaces)
+				return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, undecidedPlaces))
 			case unsearched != nil:
-				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f)).because(unsearched)
+				return caller{}, cutShort(frame.Because(frame.LinkUnsaved, f.Index, w.linkLost(f))).because(unsearched)
 			}
 			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame has no size
-				return caller{}, cutShort("frame #%d: %v", f.Index, w.linkLost(f))
+				return caller{}, cutShort(frame.Because(frame.LinkUnsaved, f.Index, w.linkLost(f)))
 			}
 		}
 		c, end, err := w.apply(f, s)
@@ -187,11 +188,7 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			}
 		}
 		if err != nil {
-			end := cutShort("frame #%d: %s: %v", f.Index, f.Source, err)
-			if f.undecided != nil {
-				end.Code = reasonCode(f.undecided)
-			}
-			return caller{}, end
+			return caller{}, cutShort(frame.Because(frame.CFIUnusable, f.Index, fmt.Errorf("%s: %w", f.Source, err)))
 		}
 		return w.doubted(f, c, end)
 	}
@@ -206,12 +203,12 @@ func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
 	case !f.jumped || c.guess != "":
 		return c, end
 	case end != nil:
-		return c, cutShort("frame #%d is in code to which jumps lead that were written into functions, and the stack does not show from which of them it came", f.Index)
+		return c, cutShort(frame.Because(frame.PatchUndecided, f.Index, "jumps that were written into functions lead to its code, and the stack does not show from which of them it came"))
 	}
 	switch how, _ := w.fits(c.pc, f); {
 	case how == fitsWell && !f.contested:
 	case how == fitsNot:
-		return caller{}, cutShort("frame #%d: the call before %v, which would be its return address, is of another function", f.Index, c.pc)
+		return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, fmt.Sprintf("the call before %v, which would be its return address, is of another function", c.pc)))
 	default:
 		c.guess = fmt.Sprintf("frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one", f.Index)
 	}
@@ -223,14 +220,19 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	if !w.Executable(f.lookup()) {
 		// After a jump to a wild address nothing has run here. The frame pointer is that of the jumping code, so following it would skip that code's
 		// frame.
-		return caller{}, cutShort("frame #%d has no unwind information for %v, and no code is there: it is not in executable memory", f.Index, f.PC)
+		return caller{}, cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, ", and no code is there: it is not in executable memory"))
 	}
 	if w.begins(f) {
-		return caller{}, outermost("frame #%d is the outermost: its process began in it", f.Index)
+		return caller{}, outermost(f.Index, "its process began in it")
 	}
 	tried := slices.Clone(way.why)
 	defer func() { f.tried = tried }()
-	failed := func(rule Rule, err error) { tried = append(tried, fmt.Sprintf("%s: %v", rule, err)) }
+	uncopied := false // an attempt failed at memory that was not copied
+	failed := func(rule Rule, err error) {
+		tried = append(tried, fmt.Sprintf("%s: %v", rule, err))
+		var memory *machine.MemoryError
+		uncopied = uncopied || errors.As(err, &memory) && memory.Code == frame.MemoryNotCopied
+	}
 	follow := func(certain bool) (caller, *End, bool) {
 		for i := range way.other {
 			s := &way.other[i]
@@ -262,7 +264,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return c, end
 	}
 	if to, returned := w.returnedByCode(f, way); returned {
-		return caller{}, cutShort("frame #%d was entered by a return to %v, which follows no call", f.Index, to)
+		return caller{}, cutShort(frame.Because(frame.ReturnToNoCall, f.Index, "was entered by a return", to, ""))
 	}
 	if c, end, ok := follow(false); ok {
 		return c, end
@@ -277,10 +279,13 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return c, end
 	}
 	if ends {
-		return caller{}, outermost("frame #%d is the outermost: its %s is zero, and nothing else leads further", f.Index, w.linkRule())
+		return caller{}, outermost(f.Index, fmt.Sprintf("its %s is zero, and nothing else leads further", w.linkRule()))
 	}
 	failed(FromScan, err)
-	end = cutShort("frame #%d has no unwind information for %v; tried %s", f.Index, f.PC, strings.Join(tried, "; "))
+	end = cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, "; tried "+strings.Join(tried, "; ")))
+	if uncopied {
+		end.Code = frame.MemoryNotCopied
+	}
 	if unsearched != nil {
 		end = end.because(unsearched)
 	}
@@ -304,7 +309,7 @@ func (w *walk) leaveStack(cfa machine.Addr) bool {
 func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
 	if f.Signal {
 		if w.signals[cfa] {
-			return cutShort("frame #%d: a signal frame with CFA %v for the second time: a loop", f.Index, cfa)
+			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("a signal frame with CFA %v for the second time: a loop", cfa)))
 		}
 		if w.signals == nil {
 			w.signals = map[machine.Addr]bool{}
@@ -313,12 +318,12 @@ func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
 		w.floor = 0
 	} else if f.switched {
 		if !w.leaveStack(cfa) {
-			return cutShort("frame #%d: it leaves its stack for the CFA %v for the second time: a loop", f.Index, cfa)
+			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("it leaves its stack for the CFA %v for the second time: a loop", cfa)))
 		}
 		w.floor = cfa
 	} else {
 		if f.Index > 0 && cfa <= w.floor {
-			return cutShort("frame #%d: its CFA %v is not above that of frame #%d, %v", f.Index, cfa, f.Index-1, w.floor)
+			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("its CFA %v is not above that of frame #%d, %v", cfa, f.Index-1, w.floor)))
 		}
 		w.floor = cfa
 	}

@@ -82,28 +82,29 @@ func TestWalk(t *testing.T) {
 		pcs    []machine.Addr
 		end    string
 		finish bool
+		code   frame.Code // "" for NoUnwindInfo, if it does not finish
 	}{
 		{name: "undefined return address", cfi: []byte{7, 16}, regs: regs{rip: 0x1000, rsp: 0x7000}, stack: words{0x7000: 0},
 			pcs: []machine.Addr{0x1000}, end: "frame #0 is the outermost: its CFI says that it has no return address", finish: true},
 		{name: "zero return address", regs: regs{rip: 0x1000, rsp: 0x7000}, stack: words{0x7000: 0},
 			pcs: []machine.Addr{0x1000}, end: "frame #0 is the outermost: its return address is zero", finish: true},
 		{name: "return address in data", regs: regs{rip: 0x1000, rsp: 0x7000}, stack: words{0x7000: 0x7000},
-			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: its return address 0x7000 is not in executable memory"},
+			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: its return address 0x7000 is not in executable memory", code: frame.ReturnToNoCode},
 		{name: "return address unreadable", regs: regs{rip: 0x1000, rsp: 0x7000},
 			pcs: []machine.Addr{0x1000},
-			end: "cut short: frame #0: jit object 7: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x7000: not mapped"},
+			end: "cut short: frame #0: jit object 7: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x7000: not mapped", code: frame.MemoryUnreadable},
 		{name: "no rule for the return address", cfi: []byte{8, 16}, regs: regs{rip: 0x1000, rsp: 0x7000},
-			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: no rule says where the return address is"},
+			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: no rule says where the return address is", code: frame.CFIUnusable},
 		{name: "CFA of an unknown register", cfi: []byte{0x0d, 90}, regs: regs{rip: 0x1000, rsp: 0x7000},
-			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: the CFA: dwarf register 90: not read"},
+			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: the CFA: dwarf register 90: not read", code: frame.NotCaptured},
 		{name: "damaged program", cfi: []byte{0x0b}, regs: regs{rip: 0x1000, rsp: 0x7000}, pcs: []machine.Addr{0x1000},
-			end: "cut short: frame #0: jit object 7: .eh_frame at offset 0x2b: a state is restored that was not remembered"},
+			end: "cut short: frame #0: jit object 7: .eh_frame at offset 0x2b: a state is restored that was not remembered", code: frame.CFIUnusable},
 		{name: "CFA that does not grow", cfi: []byte{0x0c, rbx, 0}, regs: regs{rip: 0x1000, rbx: 0x7008},
 			stack: words{0x7000: 0x1010}, pcs: []machine.Addr{0x1000, 0x1010},
-			end: "cut short: frame #1: its CFA 0x7008 is not above that of frame #0, 0x7008"},
+			end: "cut short: frame #1: its CFA 0x7008 is not above that of frame #0, 0x7008", code: frame.StackLoop},
 		// Each activation takes eight bytes, and returns into itself.
 		{name: "too many frames", regs: regs{rip: 0x1000, rsp: 0x7000}, stack: endlessStack(), pcs: nil,
-			end: "cut short: there are more than 512 frames"},
+			end: "cut short: there are more than 512 frames", code: frame.FrameLimit},
 
 		{name: "frame pointers", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000},
 			stack: words{0x7000: 0x7020, 0x7008: 0x2010, 0x7020: 0, 0x7028: 0x2020},
@@ -138,7 +139,11 @@ func TestWalk(t *testing.T) {
 				Finder: tables{table: tableOf(t, simpleFDE(test.cfi...))},
 			}
 			frames, end := u.frames(registers(test.regs))
-			require.Equal(t, End{Complete: test.finish, Reason: test.end}, end)
+			if test.code == "" && !test.finish {
+				test.code = frame.NoUnwindInfo
+			}
+			end.outermost = ""
+			require.Equal(t, End{Complete: test.finish, Reason: test.end, Code: test.code}, end)
 			if test.pcs == nil {
 				require.Len(t, frames, 512)
 				return
@@ -256,7 +261,7 @@ func TestSignalLoop(t *testing.T) {
 	table := tableOf(t, slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100), 0)))
 	u := Unwinder{Arch: machine.AMD64, Memory: words{0x7000: 0x1000}, Executable: executable, Finder: tables{table: table}}
 	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x1000, rbx: 0x7000}))
-	require.Equal(t, End{Reason: "cut short: frame #1: a signal frame with CFA 0x7000 for the second time: a loop"}, end)
+	require.Equal(t, End{Code: frame.StackLoop, Reason: "cut short: frame #1: a signal frame with CFA 0x7000 for the second time: a loop"}, end)
 	require.Len(t, frames, 2)
 	require.True(t, frames[0].Signal)
 	require.False(t, frames[1].Return)
@@ -268,7 +273,7 @@ func TestNoPC(t *testing.T) {
 	u := Unwinder{Arch: machine.AMD64, Memory: words{}, Executable: executable, Finder: tables{}}
 	frames, end := u.frames(machine.NewRegisters(machine.AMD64, "the thread was gone"))
 	require.Empty(t, frames)
-	require.Equal(t, End{Reason: "cut short: frame #0 has no pc: rip: the thread was gone"}, end)
+	require.Equal(t, End{Code: frame.NotCaptured, Reason: "cut short: frame #0 has no pc: rip: the thread was gone"}, end)
 }
 
 // TestFinderFails requires that a walk stops at code with unusable unwind information: its frame pointer may be anything.

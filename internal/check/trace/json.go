@@ -34,7 +34,8 @@ type ExitReport struct {
 	Notes           []string       `json:"notes,omitempty"`
 	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, if requested
 	End             string         `json:"end,omitempty"`    // why the stack ends; empty if the outermost frame is included
-	Stops           bool           `json:"stops,omitempty"`  // the condition that ends the trace holds
+	EndCode         frame.Code     `json:"end_code,omitempty"`
+	Stops           bool           `json:"stops,omitempty"` // the condition that ends the trace holds
 }
 
 // Seconds formats the time of the exit, in seconds since the trace began.
@@ -56,7 +57,7 @@ func (x *Exited) Report() *ExitReport {
 		r.Frames = append(r.Frames, f.Frame)
 	}
 	if (r.Frames != nil || x.Frame == nil) && !x.End.Complete {
-		r.End = x.End.Reason
+		r.End, r.EndCode = x.End.Reason, x.End.Code
 	}
 	return r
 }
