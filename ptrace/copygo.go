@@ -4,14 +4,8 @@ import (
 	"slices"
 
 	"example.com/reframe/internal/machine"
-	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/ptrace/system"
 )
-
-// isGo reports whether Go's linker made an image. The section is writable in a position-independent executable of an older release.
-func isGo(img *object.Image) bool {
-	return img.Section(".gopclntab") != nil || img.Section(".data.rel.ro.gopclntab") != nil
-}
 
 // placeModules finds the places of the modules, and whether one of them is Go's.
 func (t *Target) placeModules() {
@@ -22,7 +16,7 @@ func (t *Target) placeModules() {
 // GoProgram returns the module of the Go program that the target runs, or nil.
 func (t *Target) GoProgram() *Module {
 	for _, m := range t.Modules {
-		if m.Image != nil && isGo(m.Image) {
+		if m.Image != nil && m.Image.GoFunctions() != nil {
 			return m
 		}
 	}

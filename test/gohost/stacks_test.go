@@ -28,7 +28,7 @@ var ways = []struct {
 
 // TestStacks compares the stacks of Go programs with those that Go's run time prints.
 func TestStacks(t *testing.T) {
-	for _, flags := range [][]string{nil, {"-buildmode=pie"}} {
+	for _, flags := range [][]string{nil, {"-buildmode=pie"}, {"-ldflags=-w"}} {
 		requireStacks(t, flags...)
 	}
 }
@@ -39,6 +39,13 @@ func TestStacksOfRaceDetector(t *testing.T) {
 	requireStacks(t, "-race")
 }
 
+// TestStacksOfStrippedPrograms does the same for programs without symbols and CFI. Functions of C have no names there.
+func TestStacksOfStrippedPrograms(t *testing.T) {
+	for _, flags := range [][]string{{"-ldflags=-s -w"}, {"-ldflags=-s -w", "-buildmode=pie"}} {
+		requireStacks(t, flags...)
+	}
+}
+
 func requireStacks(t *testing.T, flags ...string) {
 	t.Helper()
 	exe := livetest.CgoBinary(t, "testdata/host", append(flags, "-gcflags=-l")...) // an inlined call has no frame
@@ -46,12 +53,17 @@ func requireStacks(t *testing.T, flags ...string) {
 		t.Run(strings.Join(append(flags, way.name), "/"), func(t *testing.T) {
 			p := livetest.Program(t, exe, way.name)
 			log, _, _ := strings.Cut(p.Output(), "\n")
+			if slices.Contains(flags, "-ldflags=-s -w") {
+				requireStack(t, p, strings.Fields(log), nil)
+				return
+			}
 			requireStack(t, p, strings.Fields(log), way.c)
 		})
 	}
 }
 
-// requireStack requires that one thread of p has the given functions of Go, outwards from the one that called C last, and the C functions between them.
+// requireStack requires that one thread of p has the given functions of Go, outwards from the one that called C last, and the C functions between them if
+// c is not nil.
 func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]string) {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
@@ -67,7 +79,7 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 				names = append(names, f.Function)
 			}
 		}
-		if !slices.Contains(names, "finish") {
+		if !slices.Contains(names, logged[1]) && !slices.Contains(names, logged[1]+".abi0") {
 			continue
 		}
 		require.True(t, th.End.Complete, "%v\n%s", names, th.End.Reason)
@@ -76,6 +88,9 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 			logged = logged[:len(logged)-1] // Go's run time takes a callback from a thread of C for the start of a goroutine
 		}
 		require.Equal(t, divideLog(logged), goNames)
+		if c == nil {
+			return
+		}
 		for i := range cNames {
 			cNames[i] = slices.DeleteFunc(cNames[i], func(s string) bool { return strings.HasPrefix(s, "_cgo_") })
 		}
@@ -87,21 +102,21 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 
 // divide returns the runs of Go functions and of C functions on a stack. It leaves out the wrappers that Go's run time does not show.
 func divide(names []string) (goRuns, cRuns [][]string) {
-	names = names[slices.Index(names, "finish"):]
-	inGo := false
+	inGo, last := false, ""
 	cRuns = [][]string{nil}
 	for _, name := range names {
-		switch name, wrapper := strings.CutSuffix(name, ".abi0"); {
+		switch name := strings.TrimSuffix(name, ".abi0"); {
 		case name == "runtime.asmcgocall":
 			inGo, goRuns = true, append(goRuns, nil)
 		case name == "crosscall2":
 			inGo, cRuns = false, append(cRuns, nil)
 		case !inGo:
 			cRuns[len(cRuns)-1] = append(cRuns[len(cRuns)-1], name)
-		case wrapper && name == "runtime.cgocallbackg" || strings.Contains(name, ".gowrap"):
+		case strings.Contains(name, ".gowrap"), name == "runtime.cgocallbackg" && last == name: // wrappers of the compiler
 		default:
 			goRuns[len(goRuns)-1] = append(goRuns[len(goRuns)-1], name)
 		}
+		last = strings.TrimSuffix(name, ".abi0")
 	}
 	return goRuns, cRuns
 }

@@ -13,6 +13,7 @@ package object
 
 import (
 	"bytes"
+	"debug/gosym"
 	"errors"
 	"fmt"
 	"io"
@@ -76,6 +77,9 @@ type Image struct {
 	answers      map[asked]covering
 
 	linked []linkedPlace // references to symbols without an address; nil until one is needed
+
+	goTable *gosym.Table // the functions of a Go program; nil if goRead is not set, or if there are none
+	goRead  bool
 
 	// These cache the results of SymbolsStarting.
 	named      map[machine.Addr][]Symbol

@@ -22,7 +22,7 @@ func (s start) named() Symbol {
 
 // SymbolAt returns the function or object that contains addr: the symbol whose size covers it. Otherwise it returns the nearest symbol before addr in the
 // same section that has no size, as in assembly. Of several symbols at one address it returns the first of [Image.SymbolsStarting]. For code with a
-// descriptor it returns the descriptor's symbol with the address of the code ([Image.Entry]).
+// descriptor it returns the descriptor's symbol with the address of the code ([Image.Entry]). In a stripped Go program it returns the Go function.
 func (i *Image) SymbolAt(addr machine.Addr) (Symbol, bool) {
 	if found, ok, known := i.remembered(addr); known {
 		return found, ok
@@ -52,6 +52,11 @@ func (i *Image) symbolAt(addr machine.Addr) (Symbol, bool) {
 	}
 	if best.table == nil || best.symbol.size == 0 {
 		if s, ok := i.describedAt(addr); ok {
+			return s, true
+		}
+	}
+	if best.table == nil || best.symbol.size == 0 {
+		if s, ok := i.goFunctionAt(addr); ok {
 			return s, true
 		}
 	}
