@@ -21,119 +21,166 @@ func (v *verifier) runNative() error {
 	}()
 	budget := newBudget(&v.options)
 	for len(v.pending) > 0 {
-		atSpeed := budget.steps == 0
-		if atSpeed && !v.mayRunAtSpeed() {
+		if budget.steps == 0 && !v.mayRunAtSpeed() {
 			return v.abandon(fmt.Sprintf("native code did not return: it ran %d instructions", v.options.Steps))
 		}
-		first := v.pending[0]
-		exits, _ := v.exitsPending(0)
-		full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.limitReached()
-		var before []ptrace.Hits
-		var pass []machine.Addr
-		if !full && !v.lockstep {
-			pass = v.placesWithoutStop()
-		}
-		if full || pass != nil {
-			var err error
-			if before, err = v.session.Hits(); err != nil {
-				return err
-			}
-		}
-		o := ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
-		hurries := v.atFullSpeed()
-		switch {
-		case v.call == nil: // the stack has no pending prediction
-			for _, p := range v.pending {
-				p.native.ranOutside = true
-			}
-		case v.call.native != nil:
-		case hurries, atSpeed:
-			for _, p := range v.pending {
-				p.native.ranOutside = true // it may have called outside code, unseen
-			}
-		default:
-			o.Inside = v.watcher.Code()
-			for _, p := range v.inStep() {
-				if p.interp.pending != nil {
-					o.Entries = append(o.Entries, p.interp.callee)
-				}
-			}
-			if v.lockstep && o.Entries == nil {
-				o.Steps = min(o.Steps, maxStepped-v.stepped)
-			}
-		}
-		if atSpeed { // these instructions are not counted
-			o.Steps = 1
-		}
-		for _, c := range v.callsInProgress() {
-			o.Returns = append(o.Returns, c.to)
-		}
-		o.Returns = append(o.Returns, v.outer...)
-		began := time.Now()
-		run, err := v.runThread(first.out.Exit.Thread.ID, o)
-		if err != nil {
-			if errors.Is(err, ptrace.ErrGone) {
-				if errors.Is(err, ptrace.ErrReleased) {
-					return v.abandon(endReason(err))
-				}
-				return v.handleProcessEnd("the process ended")
-			}
-			return err
-		}
-		if run.Passed > 0 {
-			if err := v.countPassed(before, run); err != nil {
-				return err
-			}
-		}
-		for _, p := range v.pending {
-			p.native.add(run, v.options.Tail)
-		}
-		for _, p := range v.inStep() { // for the others, these calls are part of a native call
-			p.native.addCalls(run.Calls)
-		}
-		check := budget.spend(run, began)
-		v.stepped += run.Steps
-		if (check || run.Late) && !v.lockstep {
-			done, err := v.endRunaway(run)
-			if err != nil {
-				return err
-			}
-			if done {
-				return nil
-			}
-		}
-		switch {
-		case run.Fatal != 0:
-			err = v.handleCrash(run)
-		case run.Late && v.lockstep && budget.time > minTime:
-			err = context.Cause(v.ctx) // nil: continue
-		case run.Late && v.lockstep:
-			err = v.abandon(fmt.Sprintf("native code did not reach a site: it took over %v", v.options.Time))
-		case run.Stopped != "" && v.threadEnded:
-			err = v.handleProcessEnd("native code did not return: " + run.Stopped)
-		case run.Stopped != "" && !hurries && v.atFullSpeed(): // continue at full speed
-		case run.Stopped != "" && check && !run.Late && run.Steps >= o.Steps && budget.steps > 0 && !atSpeed: // stopped for the check
-		case run.Stopped != "" && !run.Late && budget.steps == 0 && !atSpeed && v.mayRunAtSpeed():
-		case run.Stopped != "":
-			v.timedOutAtSpeed = v.timedOutAtSpeed || atSpeed && run.Late
-			err = v.abandon("native code did not return: " + v.bounded(run, &o))
-		case run.Return >= 0:
-			err = v.handleReturn(run)
-		case run.Entered != 0:
-			err = v.handleCall(run)
-		default:
-			begun := v.predictions
-			err = v.watcher.HandleHit(run.Hit, run.Thread)
-			// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
-			if v.predictions > begun || v.lockstep && !run.Load {
-				budget = newBudget(&v.options)
-			}
-		}
+		s, err := v.newStretch(budget)
 		if err != nil {
 			return err
+		}
+		switch err := v.runStretch(s); {
+		case errors.Is(err, ptrace.ErrGone) && errors.Is(err, ptrace.ErrReleased):
+			return v.abandon(endReason(err))
+		case errors.Is(err, ptrace.ErrGone):
+			return v.handleProcessEnd("the process ended")
+		case err != nil:
+			return err
+		}
+		if err := v.recordStretch(s); err != nil {
+			return err
+		}
+		if (s.check || s.run.Late) && !v.lockstep {
+			if done, err := v.endRunaway(s.run); done || err != nil {
+				return err
+			}
+		}
+		begun := v.predictions
+		if err := v.handleStop(s); err != nil {
+			return err
+		}
+		// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
+		if s.atHit() && (v.predictions > begun || v.lockstep && !s.run.Load) {
+			budget = newBudget(&v.options)
 		}
 	}
 	return nil
+}
+
+// stretch is a run of native code up to an event: a return, a call, a breakpoint or a bound.
+type stretch struct {
+	budget  *budget
+	options ptrace.AloneOptions
+	atSpeed bool          // the steps are used up, so that it runs at full speed
+	fast    bool          // a [Lockstep] needs no single-stepping any more
+	hits    []ptrace.Hits // the counts before, if exits may pass without a stop
+	began   time.Time
+	run     *ptrace.AloneRun
+	check   bool // the stack is to be checked
+}
+
+// atHit reports whether it ended at a breakpoint.
+func (s *stretch) atHit() bool {
+	return s.run.Fatal == 0 && s.run.Stopped == "" && s.run.Return < 0 && s.run.Entered == 0
+}
+
+// newStretch selects the events that end the next run.
+func (v *verifier) newStretch(budget *budget) (*stretch, error) {
+	s := &stretch{budget: budget, atSpeed: budget.steps == 0, fast: v.atFullSpeed()}
+	exits, _ := v.exitsPending(0)
+	full := exits >= maxInAll || v.options.EntriesOf != nil && !v.roomForEntry() || v.limitReached()
+	var pass []machine.Addr
+	if !full && !v.lockstep {
+		pass = v.placesWithoutStop()
+	}
+	if full || pass != nil {
+		var err error
+		if s.hits, err = v.session.Hits(); err != nil {
+			return nil, err
+		}
+	}
+	o := &s.options
+	*o = ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
+	switch {
+	case v.call == nil: // the stack has no pending prediction
+		for _, p := range v.pending {
+			p.native.ranOutside = true
+		}
+	case v.call.native != nil:
+	case s.fast, s.atSpeed:
+		for _, p := range v.pending {
+			p.native.ranOutside = true // it may have called outside code, unseen
+		}
+	default:
+		o.Inside = v.watcher.Code()
+		for _, p := range v.inStep() {
+			if p.interp.pending != nil {
+				o.Entries = append(o.Entries, p.interp.callee)
+			}
+		}
+		if v.lockstep && o.Entries == nil {
+			o.Steps = min(o.Steps, maxStepped-v.stepped)
+		}
+	}
+	if s.atSpeed { // these instructions are not counted
+		o.Steps = 1
+	}
+	for _, c := range v.callsInProgress() {
+		o.Returns = append(o.Returns, c.to)
+	}
+	o.Returns = append(o.Returns, v.outer...)
+	return s, nil
+}
+
+// runStretch runs native code.
+func (v *verifier) runStretch(s *stretch) (err error) {
+	s.began = time.Now()
+	s.run, err = v.runThread(v.pending[0].out.Exit.Thread.ID, s.options)
+	return err
+}
+
+// recordStretch records what native code did, and takes it from the budget.
+func (v *verifier) recordStretch(s *stretch) error {
+	if s.run.Passed > 0 {
+		if err := v.countPassed(s.hits, s.run); err != nil {
+			return err
+		}
+	}
+	for _, p := range v.pending {
+		p.native.add(s.run, v.options.Tail)
+	}
+	for _, p := range v.inStep() { // for the others, these calls are part of a native call
+		p.native.addCalls(s.run.Calls)
+	}
+	s.check = s.budget.spend(s.run, s.began)
+	v.stepped += s.run.Steps
+	return nil
+}
+
+// handleStop handles the event that ended a run.
+func (v *verifier) handleStop(s *stretch) error {
+	run := s.run
+	switch {
+	case run.Fatal != 0:
+		return v.handleCrash(run)
+	case run.Stopped != "":
+		return v.handleBound(s)
+	case run.Return >= 0:
+		return v.handleReturn(run)
+	case run.Entered != 0:
+		return v.handleCall(run)
+	}
+	return v.watcher.HandleHit(run.Hit, run.Thread)
+}
+
+// handleBound handles native code that a bound has stopped: it continues, or its predictions are given up.
+func (v *verifier) handleBound(s *stretch) error {
+	run, budget := s.run, s.budget
+	switch {
+	case run.Late && v.lockstep && budget.time > minTime:
+		return context.Cause(v.ctx) // nil: continue
+	case run.Late && v.lockstep:
+		return v.abandon(fmt.Sprintf("native code did not reach a site: it took over %v", v.options.Time))
+	case v.threadEnded:
+		return v.handleProcessEnd("native code did not return: " + run.Stopped)
+	case !s.fast && v.atFullSpeed(): // continue at full speed
+		return nil
+	case s.check && !run.Late && run.Steps >= s.options.Steps && budget.steps > 0 && !s.atSpeed: // stopped for the check
+		return nil
+	case !run.Late && budget.steps == 0 && !s.atSpeed && v.mayRunAtSpeed():
+		return nil
+	}
+	v.timedOutAtSpeed = v.timedOutAtSpeed || s.atSpeed && run.Late
+	return v.abandon("native code did not return: " + v.bounded(run, &s.options))
 }
 
 // mayRunAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a

@@ -109,9 +109,9 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 // TestCallDifferenceSays requires that the text of a difference of calls names which side makes which call, and where they differ.
 func TestCallDifferenceSays(t *testing.T) {
 	for text, d := range map[string]CallDifference{
-		"native code calls @free, and the interpreter does not":            {Callee: "@free", Only: "native"},
-		"the interpreter calls @free, and native code returns without it":  {Callee: "@free", Only: "interpreter"},
-		"argument 2 of @write, i64 in rsi":                                 {Callee: "@write", Argument: 2, Type: "i64", Register: "rsi"},
+		"native code calls @free, and the interpreter does not":                  {Callee: "@free", Only: "native"},
+		"the interpreter calls @free, and native code returns without it":        {Callee: "@free", Only: "interpreter"},
+		"argument 2 of @write, i64 in rsi":                                       {Callee: "@write", Argument: 2, Type: "i64", Register: "rsi"},
 		"argument 1 of @puts, ptr in rdi: the memory it points to differs at +8": {Callee: "@puts", Argument: 1, Type: "ptr", Register: "rdi", At: "+8"},
 	} {
 		require.Equal(t, text, d.String())
