@@ -54,18 +54,30 @@ type Matcher struct {
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
+// RecordNote is a note about a record at the place of a frame or near it.
+type RecordNote struct {
+	Record uint64 // its id
+	Text   string
+}
+
+// refused returns the note about a record that does not match.
+func refused(e sites.RecordEntry, why string) RecordNote {
+	id := uint64(e.Record.ID)
+	return RecordNote{id, fmt.Sprintf("record %d does not match: %s", id, why)}
+}
+
 // Find returns the record of the frame at pc. If there is none, notes list the nearby records and the reasons for rejecting them.
 //
 // The meaning of a record's offset depends on the kind of its site (LLVM, "Stack maps and patch points"): the point itself for a stackmap, the start
 // of the patchable region for a patchpoint, the return address for a statepoint and a deoptimize call. Neither the kind nor the length of the region
 // is recorded.
-func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string, err error) {
+func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []RecordNote, err error) {
 	if m.Records == nil {
 		return nil, nil, nil
 	}
 	var matches []*Match
 	refuse := func(e sites.RecordEntry, why string) {
-		notes = append(notes, fmt.Sprintf("record %d does not match: %s", uint64(e.Record.ID), why))
+		notes = append(notes, refused(e, why))
 	}
 	near := m.Records.Range(pc-min(pc, sites.MaxPatch), pc+1)
 	for n := max(0, near.Len()-sites.MaxNear); n < near.Len(); n++ { // entries at pc come last
@@ -85,11 +97,11 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 		}
 	}
 	if len(matches) == 0 {
-		more, refused, err := m.inRegion(pc, ret)
+		more, others, err := m.inRegion(pc, ret)
 		if err != nil {
 			return nil, nil, err
 		}
-		matches, notes = more, append(notes, refused...)
+		matches, notes = more, append(notes, others...)
 	}
 	if len(matches) == 0 && !ret {
 		if matches, err = m.atCall(pc); err != nil {
@@ -103,7 +115,7 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 	}
 	if len(matches) == 0 {
 		if e, ok := m.Records.Nearest(pc); ok && len(notes) == 0 && e.Function.Addr == m.Function {
-			notes = append(notes, "no record here; nearest is record "+nearest(e, pc))
+			notes = append(notes, RecordNote{uint64(e.Record().ID), "no record here; nearest is record " + nearest(e, pc)})
 		}
 		return nil, notes, nil
 	}
@@ -113,7 +125,7 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []string,
 
 // inRegion returns the statepoints whose region of nops contains pc. A runtime has written a call over the nops, and the record is after them. Only a
 // module gives the size of the region.
-func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []string, err error) {
+func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes []RecordNote, err error) {
 	ahead := m.Records.Range(pc+1, pc+sites.MaxPatch+1)
 	for n := range min(ahead.Len(), sites.MaxNear) {
 		if ahead.Entry(n).Function.Addr != m.Function {
@@ -127,7 +139,7 @@ func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes [
 		case got != nil:
 			matches = append(matches, got)
 		case why != "":
-			notes = append(notes, fmt.Sprintf("record %d does not match: %s", uint64(e.Record.ID), why))
+			notes = append(notes, refused(e, why))
 		}
 	}
 	return matches, notes, nil

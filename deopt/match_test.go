@@ -103,7 +103,7 @@ func TestMatch(t *testing.T) {
 			require.NoError(t, err)
 			if c.moment == "" {
 				require.Nil(t, got)
-				require.Equal(t, []string{c.note}, notes)
+				require.Equal(t, []deopt.RecordNote{{Record: uint64(id), Text: c.note}}, notes)
 				return
 			}
 			require.NotNil(t, got)

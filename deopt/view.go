@@ -90,11 +90,12 @@ type Frame struct {
 	guess    *doubt        // nil if the frame certainly exists
 	code     *progspace.Objfile
 	match    *Match
-	values   []bound  // the values of the module that slots hold
-	others   []*Match // the other records at the same address; see [Frame.Others]
-	to       *ir.Func // the function that resumes, if a module defines it
-	mistake  error    // the mistake in the layout for this frame, or nil
-	blind    string   // why a record of the frame may exist but cannot be read, or ""
+	values   []bound        // the values of the module that slots hold
+	others   []*Match       // the other records at the same address; see [Frame.Others]
+	to       *ir.Func       // the function that resumes, if a module defines it
+	mistake  error          // the mistake in the layout for this frame, or nil
+	about    map[int]uint64 // the records that notes are about, by index in Notes
+	blind    string         // why a record of the frame may exist but cannot be read, or ""
 	view     *View
 }
 
@@ -294,6 +295,26 @@ func (v *View) unreadAt(addr machine.Addr) string {
 	return ""
 }
 
+// noteRecord adds a note about a record.
+func (f *Frame) noteRecord(note RecordNote) {
+	if f.about == nil {
+		f.about = map[int]uint64{}
+	}
+	f.about[len(f.Notes)] = note.Record
+	f.Notes = append(f.Notes, note.Text)
+}
+
+// OtherNotes returns the notes of the frame except for its guess and for those about the records that shown selects by their ids.
+func (f *Frame) OtherNotes(shown func(record uint64) bool) (notes []string) {
+	for n, note := range f.Notes {
+		if record, about := f.about[n]; about && shown(record) || n == 0 && f.Guess() != "" {
+			continue
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}
+
 // Guess returns the reason why the frame may not be the caller of the one before, or why a frame may be missing between the two; "" if both are
 // certain. It is the first of the frame's notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
@@ -314,7 +335,9 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 		return err
 	}
 	if f.code.Records != nil && (found != nil || f.Kind == frame.JIT) {
-		f.Notes = append(f.Notes, notes...)
+		for _, note := range notes {
+			f.noteRecord(note)
+		}
 	}
 	if found != nil {
 		found = f.choose(append([]*Match{found}, found.also...))
@@ -350,7 +373,7 @@ func (f *Frame) choose(all []*Match) *Match {
 		}
 		switch {
 		case why != "":
-			f.Notes = append(f.Notes, why)
+			f.noteRecord(RecordNote{uint64(m.Entry.Record.ID), why})
 			continue
 		case best == nil || best.Moment == frame.After && m.Moment == frame.Before:
 			best = m
@@ -365,7 +388,8 @@ func (f *Frame) choose(all []*Match) *Match {
 			if slices.Contains(possible, m) {
 				f.others = append(f.others, m)
 			}
-			f.Notes = append(f.Notes, fmt.Sprintf("record %d is at this address too", uint64(m.Entry.Record.ID)))
+			id := uint64(m.Entry.Record.ID)
+			f.noteRecord(RecordNote{id, fmt.Sprintf("record %d is at this address too", id)})
 		}
 	}
 	return best

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
@@ -221,12 +220,8 @@ func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 
 // otherNotes returns the notes of a frame that the explanation does not contain elsewhere.
 func otherNotes(f *deopt.Frame, records []NearRecord) []string {
-	return slices.DeleteFunc(slices.Clone(f.Notes), func(note string) bool {
-		told := func(r NearRecord) bool {
-			return note == r.Why || note == fmt.Sprintf("record %d does not match: %s", r.ID, r.Why) ||
-				note == fmt.Sprintf("record %d is at this address too", r.ID)
-		}
-		return note == f.Guess() || strings.HasPrefix(note, "no record here; nearest is ") || slices.ContainsFunc(records, told)
+	return f.OtherNotes(func(id uint64) bool {
+		return slices.ContainsFunc(records, func(r NearRecord) bool { return r.ID == id })
 	})
 }
 
