@@ -35,7 +35,7 @@ func TestTypesThatSitesAgreeOn(t *testing.T) {
 			require.Nil(t, f.Resume)
 			require.Equal(t, want, brief(f))
 			require.Contains(t, f.Slots[3].Reason, "it is undefined if the site is that of line")
-			require.Contains(t, f.Notes, "2 sites of the module fit this record, and they agree on 2 names and 6 types of 7 values; give each its own id")
+			require.Contains(t, f.Notes, "2 sites of the module match this record, and they agree on 2 names and 6 types of 7 values; give each its own id")
 		})
 	}
 }

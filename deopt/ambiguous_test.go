@@ -83,7 +83,7 @@ func TestSitesOfOneID(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ name, first, second, slot, note string }{
 		{"their order does", "i64 %a", "i64 %b", "%b", ""},
-		{"nothing tells them apart", "i64 %a", "i64 %b", "loc0", "no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id"},
+		{"nothing tells them apart", "i64 %a", "i64 %b", "loc0", "no names: 2 sites of the module match this record, and they agree on 1 type of 1 value; give each its own id"},
 		{"a constant does", "i32 1, i64 %a", "i32 2, i64 %b", "%b", ""},
 		{"the number of values does", "i64 %a, i64 %b", "i64 %b", "%b", ""},
 	} {

@@ -109,7 +109,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 					require.Equal(t, "100", frametest.Slot(t, f, "%s").Value)
 					r := frametest.Slot(t, f, "%r")
 					require.Equal(t, frame.Missing, r.Status)
-					require.Contains(t, []string{"rax is caller-saved and frame #4 does not keep it", "it will be in rax when the call returns, and the call is still running"}, r.Reason)
+					require.Contains(t, []string{"rax is caller-saved and frame #4 does not preserve it", "it will be in rax when the call returns, and the call is still running"}, r.Reason)
 
 					f = frametest.One(t, v, "floats")
 					require.NotNil(t, f.Record, "%v", f.Notes)

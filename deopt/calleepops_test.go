@@ -103,7 +103,7 @@ func TestCalleesThatPop(t *testing.T) {
 						s := frametest.Slot(t, work, name)
 						if s.Status == frame.Missing && c.attribute != "" {
 							require.Equal(t, "rsp", s.Location.Register)
-							require.Contains(t, s.Reason, "CFI does not say how many the call was made with")
+							require.Contains(t, s.Reason, "CFI does not give the number of arguments on the stack at the original call")
 							continue
 						}
 						require.Equal(t, want, s.Value, "%s: %s", name, s.Reason)

@@ -103,9 +103,6 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
 }
 
-// InCore reports whether the frames are from a core.
-func (s *Stack) InCore() bool { return s.Frames[0].view.target.Core != "" }
-
 // extend adds the callers up to frame number to, or as far as they can be resumed.
 func (s *Stack) extend(callers []*Frame, to int) error {
 	if to == 0 {
@@ -113,14 +110,14 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 	}
 	last := s.Frames[0]
 	if to > 0 && to < last.Index {
-		return fmt.Errorf("%w: frame #%d is no caller of frame #%d", ErrNoFrame, to, last.Index)
+		return fmt.Errorf("%w: frame #%d is not a caller of frame #%d", ErrNoFrame, to, last.Index)
 	}
 	for _, f := range callers {
 		if last.Index == to {
 			return nil
 		}
 		if f.Index != last.Index+1 {
-			s.End = fmt.Sprintf("%s is called by frame #%d, which was not made: the stack is deep; --depth makes more", last.Title(), last.Index+1)
+			s.End = fmt.Sprintf("%s is called by frame #%d, which was not rebuilt: the stack is deep; use a larger --depth", last.Title(), last.Index+1)
 			break
 		}
 		if s.End = f.whyNotAfter(last, s.Force); s.End == "" {
@@ -138,7 +135,7 @@ func (s *Stack) extend(callers []*Frame, to int) error {
 	case s.End == "" && s.Thread.End.Complete:
 		s.End = fmt.Sprintf("%s is the outermost frame", last.Title())
 	case s.End == "":
-		s.End = fmt.Sprintf("%s is the last frame that is known: %s", last.Title(), s.Thread.End.Reason)
+		s.End = fmt.Sprintf("%s is the last known frame: %s", last.Title(), s.Thread.End.Reason)
 	}
 	if to > 0 {
 		return fmt.Errorf("%w up to frame #%d: %s", ErrNoFrame, to, s.End)
@@ -186,7 +183,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 func (s *Stack) compiledTwice(f *Frame) string {
 	for _, g := range s.Frames {
 		if g.to.Module == f.to.Module && g.imageOf(g.to) != f.imageOf(f.to) {
-			return fmt.Sprintf("%s and %s are of one module that was compiled twice", f.Title(), g.Title())
+			return fmt.Sprintf("%s and %s are in one module that was compiled twice", f.Title(), g.Title())
 		}
 	}
 	return ""
@@ -202,7 +199,7 @@ func SameType(a, b *ir.Type) bool {
 func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
-		return nil, nil, fmt.Sprintf("its pending call is a patch over the shadow of its %s", f.Record.Site)
+		return nil, nil, fmt.Sprintf("its pending call is in a patch over the shadow of its %s", f.Record.Site)
 	case r == nil:
 		return nil, nil, "no module or layout gives the place where it resumes"
 	case r.After != "":

@@ -43,7 +43,7 @@ func (f *Frame) take(regs *machine.Registers, values map[ir.Value]interp.Value) 
 	}
 	v, err := abi.ReturnedValue(result.Typ, call.Call.CC, regs)
 	if err != nil {
-		return fmt.Errorf("%s: what its call returned: %w", f.Title(), err)
+		return fmt.Errorf("%s: the result of its call: %w", f.Title(), err)
 	}
 	values[call] = v
 	return nil

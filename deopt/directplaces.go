@@ -111,7 +111,7 @@ func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind
 	}
 	place, err := of(true)
 	if other, no := of(false); err == nil && no == nil && other != place {
-		return place, frame.Because(frame.DirectUnknown, "its place differs before and after the call that the record may be of")
+		return place, frame.Because(frame.DirectUnknown, "its place before the call of the record differs from that after it, and which of them applies is unknown")
 	}
 	return place, err
 }

@@ -239,7 +239,7 @@ func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) 
 	case to != nil:
 		return to, l.CheckInto(x, to)
 	case defined > 0:
-		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and nothing says which of them resumes from %s",
+		return nil, l.Wrong(x.Path+".resume.function", fmt.Errorf("%d of the given modules define @%s, and it is unknown which of them resumes from %s",
 			defined, x.Resume.Function, f.Title()))
 	}
 	return nil, nil
@@ -251,7 +251,7 @@ func (f *Frame) extend(s *frame.Slot, t frame.Type, how layout.Extension) error 
 	case how == "" || s.Type.Kind == frame.Int && t.Kind == frame.Int && s.Type.Bits == t.Bits:
 		return nil
 	case s.Type.Kind != frame.Int || t.Kind != frame.Int:
-		return fmt.Errorf("it is %s there, and live value %d is %s: only integers can be widened", t.Source, s.Index, cmp.Or(s.Type.Source, "of a type that is not known"))
+		return fmt.Errorf("it is %s there, and live value %d is %s: only integers can be widened", t.Source, s.Index, cmp.Or(s.Type.Source, "of an unknown type"))
 	case s.Type.Bits > t.Bits:
 		return fmt.Errorf("it is %s there, and live value %d is %s: a layout can widen values, but not narrow them", t.Source, s.Index, s.Type.Source)
 	}
@@ -273,7 +273,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	}
 	if s.Type.IsZero() && t.Kind == frame.Vector && t.Bits != 8*len(s.Bytes) {
 		// The compiled type determines the positions of the elements. Without it, they are certain only if the vector fills the location.
-		return fmt.Errorf("it is %s there, and which type live value %d was compiled as is not known: its elements may lie apart in the %d bytes of the record",
+		return fmt.Errorf("it is %s there, and the type that live value %d was compiled as is unknown: there may be gaps between its elements in the %d bytes of the record",
 			t.Source, s.Index, len(s.Bytes))
 	}
 	var at stackmap.Location

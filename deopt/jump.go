@@ -27,7 +27,7 @@ func (f *Frame) Reached(m *Match) string {
 	}
 	certainty := "is not certain"
 	if m.Kind == "" {
-		certainty = "is right only if its site begins a block"
+		certainty = "matches only if its site begins a block"
 	}
 	return fmt.Sprintf("record %d %s: code at +%#x jumps here too", uint64(m.Entry.Record.ID), certainty, uint64(from-at.Start))
 }

@@ -69,10 +69,10 @@ func TestOtherModules(t *testing.T) {
 		{"without the function, and with the id", []string{strings.ReplaceAll(twoFunctions, "@first", "@unrelated")}, "loc0",
 			"no names: no given module defines @first"},
 		{"two that fit", []string{twoFunctions, strings.ReplaceAll(twoFunctions, "%x", "%older")}, "loc0",
-			"no names: 2 sites of m0.ll, m1.ll fit this record, and they agree on 1 type of 1 value; give only the module that was compiled"},
+			"no names: 2 sites of m0.ll, m1.ll match this record, and they agree on 1 type of 1 value; give only the module that was compiled"},
 		{"two, of which one fits", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)"), twoFunctions}, "%x", ""},
 		{"an older one, whose record had more values", []string{strings.ReplaceAll(twoFunctions, "i64 %x)", "i64 %x, i64 %a)")}, "loc0",
-			"no names: m0.ll is not what was compiled: record 1 of @first has 1 live values, and line "},
+			"no names: m0.ll is not what was compiled: record 1 of @first has 1 live values, but line "},
 		{"no site of that id", []string{strings.ReplaceAll(twoFunctions, "i64 1, i32 0", "i64 2, i32 0")}, "loc0",
 			"no names: @first of the module has no site with the id of record 1"},
 	} {
@@ -109,7 +109,7 @@ define i64 @work(i64 %a) noinline {
 	require.NoError(t, err)
 	f := frametest.One(t, v, "work")
 	require.Equal(t, "loc0", f.Slots[0].Name)
-	require.Contains(t, strings.Join(f.Notes, "\n"), "no names: other.ll is not what was compiled: record 2 of @work has 2 live values, and line ")
+	require.Contains(t, strings.Join(f.Notes, "\n"), "no names: other.ll is not what was compiled: record 2 of @work has 2 live values, but line ")
 }
 
 // TestStatepointsByTheNumberThatIsCalled requires that a call through a register, which a movabs right before it loads, distinguishes statepoints

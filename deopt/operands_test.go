@@ -64,7 +64,7 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %g, i64 %h, i128 %w) n
 			w := frametest.Slot(t, f, "%w")
 			require.Equal(t, frame.Missing, w.Status)
 			require.Equal(t, "Direct", w.Location.Kind)
-			require.Equal(t, "LLVM records its address in the frame and not its value", w.Reason)
+			require.Equal(t, "LLVM records its address in the frame, not its value", w.Reason)
 			require.Equal(t, "100", frametest.Slot(t, f, "%h").Value)
 		})
 	}

@@ -106,7 +106,7 @@ bad:
   call void @A() [ "deopt"(i64 %b) ]
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
-}`, []string{"no names: module.ll defines @f with calls in another order: the code calls @A where the module does not"}},
+}`, []string{"no names: module.ll defines @f with calls in another order: only the code calls @A at this position"}},
 		// An indirect call hides the names of callees, and only the values of the entry block are computed.
 		{"another module, with an indirect call", `
   %p = inttoptr i64 %d to ptr
@@ -125,7 +125,7 @@ on:
   call void @A() [ "deopt"(i64 %b) ]
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
-}`, []string{either + "the code reaches its records in another order than the module reaches the sites"}},
+}`, []string{either + "the order of the records in the code differs from that of the sites in the module"}},
 		{"a module with more", `
   call void @A() [ "deopt"(i64 %a) ]
   %x = call i64 @any()

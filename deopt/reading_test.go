@@ -33,8 +33,8 @@ define i64 @SEEN(i64 %x) {
 func TestTwinFunctions(t *testing.T) {
 	livetest.Slow(t)
 	const (
-		several  = "no names: several functions are called @helper; which of them this is is not known"
-		notGiven = "no names: no given module is what this map was compiled from"
+		several  = "no names: several functions are called @helper, and it is unknown which of them this is"
+		notGiven = "no names: this map was compiled from none of the given modules"
 		own      = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 5, i64 %x)"
 	)
 	type changes struct{ id, constant, own string }
@@ -110,7 +110,7 @@ define void @g(i64 %a, i64 %b) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i64 %b)
   ret void
 }`)
-	const note = "0 f: no names: 2 sites of the module fit this record, and they agree on 1 type of 1 value; give each its own id; " +
+	const note = "0 f: no names: 2 sites of the module match this record, and they agree on 1 type of 1 value; give each its own id; " +
 		"the order of its records does not determine the site: several sites are possible in this position"
 	require.Equal(t, []string{note, note, "0 f: ", "0 g: %a", "0 g: %b"}, frametest.Readings(t, frametest.MapsOf(t, frametest.LLC(t, 19, path), m)))
 }
@@ -220,7 +220,7 @@ define i64 @other(i64 %a) noinline {
 		for _, f := range thread.Frames {
 			if f.Function == "helper" {
 				frames++
-				require.Contains(t, f.Notes, "no names: several functions are called @helper; which of them this is is not known")
+				require.Contains(t, f.Notes, "no names: several functions are called @helper, and it is unknown which of them this is")
 				require.Equal(t, "loc0", f.Slots[0].Name)
 			}
 		}

@@ -52,7 +52,7 @@ func contradiction(slots []frame.Slot, all []int) string {
 	for _, k := range all {
 		s := &slots[k]
 		if s.Code == frame.MayBeUndef {
-			return "another location of it in the record may be undefined: " + sites.UndefMark
+			return "another location of the same value in the record may be undefined: " + sites.UndefMark
 		}
 		if s.Status != frame.OK || s.Type.IsZero() { // without a type, the bits above the value are unknown
 			continue

@@ -34,11 +34,11 @@ func (l Limits) Options(shift uint64) interp.Options {
 			case c.Result.Kind == ir.VoidKind && text == "":
 				return interp.Value{}, nil
 			case c.Result.Kind == ir.VoidKind:
-				return interp.Value{}, fmt.Errorf("@%s returns nothing, and %s was given for it", name, text)
+				return interp.Value{}, fmt.Errorf("@%s returns no value, but %s was given for it", name, text)
 			}
 			v, err := ParseValue(c.Result, text)
 			if err != nil {
-				return v, fmt.Errorf("what @%s returns: %w", name, err)
+				return v, fmt.Errorf("the result of @%s: %w", name, err)
 			}
 			return v, nil
 		}
@@ -242,11 +242,11 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 func (f *Frame) WhyNotResumed() error {
 	switch {
 	case len(f.view.modules.All) == 0:
-		return fmt.Errorf("%s: no IR module says what record %d means; give it with --ir", f.Title(), f.Record.ID)
+		return fmt.Errorf("%s: no IR module contains the site of record %d; give it with --ir", f.Title(), f.Record.ID)
 	case f.match.Kind == ir.DeoptimizeSite:
 		return fmt.Errorf("%s: a deoptimize never returns; --layout FILE.json says where the interpreter resumes%s", f.Title(), frame.Noted(f.Notes))
 	}
-	return fmt.Errorf("%s: no site of the given modules is that of record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
+	return fmt.Errorf("%s: no site of the given modules matches record %d%s", f.Title(), f.Record.ID, frame.Noted(f.Notes))
 }
 
 // Title returns a name of the frame for messages.
@@ -292,7 +292,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 		if f.isResult(name) {
 			why = "it is the result of a call that is still running; give it with --result"
 			if f.Record.Moment == frame.After {
-				why = "it is the result of the call, which no record has; give it with --result"
+				why = "it is the result of the call, which no record contains; give it with --result"
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", name, why))

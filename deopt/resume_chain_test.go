@@ -194,7 +194,7 @@ func TestPickAChain(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("no frame to resume up to frame #%d: frame #%d, ", first+8, first+8))
 	require.ErrorContains(t, err, " is native code")
 	_, err = v.Pick(deopt.Choice{Frame: first + 1, To: first})
-	require.EqualError(t, err, fmt.Sprintf("no frame to resume: frame #%d is no caller of frame #%d", first, first+1))
+	require.EqualError(t, err, fmt.Sprintf("no frame to resume: frame #%d is not a caller of frame #%d", first, first+1))
 
 	// Two activations in the middle: 1 -> 1*1+c, with c = 21 = 6+5+4+3+2+1+0, and 2 -> s*2+1.
 	s, err := v.Pick(deopt.Choice{Frame: first + 1, To: first + 2})
@@ -252,7 +252,7 @@ define i64 @f(i64 %n) noinline {
 		require.Len(t, s.Frames, 3, s.End)
 		// A JIT may compile a module twice, each with globals of its own.
 		recompiled := s.Frames[1].WithCode(&progspace.Objfile{Image: s.Frames[0].Code().Image})
-		require.Equal(t, fmt.Sprintf("frame #%d, f and frame #%[1]d, f are of one module that was compiled twice", recompiled.Index),
+		require.Equal(t, fmt.Sprintf("frame #%d, f and frame #%[1]d, f are in one module that was compiled twice", recompiled.Index),
 			s.CompiledTwice(recompiled))
 		s.Result = "-1"
 		out, err := v.Run(t.Context(), s, deopt.Limits{})
@@ -395,7 +395,7 @@ define i32 @main() {
 		require.Equal(t, frame.After, f.Record.Moment)
 		s := frametest.Alone(v, f)
 		_, err := v.Run(context.Background(), s, deopt.Limits{})
-		require.ErrorContains(t, err, "\n  %s: it is the result of the call, which no record has; give it with --result")
+		require.ErrorContains(t, err, "\n  %s: it is the result of the call, which no record contains; give it with --result")
 		s.Result = "6000"
 		out, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.NoError(t, err)

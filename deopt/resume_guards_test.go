@@ -130,7 +130,7 @@ define i32 @main() {
 	require.NoError(t, err)
 	v, err := deopt.Frames(target, deopt.Options{Modules: []*ir.Module{narrow}})
 	require.NoError(t, err)
-	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work is of code with pointers of 8 bytes, and the module has pointers of 4")
+	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work belongs to code with pointers of 8 bytes, but the module has pointers of 4")
 
 	// If a layout leads into such a module, resuming the frame gives the error.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
@@ -139,5 +139,5 @@ define i32 @main() {
 	wide := frametest.ReadModule(t, "wide.ll", source)
 	v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
 	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
-	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
+	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes, but x86-64 has pointers of 8: the module does not belong to this program")
 }

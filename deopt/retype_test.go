@@ -178,7 +178,7 @@ define i64 @work(i64 %%a) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, prelude+compiled+start), "mcjit")
 	for function, failure := range map[string]string{
 		"bytes":  "",
-		"narrow": "%v of @narrow: it is <16 x i7> there, and which type live value 0 was compiled as is not known: its elements may lie apart in the 16 bytes of the record",
+		"narrow": "%v of @narrow: it is <16 x i7> there, and the type that live value 0 was compiled as is unknown: there may be gaps between its elements in the 16 bytes of the record",
 	} {
 		described, err := layout.Parse("l.json", fmt.Appendf(nil, `{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":%q,"block":"entry"},"slots":[{"operand":0,"name":"%%v"}]}]}`, function))
 		require.NoError(t, err)

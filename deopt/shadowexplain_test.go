@@ -34,5 +34,5 @@ func TestExplainShadow(t *testing.T) {
 		regexp.QuoteMeta(library)+`, compared while it was stopped; the frame was unwound by the rules of sled_register\+0x1c$`, why["sled_register"])
 	require.Regexp(t, `^its shadow of 32 bytes was overwritten at sled_jump\+0x1c, and a jump in it leads to 0x\w+, and from there a call ends at the pc: e9 .. .. .. .. in the process, (.. ){4}.. in `, why["sled_jump"])
 	require.Regexp(t, `^its region of 24 bytes was overwritten at region_jump\+0x\w+, and a jump in it leads to`, why["region_jump"])
-	require.Equal(t, "the record of a statepoint lies at the end of its region, and a call in that ends at the pc, 19 bytes before: the call is still running", why["region_start"])
+	require.Equal(t, "the record of a statepoint is at the end of its region, and a call in the region ends at the pc, 19 bytes before: the call is still running", why["region_start"])
 }

@@ -39,7 +39,7 @@ func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 
 // with returns the view with another frame in place of f, in which a slot was set.
 func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
-	changed.Notes = append(changed.Notes, slot+" has the value that was set, not the one that was there")
+	changed.Notes = append(changed.Notes, slot+" has the value that was set, not the recorded one")
 	frame.RelateDerived(changed.Slots)
 	changed.fillVM()
 	out := *v
@@ -51,7 +51,7 @@ func (v *View) with(f, changed *Frame, slot string) (*View, *Frame, error) {
 			return &out, changed, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%s is not of this view", f.Title())
+	return nil, nil, fmt.Errorf("%s belongs to another view", f.Title())
 }
 
 // whyNotSet returns the reason why a slot cannot be given a value.

@@ -69,7 +69,7 @@ func TestSetSlot(t *testing.T) {
 	_, g, err := v.Set(f, "%x", "1")
 	require.NoError(t, err)
 	_, _, err = v.Set(g, "%x", "1")
-	require.EqualError(t, err, "frame #0, mixed is not of this view")
+	require.EqualError(t, err, "frame #0, mixed belongs to another view")
 }
 
 // The interpreter resumes with the values that were set: the last iteration of tick.ll, computed by hand.

@@ -85,7 +85,7 @@ func TestLocations(t *testing.T) {
 		{"negative bit", i8Type, reg(0, 1, -8), "", "", "bit -8 of rax, which has 64 bits"},
 		{"wider than the register", i128Type, reg(0, 16, 0), "", "", "recorded with 16 bytes of rax, which has 8"},
 		{"wider than what was recorded", i128Type, reg(0, 8, 0), "", "", "recorded with 8 bytes, and a value of type i128 has 16"},
-		{"clobbered", i64Type, reg(1, 8, 0), "", "", "rdx is caller-saved and frame #0 does not keep it"},
+		{"clobbered", i64Type, reg(1, 8, 0), "", "", "rdx is caller-saved and frame #0 does not preserve it"},
 		{"unknown register", i64Type, reg(999, 8, 0), "", "", "dwarf register 999: not there"},
 		{"direct", ptrType, at(stackmap.Direct, 8, -16), "0x6ff0", "0x6ff0", ""},
 		{"indirect", i64Type, at(stackmap.Indirect, 8, -16), "-5", "0xfffffffffffffffb", ""},
@@ -99,7 +99,7 @@ func TestLocations(t *testing.T) {
 		{"i1 true is -1 in LLVM 14", i1Type, constant(-1), "true", "0x1", ""},
 		{"i1 true is 1 later", i1Type, constant(1), "true", "0x1", ""},
 		{"null", ptrType, constant(0), "0x0", "0x0", ""},
-		{"constant of more than 64 bits", i128Type, constant(-1), "", "", "a constant of 64 bits does not give all of a value of 128"},
+		{"constant of more than 64 bits", i128Type, constant(-1), "", "", "a constant of 64 bits holds only a part of a value of 128 bits"},
 		{"large constant", i64Type, index(0), "81985529216486895", "0x123456789abcdef", ""},
 		{"large constant, the second", i64Type, index(1), "-9223372036854775808", "0x8000000000000000", ""},
 		{"no such constant", i64Type, index(2), "", "", "constant 2 of a table of 2"},
@@ -129,10 +129,10 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 		reason string
 	}{
 		{machine.ARM64, 30, 8, 7, i64Type, "7", ""},
-		{machine.ARM64, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not say which"},
-		{machine.ARM64BE, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not say which"},
+		{machine.ARM64, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not distinguish them"},
+		{machine.ARM64BE, 31, 8, 0x7000, i64Type, "", "register 31 is sp or the zero register, and the record does not distinguish them"},
 		{machine.RISCV64, 2, 8, 0x7000, i64Type, "28672", ""},
-		{machine.PPC64LE, 70, 4, 8, i1Type, "", "it is one bit of cr2, and the record does not say which"},
+		{machine.PPC64LE, 70, 4, 8, i1Type, "", "it is one bit of cr2, and the record does not give its number"},
 		{machine.PPC64, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
 		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, float, "1.5", ""},
 		{machine.PPC64LE, 33, 8, 0x3ff8000000000000, doubleType, "1.5", ""},
@@ -165,7 +165,7 @@ func TestRegisterOfTheReturnAddress(t *testing.T) {
 			if read {
 				require.NoError(t, err)
 			} else {
-				require.ErrorContains(t, err, arch.RegisterName(arch.Link)+" is where the call left its return address")
+				require.ErrorContains(t, err, "the call has overwritten "+arch.RegisterName(arch.Link)+" with its return address")
 			}
 		}
 		v, err := regs.Uint(arch.Link)

@@ -83,7 +83,7 @@ func (c *core) biasOf(h *elfcore.Header) (machine.Addr, error) {
 	case c.entry == 0:
 		return 0, nil
 	case h.Kind == elf.ET_EXEC && bias != 0, uint64(bias)&(c.page-1) != 0:
-		return 0, fmt.Errorf("its entry point is %v, and that of the core's program is %v: it is another one", entry, c.entry)
+		return 0, fmt.Errorf("its entry point is %v, but that of the core's program is %v: it is another program", entry, c.entry)
 	}
 	return bias, nil
 }

@@ -57,7 +57,7 @@ func TestCoreWithoutNames(t *testing.T) {
 
 				other := c.Build(t, []string{flag, "-O1", "-DOTHER"}, "testdata/crash.c")
 				if _, err := OpenCore(path, CoreOptions{Exe: other}); err != nil {
-					require.ErrorContains(t, err, "it is another one")
+					require.ErrorContains(t, err, "it is another program")
 				}
 			})
 		}
@@ -80,7 +80,7 @@ func TestCoreOfMovedProgram(t *testing.T) {
 	require.Equal(t, named.Modules[0].StackMaps, core.Modules[0].StackMaps)
 	require.Equal(t, named.Modules[0].Image.Bias, core.Modules[0].Image.Bias)
 
-	for exe, want := range map[string]string{"/nowhere/at/all": "no such file or directory", t.TempDir(): "not a regular file", livetest.CBinary(t, "nojit.c"): "it is another one: its build id is"} {
+	for exe, want := range map[string]string{"/nowhere/at/all": "no such file or directory", t.TempDir(): "not a regular file", livetest.CBinary(t, "nojit.c"): "it is a different file: its build id is"} {
 		_, err = OpenCore(path, CoreOptions{Exe: exe})
 		require.ErrorContains(t, err, exe)
 		require.ErrorContains(t, err, want)

@@ -276,14 +276,14 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 // compare compares the current file, or the one given in its place, with the data of the mapped file in the core. It returns an error if they differ,
 // and unverified is the reason if that is unknown.
 func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unverified string, err error) {
-	another := "the file there now is another one: "
+	another := "the file there now is a different one: "
 	if given {
-		another = "it is another one: "
+		another = "it is a different file: "
 	}
 	for _, row := range m.rows {
 		// The last mapped page may reach past the end of the file.
 		if row.Offset >= m.size {
-			return "", fmt.Errorf(another+"it has %d bytes, and offset %d was mapped", m.size, row.Offset)
+			return "", fmt.Errorf(another+"it has only %d bytes, but offset %d was mapped", m.size, row.Offset)
 		}
 	}
 	view := fileView{mem, m.maps}
@@ -296,7 +296,7 @@ func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unver
 	case err != nil:
 		return "", fmt.Errorf(another+"in the core it is %w", err)
 	case mapped.build != nil && disk.build != nil && !bytes.Equal(mapped.build, disk.build):
-		return "", fmt.Errorf(another+"its build id is %x, and that in the core %x", disk.build, mapped.build)
+		return "", fmt.Errorf(another+"its build id is %x, but that in the core is %x", disk.build, mapped.build)
 	case mapped.build != nil && disk.build != nil:
 		return "", nil
 	case mapped.header != disk.header || mapped.programs != nil && !slices.Equal(mapped.programs, disk.programs):

@@ -35,14 +35,14 @@ func TestCoreFileIdentity(t *testing.T) {
 	}{
 		{"the same", with[:4096], with, "/same", "", ""},
 		{"stripped since", with[:4096], append(bytes.Clone(with), 1, 2, 3), "/longer", "", ""},
-		{"another", with[:4096], other, "/another", `^the file there now is another one: its build id is [0-9a-f]{40}, and that in the core [0-9a-f]{40}$`, ""},
+		{"another", with[:4096], other, "/another", `^the file there now is a different one: its build id is [0-9a-f]{40}, but that in the core is [0-9a-f]{40}$`, ""},
 		{"not held", nil, with, "/unheld", "", "the core does not contain the beginning of the mapped file"},
 		{"headers alone", with[:700], with, "/headers", "", "the core does not contain its build id; its headers are the same"},
-		{"other headers alone", with[:700], other, "/otherheaders", "^the file there now is another one: its headers differ from those in the core$", ""},
+		{"other headers alone", with[:700], other, "/otherheaders", "^the file there now is a different one: its headers differ from those in the core$", ""},
 		{"no build id", without[:4096], without, "/without", "", "it has no build id; its headers are the same"},
-		{"another without", without[:4096], otherWithout, "/otherwithout", "^the file there now is another one: its headers differ from those in the core$", ""},
-		{"build id lost", with[:4096], without, "/lost", "^the file there now is another one: its headers differ from those in the core$", ""},
-		{"a text in the core", append(text, make([]byte, 100)...), with, "/text", "^the file there now is another one: in the core it is no ELF file$", ""},
+		{"another without", without[:4096], otherWithout, "/otherwithout", "^the file there now is a different one: its headers differ from those in the core$", ""},
+		{"build id lost", with[:4096], without, "/lost", "^the file there now is a different one: its headers differ from those in the core$", ""},
+		{"a text in the core", append(text, make([]byte, 100)...), with, "/text", "^the file there now is a different one: in the core it is no ELF file$", ""},
 		{"a text now", with[:4096], text, "/textnow", "^no ELF file$", ""},
 		{"empty now", with[:4096], []byte{}, "/empty", "^the file there now is empty$", ""},
 		{"gone", with[:4096], nil, "/gone", "^cannot be opened here: no such file or directory$", ""},
@@ -87,6 +87,6 @@ func TestCoreFileIdentity(t *testing.T) {
 		why = append(why, m.Why)
 	}
 	require.Equal(t, []string{
-		"the file there now is another one: it has 8000 bytes, and offset 8192 was mapped", "the same file as " + path, "its name is not a path",
+		"the file there now is a different one: it has only 8000 bytes, but offset 8192 was mapped", "the same file as " + path, "its name is not a path",
 		"cannot be opened here: not a regular file", "cannot be opened here: not a regular file"}, why)
 }

@@ -53,7 +53,7 @@ func (c *core) identity(nameless bool) (*coreSource, error) {
 		}
 	}
 	if len(s.notes) == 0 {
-		return nil, c.fail(-1, "it has no notes, and so no threads")
+		return nil, c.fail(-1, "it has no notes, so the threads are unknown")
 	}
 	return s, nil
 }

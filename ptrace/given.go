@@ -178,7 +178,7 @@ func (g *given) asTold(places []Placement) error {
 			return err
 		}
 		if machine.Addr(offset) > p.Addr {
-			return fmt.Errorf("%s is at offset %#x of %s, and %v is less than that", p.Of, offset, s.Name, p.Addr)
+			return fmt.Errorf("%s is at offset %#x of %s, but the address %v is smaller than that", p.Of, offset, s.Name, p.Addr)
 		}
 		code, fixed, err := s.Fixed()
 		if err != nil {
@@ -186,7 +186,7 @@ func (g *given) asTold(places []Placement) error {
 		}
 		for _, other := range g.places {
 			if other.section == s {
-				return fmt.Errorf("%s is given two addresses", s.Name)
+				return fmt.Errorf("%s has two addresses on the command line", s.Name)
 			}
 		}
 		g.places = append(g.places, givenCode{s, p.Addr - machine.Addr(offset), code, fixed})

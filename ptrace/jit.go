@@ -85,7 +85,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 	if v := arch.Order.Uint32(r.head); v != 1 {
 		// A statically linked host has 0 there until its initializers run; before that nothing is registered.
 		if v != 0 || r.first() != 0 {
-			r.Broken = fmt.Sprintf("the descriptor has version %d; version 1 is known", v)
+			r.Broken = fmt.Sprintf("the descriptor has version %d; expected 1", v)
 		}
 		return r
 	}
@@ -170,7 +170,7 @@ func (r *Registry) readHeaders(mem memory) {
 			continue
 		}
 		if !bytes.HasPrefix(h.Buf, []byte(elf.ELFMAG)) || h.Buf[elf.EI_CLASS] != byte(elf.ELFCLASS64) || h.Buf[elf.EI_DATA] != byte(byteOrder(r.arch)) {
-			e.Bad = "it points to something that is no 64-bit ELF object"
+			e.Bad = "it does not point to a 64-bit ELF object"
 			continue
 		}
 		off, size, count := order.Uint64(h.Buf[40:]), order.Uint16(h.Buf[58:]), order.Uint16(h.Buf[60:])

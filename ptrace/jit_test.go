@@ -26,7 +26,7 @@ func TestCorruptList(t *testing.T) {
 		{"wild", 2, `^entry 2 cannot be read: 32 bytes at 0x5ead00000000: not mapped$`, nil},
 		{"wildfile", 2, `^$`, map[int]string{1: "it points outside of memory"}},
 		{"hugesize", 2, `^$`, map[int]string{1: "it claims 9223372036854775807 bytes"}},
-		{"badmagic", 2, `^$`, map[int]string{1: "it points to something that is no 64-bit ELF object"}},
+		{"badmagic", 2, `^$`, map[int]string{1: "it does not point to a 64-bit ELF object"}},
 		// Both entries show the one object that is cut.
 		{"truncated", 2, `^$`, map[int]string{0: "its section headers lie outside of it", 1: "its section headers lie outside of it"}},
 	} {

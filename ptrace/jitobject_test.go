@@ -37,7 +37,7 @@ func TestClaims(t *testing.T) {
 	for _, c := range []struct{ size, sections, bad string }{
 		{"1024", "small", ""},
 		{"200", "plain", ""},
-		{"1024", "plain", "its headers and sections claim 1023 MiB; up to 256 MiB of an object are read"},
+		{"1024", "plain", "its headers and sections claim 1023 MiB; the limit for an object is 256 MiB"},
 		{"1024", "overlapping", "its sections overlap: they claim 8581546078 bytes of its 1073741824"},
 	} {
 		t.Run(c.sections+" "+c.size, func(t *testing.T) {

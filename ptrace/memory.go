@@ -161,7 +161,7 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: fmt.Sprintf("%s: %v", r.Path, err)}
 	}
 	if !r.module.holds() {
-		return failed(", and " + r.Path + " has been written to since")
+		return failed(", and " + r.Path + " has changed since")
 	}
 	return nil
 }

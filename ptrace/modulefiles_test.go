@@ -108,7 +108,7 @@ func TestModuleFilesThatChange(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(program)) // it may still run
 	require.NoError(t, os.WriteFile(program, other, 0o755))
-	require.Contains(t, look(), "the file there now is another one: ")
+	require.Contains(t, look(), "the file there now is a different one: ")
 	require.NoError(t, os.Remove(program))
 	require.Contains(t, look(), "no such file or directory")
 	require.NoError(t, os.WriteFile(program, content, 0o755))
@@ -132,7 +132,7 @@ func TestCoreObjects(t *testing.T) {
 	defer core.Close()
 	e := core.Registries[0].Entries[0]
 	require.Empty(t, e.Bad)
-	refused := fmt.Sprintf("it needs %d bytes, and the objects before it took 0; up to %d bytes of all are read", e.Size, e.Size-1)
+	refused := fmt.Sprintf("it needs %d bytes after the 0 of the objects before it; the limit for all objects is %d", e.Size, e.Size-1)
 	for room, want := range map[uint64]string{e.Size: "", e.Size - 1: refused} {
 		core, err := OpenCore(path, CoreOptions{Objects: room})
 		require.NoError(t, err)

@@ -133,7 +133,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				code := make([]byte, elfcore.Page)
 				if err := target.ReadMemory(code, at); err != nil {
 					// Where no processor ran the writer from a while before the stop until after it, there was nothing to copy it for.
-					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has been written to since")
+					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has changed since")
 					m, ok := target.Mapping(at)
 					require.True(t, later || kind == "text" && ok && !m.Exec, "%s: %v", how, err)
 					return
@@ -243,5 +243,5 @@ func TestFileWrittenLater(t *testing.T) {
 	err = target.ReadMemory(got, at+elfcore.Page/2)
 	require.ErrorContains(t, err, NotCopied)
 	require.Equal(t, frame.MemoryNotCopied, frame.CodeOf(err))
-	require.ErrorContains(t, err, "of/copy has been written to since")
+	require.ErrorContains(t, err, "of/copy has changed since")
 }

@@ -245,5 +245,5 @@ func setRaw(raw *tracer.Raw, reg machine.DWARFReg, b []byte) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%d bytes cannot be set in %s", len(b), arch.RegisterName(reg))
+	return fmt.Errorf("cannot set %d bytes in %s", len(b), arch.RegisterName(reg))
 }

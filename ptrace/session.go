@@ -384,12 +384,12 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	for _, b := range list {
 		to := tracer.Breakpoint{Addr: uint64(b.Addr), Hold: b.Hold, Uncounted: b.Uncounted, Vectors: b.Vectors, Hardware: b.Hardware}
 		if len(b.Reads) > MaxReads {
-			return fmt.Errorf("ptrace: %d reads at %v; %d can come with a hit", len(b.Reads), b.Addr, MaxReads)
+			return fmt.Errorf("ptrace: %d reads at %v; the limit of a breakpoint is %d", len(b.Reads), b.Addr, MaxReads)
 		}
 		for _, read := range b.Reads {
 			word, ok := registerWord(read.Reg)
 			if !ok || read.Size < 0 || read.Size > MaxRead {
-				return fmt.Errorf("ptrace: %d bytes at %s%+d cannot come with a hit", read.Size, arch.RegisterName(read.Reg), read.Offset)
+				return fmt.Errorf("ptrace: cannot read %d bytes at %s%+d at each hit of a breakpoint", read.Size, arch.RegisterName(read.Reg), read.Offset)
 			}
 			to.Reads = append(to.Reads, tracer.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
 		}

@@ -99,10 +99,10 @@ func (t *Target) read(e *Entry, number int) {
 	need := e.needs()
 	switch most := min(cmp.Or(t.room, maxObjects), t.source.size()); {
 	case need > maxRead:
-		e.Bad = fmt.Sprintf("its headers and sections claim %d MiB; up to %d MiB of an object are read", need>>20, maxRead>>20)
+		e.Bad = fmt.Sprintf("its headers and sections claim %d MiB; the limit for an object is %d MiB", need>>20, maxRead>>20)
 		return
 	case t.objects+need > most:
-		e.Bad = fmt.Sprintf("it needs %d bytes, and the objects before it took %d; up to %d bytes of all are read", need, t.objects, most)
+		e.Bad = fmt.Sprintf("it needs %d bytes after the %d of the objects before it; the limit for all objects is %d", need, t.objects, most)
 		return
 	}
 	t.objects += need

@@ -98,7 +98,7 @@ func (h *holder) hint() string {
 	text := fmt.Sprintf("process %d (%s) traces it already", h.pid, h.name)
 	switch {
 	case h.leaving():
-		return text + ", the guard of a reframe that has ended: it is still restoring the code; try again"
+		return text + ", the guard of a reframe that has ended, is still restoring the code: try again"
 	case h.ours():
 		return fmt.Sprintf("%s, the guard of process %d: %s; end that first: kill %d", text, h.whose, h.does, h.whose)
 	case h.name == "gdb":

@@ -50,7 +50,7 @@ func TestHolders(t *testing.T) {
 		{pid: 7, name: "gdb"}:    "process 7 (gdb) traces it already; have it detach, or write a core, (gdb) gcore FILE, and read that: reframe frames --core FILE",
 		{pid: 7, name: "strace"}: "process 7 (strace) traces it already; have it detach first",
 		{pid: 7, name: "rf-guard", whose: 6, does: "reframe trace -p 5"}: "process 7 (rf-guard) traces it already, the guard of process 6: reframe trace -p 5; end that first: kill 6",
-		{pid: 7, name: "rf-guard"}:                                       "process 7 (rf-guard) traces it already, the guard of a reframe that has ended: it is still restoring the code; try again",
+		{pid: 7, name: "rf-guard"}:                                       "process 7 (rf-guard) traces it already, the guard of a reframe that has ended, is still restoring the code: try again",
 	} {
 		require.Equal(t, want, h.hint())
 	}

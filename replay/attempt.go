@@ -40,7 +40,7 @@ func attempt(ctx context.Context, timeout time.Duration, job Job, item Item) Res
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && (r.Outcome == Failed || r.Outcome == Partial) {
 		r.Outcome = Failed
-		late := fmt.Sprintf("it was given up after %v", timeout)
+		late := fmt.Sprintf("it was stopped after %v", timeout)
 		if r.Message != "" {
 			late = r.Message + "; " + late
 		}

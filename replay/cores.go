@@ -154,7 +154,7 @@ func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 		}
 	}
 	if first == nil {
-		first = errors.New("no frame says where it resumes")
+		first = errors.New("no frame has a known place where it resumes")
 	}
 	return nil, first
 }

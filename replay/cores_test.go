@@ -83,11 +83,11 @@ func TestLookInPart(t *testing.T) {
 	c.Inputs.Layouts = nil
 	r = c.Look(context.Background(), core(path))
 	require.Equal(t, replay.Partial, r.Outcome)
-	require.Equal(t, "no frame says where it resumes", r.Message)
+	require.Equal(t, "no frame has a known place where it resumes", r.Message)
 
 	r = c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
 	require.Equal(t, replay.Partial, r.Outcome)
-	require.Equal(t, "no frame says where it resumes", r.Message)
+	require.Equal(t, "no frame has a known place where it resumes", r.Message)
 }
 
 // A core without stack maps is OK if all its frames are complete; an unreadable core fails.

@@ -159,7 +159,7 @@ func (j *Journal) note(l *journalLine, p place) {
 	}
 }
 
-var errNoJournal = errors.New("this is no journal of reframe replay; it is left as it is")
+var errNoJournal = errors.New("not a journal of reframe replay; the file was not changed")
 
 // readLine returns the next line with its end, and io.EOF if there is none, or only an incomplete one.
 func readLine(r *bufio.Reader) ([]byte, error) {
@@ -169,7 +169,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > maxLine:
-			return nil, errors.New("too long to be of a journal")
+			return nil, errors.New("too long for a journal")
 		case err != bufio.ErrBufferFull:
 			return line, err
 		}
@@ -191,7 +191,7 @@ func sameRun(line []byte, belongs []string) error {
 			is = belongs[i]
 		}
 		if was != is {
-			return fmt.Errorf("the journal is of a run with %q, and this one has %q; name another journal, or remove this one", was, is)
+			return fmt.Errorf("the journal belongs to a run with %q, but this run has %q; use another journal, or remove this one", was, is)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (j *Journal) append(l journalLine, open int) error {
 		err = j.write(line, open)
 	}
 	if err != nil {
-		return fmt.Errorf("the journal cannot be kept: %w", err)
+		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestJournalOfKills(t *testing.T) {
 	killed()
 	all, _ := one(context.Background(), func(_ context.Context, i replay.Item) replay.Result { return ok(i) })
 	require.Equal(t, []string{"0000.txtar ok", "0001.txtar ok", "0002.txtar failed"}, paths(all))
-	require.Equal(t, "reframe was killed 3 times while it was at it, and does not try again", all[2].Message)
+	require.Equal(t, "reframe was killed 3 times while it ran this item, and does not run it again", all[2].Message)
 	again, _ := one(context.Background(), nil)
 	require.Equal(t, all, again)
 
@@ -137,19 +137,19 @@ func TestJournalOfAnother(t *testing.T) {
 		belongs []string
 		want    string
 	}{
-		{[]string{"reframe v2", "scripts", "--timeout 1m0s"}, `line 1: the journal is of a run with "reframe v1", and this one has "reframe v2"; name another journal, or remove this one`},
-		{slices.Concat(belongs, []string{"--verbose"}), `line 1: the journal is of a run with "nothing more", and this one has "--verbose"; name another journal, or remove this one`},
-		{belongs[:2], `line 1: the journal is of a run with "--timeout 1m0s", and this one has "nothing more"; name another journal, or remove this one`},
+		{[]string{"reframe v2", "scripts", "--timeout 1m0s"}, `line 1: the journal belongs to a run with "reframe v1", but this run has "reframe v2"; use another journal, or remove this one`},
+		{slices.Concat(belongs, []string{"--verbose"}), `line 1: the journal belongs to a run with "nothing more", but this run has "--verbose"; use another journal, or remove this one`},
+		{belongs[:2], `line 1: the journal belongs to a run with "--timeout 1m0s", but this run has "nothing more"; use another journal, or remove this one`},
 	} {
 		_, err := replay.OpenJournal(path, c.belongs)
 		require.EqualError(t, err, path+": "+c.want)
 	}
 	for text, want := range map[string]string{
-		"a letter\nto somebody\n":   "line 1: this is no journal of reframe replay; it is left as it is",
-		"a letter":                  "this is no journal of reframe replay; it is left as it is",
-		`{"schema":"other"}` + "\n": "line 1: this is no journal of reframe replay; it is left as it is",
+		"a letter\nto somebody\n":   "line 1: not a journal of reframe replay; the file was not changed",
+		"a letter":                  "not a journal of reframe replay; the file was not changed",
+		`{"schema":"other"}` + "\n": "line 1: not a journal of reframe replay; the file was not changed",
 		`{"schema":"reframe.replay.journal/v1","of":["reframe v1","scripts","--timeout 1m0s"]}` + "\n" + `{"size":` + "\n": "line 2: unexpected end of JSON input",
-		strings.Repeat("x", 5<<20): "line 1: too long to be of a journal",
+		strings.Repeat("x", 5<<20): "line 1: too long for a journal",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		_, err := replay.OpenJournal(path, belongs)
@@ -224,7 +224,7 @@ func TestJournalIsOfOneRun(t *testing.T) {
 	j, err := replay.OpenJournal(journal, belongs)
 	require.NoError(t, err)
 	_, err = replay.OpenJournal(journal, belongs)
-	require.EqualError(t, err, journal+": another run keeps its results there")
+	require.EqualError(t, err, journal+": another run writes its results there")
 	require.NoError(t, j.Close())
 	j, err = replay.OpenJournal(journal, belongs)
 	require.NoError(t, err)

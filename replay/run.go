@@ -120,7 +120,7 @@ func (r *Run) journaled(ctx context.Context, n int) ended {
 	}
 	e, used := ended{n: n}, &uses{}
 	if kills >= maxKills {
-		e.result = Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: fmt.Sprintf("reframe was killed %d times while it was at it, and does not try again", kills)}
+		e.result = Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: fmt.Sprintf("reframe was killed %d times while it ran this item, and does not run it again", kills)}
 	} else if e.result = attempt(withUses(ctx, used), r.Timeout, r.Job, *item); ctx.Err() != nil {
 		return ended{n: n, given: true}
 	}

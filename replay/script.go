@@ -154,7 +154,7 @@ func readScript(path string) (text, comment []byte, err error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxScript {
-		return nil, nil, fmt.Errorf("%s: a script is a regular file of at most %d MiB", path, maxScript>>20)
+		return nil, nil, fmt.Errorf("%s: a script must be a regular file of at most %d MiB", path, maxScript>>20)
 	}
 	text, err = os.ReadFile(path)
 	if err != nil {
@@ -166,11 +166,11 @@ func readScript(path string) (text, comment []byte, err error) {
 		why := ""
 		switch {
 		case strings.Contains(f.Name, "$"):
-			why = "a name has no variables"
+			why = "the name contains a variable"
 		case !filepath.IsLocal(f.Name):
-			why = "it would be outside of the script's own folder"
+			why = "the name is outside of the script's own folder"
 		case seen[filepath.Clean(f.Name)]:
-			why = "there is one of that name before it"
+			why = "an earlier file has the same name"
 		}
 		if why != "" {
 			return nil, nil, fmt.Errorf("%s:%d: the file %q: %s", path, markerLine(text, f.Name, len(seen)), f.Name, why)
@@ -182,7 +182,7 @@ func readScript(path string) (text, comment []byte, err error) {
 		word := strings.TrimLeft(line, " \t\r")
 		commands = commands || word != "" && word[0] != '#'
 		if found := endsEarly.FindStringSubmatch(line); found != nil {
-			return nil, nil, fmt.Errorf("%s:%d: stop ends a script, which passes then; to run to a record: until %s", path, n+1, found[1])
+			return nil, nil, fmt.Errorf("%s:%d: stop ends the script, which then passes; to run to a record, use until %s", path, n+1, found[1])
 		}
 	}
 	if !commands {

@@ -33,9 +33,9 @@ type scriptCommand struct {
 func scriptCommands() []scriptCommand {
 	return []scriptCommand{
 		{"launch", "[--ir FILE]... [--layout FILE]... [--stdin FILE] [--] COMMAND [ARG...]",
-			"start a program under control, in the current folder, stopped before its first\ninstruction", (*call).launch, false},
+			"start a program in the current folder, stopped before its first\ninstruction", (*call).launch, false},
 		{"until", "{RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]",
-			"run the program to the N-th next exit at a site of the record, or call of the symbol,\nalso in code that its JIT generates later. With --stop-at only exits that match the\ncondition count (reframe help conditions). `! until` expects it to end before", (*call).until, false},
+			"run the program to the N-th next exit at a site of the record, or call of the symbol,\nincluding code that its JIT generates later. With --stop-at only exits that match the\ncondition count (reframe help conditions). `! until` expects it to end before", (*call).until, false},
 		{"continue", "", "run the program to its end. Its output is then stdout and stderr, and in\n$WORK/program.stdout and $WORK/program.stderr", (*call).goOn, false},
 		{"record", "FILE [--memory minimal|writable|all] [--compress]", "write a core of the stopped program", (*call).record, false},
 		{"core", "FILE [--exe FILE] [--sysroot DIR] [--ir FILE]... [--layout FILE]...",

@@ -149,7 +149,7 @@ func (c *call) look() (*deopt.View, error) {
 	case c.exit != nil && target == nil:
 		return nil, errors.New("the program has ended")
 	case target == nil:
-		return nil, errors.New("there is nothing to look at yet: open a core, or launch a program")
+		return nil, errors.New("no target: use core or launch first")
 	}
 	v, err := deopt.Frames(target, c.options)
 	if err != nil {
@@ -175,7 +175,7 @@ func only(v *deopt.View, thread int) (*deopt.View, error) {
 	out := *v
 	out.Threads = slices.DeleteFunc(slices.Clone(v.Threads), func(t deopt.Thread) bool { return t.ID != thread })
 	if len(out.Threads) == 0 {
-		return nil, fmt.Errorf("there is no thread %d", thread)
+		return nil, fmt.Errorf("thread %d not found", thread)
 	}
 	return &out, nil
 }

@@ -55,7 +55,7 @@ func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 	case "record":
 		id, err := strconv.ParseUint(want[0], 0, 64)
 		if err != nil {
-			return c.wrong("%s: the number of a record", want[0])
+			return c.wrong("%s: expected the number of a record", want[0])
 		}
 		if id != f.Record.ID {
 			return otherwise("record %d, not %d, in %s", f.Record.ID, id, f.Title())
@@ -66,7 +66,7 @@ func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 		return c.expectWord(f, "moment", string(f.Record.Moment), want[0])
 	case "resume":
 		if f.Resume == nil {
-			return otherwise("nothing says where %s resumes%s", titled(f), frame.Noted(f.Notes))
+			return otherwise("the place where %s resumes is unknown%s", titled(f), frame.Noted(f.Notes))
 		}
 		got := []string{f.Resume.Function, f.Resume.Block}
 		want[0] = strings.TrimPrefix(want[0], "@")
@@ -101,7 +101,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 		}
 		names = append(names, spelled(s))
 	}
-	return nil, fmt.Errorf("there is no slot %s in %s; it has %s", name, titled(f), strings.Join(names, " "))
+	return nil, fmt.Errorf("slot %s not found in %s; the slots are %s", name, titled(f), strings.Join(names, " "))
 }
 
 // spelled returns the name of a slot as frames prints it.
@@ -155,7 +155,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 		return expectAt(f, s, want[0])
 	}
 	if s.Status != frame.OK { // it is unknown whether it has this value
-		return fmt.Errorf("%s is %s: that cannot be compared with %s, in %s", spelled(s), shown(s), want[0], titled(f))
+		return fmt.Errorf("%s is %s, and cannot be compared with %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	same := false
 	var err error
@@ -249,7 +249,7 @@ func sameValue(f *deopt.Frame, s *frame.Slot, text string) (bool, error) {
 func sameBits(s *frame.Slot, text string) (bool, error) {
 	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
 	if !hex || strings.Trim(digits, "0123456789abcdef") != "" || digits == "" {
-		return false, fmt.Errorf("%q: hexadecimal digits behind 0x", text)
+		return false, fmt.Errorf("%q: expected 0x and hexadecimal digits", text)
 	}
 	digits = strings.TrimLeft(digits, "0")
 	return strings.TrimLeft(strings.TrimPrefix(string(s.Hex), "0x"), "0") == digits, nil
@@ -275,11 +275,11 @@ func expectUnavailable(f *deopt.Frame, s *frame.Slot, want []string) error {
 // expectAt compares the location of the slot's value.
 func expectAt(f *deopt.Frame, s *frame.Slot, want string) error {
 	if s.Location == nil {
-		return otherwise("%s comes from no location, not %s, in %s", spelled(s), want, titled(f))
+		return otherwise("%s has no location, not %s, in %s", spelled(s), want, titled(f))
 	}
 	where := s.Location.String()
 	if want == where || want == s.Location.Kind || want == s.Location.Kind+" "+where {
 		return nil
 	}
-	return otherwise("%s comes from %s %s, not %s, in %s", spelled(s), s.Location.Kind, where, want, titled(f))
+	return otherwise("%s is in %s %s, not in %s, in %s", spelled(s), s.Location.Kind, where, want, titled(f))
 }

@@ -31,8 +31,8 @@ func TestScriptFailures(t *testing.T) {
 		{"! exec true", "1: unexpected command success"},
 		{"exec echo a\n\nstdout b", "3: no match for `b` found in stdout"},
 		{"exec echo a\ncmp stdout b.txt\n-- b.txt --\nb\n", "2: stdout and b.txt differ"},
-		{"exec true\nstop 77\nexec false", "2: stop ends a script, which passes then; to run to a record: until 77"},
-		{"[linux] stop --at f", "1: stop ends a script, which passes then; to run to a record: until --at f"},
+		{"exec true\nstop 77\nexec false", "2: stop ends the script, which then passes; to run to a record, use until 77"},
+		{"[linux] stop --at f", "1: stop ends the script, which then passes; to run to a record, use until --at f"},
 
 		// These scripts check nothing.
 		{"", " it has no commands"},
@@ -41,29 +41,29 @@ func TestScriptFailures(t *testing.T) {
 
 		// These commands are used wrongly.
 		{"until", "1: usage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
-		{"! until x", "1: until: x: the number of a record\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
+		{"! until x", "1: until: x: expected the number of a record\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"until 1 --stop-at '%i = 3'", `1: until: --stop-at: %i = 3: at "= 3": a comparison is written ==` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
-		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at 'ii > 3'", `2: until: --stop-at: ii > 3: at "ii > 3": no site that is meant has a slot of that name; there are %i, %x, %y, %acc` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
-		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at '%i > 998' --hit 2", "2: record 1: the program exited with status 0 before hit 2: it came there 1000 times, and %i > 998 held 1 times"},
+		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at 'ii > 3'", `2: until: --stop-at: ii > 3: at "ii > 3": no selected site has a slot of that name; the names are %i, %x, %y, %acc` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
+		{"launch --ir $TICK_IR -- $HOST $TICK 1 1\nuntil 1 --stop-at '%i > 998' --hit 2", "2: record 1: the program exited with status 0 before hit 2: it was there 1000 times, and %i > 998 was true 1 times"},
 		{"until 1 --hit 0", "1: until: --hit 0: must be above 0\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"until 1 --hit -1", `1: until: invalid argument "-1" for "--hit" flag: strconv.ParseUint: parsing "-1": invalid syntax` + "\nusage: until {RECORD [--function RE] | --at SYMBOL} [--stop-at COND] [--hit N]"},
 		{"prints", "1: usage: prints TEXT"},
 		{"continue now", "1: usage: continue"},
-		{"exits SIGFOO", "1: exits: SIGFOO: a status, or a signal such as SIGSEGV\nusage: exits STATUS | SIGNAL"},
+		{"exits SIGFOO", "1: exits: SIGFOO: expected a status, or a signal such as SIGSEGV\nusage: exits STATUS | SIGNAL"},
 		{"frames --stable --json", "1: frames: --stable and --json cannot be combined\nusage: frames [-t TID] [-f N] [--function NAME] [--stable | --json]"},
 		{"record --memory some x", "1: record: --memory some: expected minimal, writable or all\nusage: record FILE [--memory minimal|writable|all] [--compress]"},
 
 		// These commands are in the wrong order.
-		{"until 1", "1: no program runs; launch one"},
-		{"continue", "1: no program runs; launch one"},
-		{"expect %i = 1", "1: there is nothing to look at yet: open a core, or launch a program"},
-		{"resume", "1: there is nothing to look at yet: open a core, or launch a program"},
-		{"returns 1", "1: nothing was resumed; resume comes first"},
-		{"prints x", "1: nothing has ended that could have printed; continue or resume comes first"},
-		{"exits 0", "1: nothing has ended; continue or resume comes first"},
+		{"until 1", "1: no program runs; use launch first"},
+		{"continue", "1: no program runs; use launch first"},
+		{"expect %i = 1", "1: no target: use core or launch first"},
+		{"resume", "1: no target: use core or launch first"},
+		{"returns 1", "1: nothing was resumed; use resume first"},
+		{"prints x", "1: no program has ended; use continue or resume first"},
+		{"exits 0", "1: no program has ended; use continue or resume first"},
 		{"launch true\ncontinue\nuntil 1", "3: the program has ended"},
 		{"launch true\ncontinue\nexpect %i = 1", "3: the program has ended"},
-		{tick + "returns 1", "3: nothing was resumed; resume comes first"},
+		{tick + "returns 1", "3: nothing was resumed; use resume first"},
 		{tick + "resume\nexits 0", "4: it did not exit: the function returned"},
 
 		// These files do not exist, or have the wrong content.
@@ -76,7 +76,7 @@ func TestScriptFailures(t *testing.T) {
 
 		// These expectations are not met.
 		{"launch --ir $IR/jit_pp.ll -- $LLI -jit-kind=mcjit $IR/jit_pp.ll\nuntil --at pause\nrecord x\ncore x --ir $IR/jit_pp.ll\n! expect %v3 = 5",
-			"5: %v3 is unavailable (rax is caller-saved and frame #1 does not keep it): that cannot be compared with 5, in frame #2, work at record 2001"},
+			"5: %v3 is unavailable (rax is caller-saved and frame #1 does not preserve it), and cannot be compared with 5, in frame #2, work at record 2001"},
 		{tick + "expect %i = 1", "3: %i is 0 (0x0), not 1, in frame #0, tick at record 1"},
 		{tick + "! expect %i = 0", "3: unexpected success of expect %i = 0"},
 		{tick + "expect %i type i32", "3: %i is of type i64, not i32, in frame #0, tick at record 1"},
@@ -87,37 +87,37 @@ func TestScriptFailures(t *testing.T) {
 		{tick + "expect site patchpoint", "3: site stackmap, not patchpoint, in frame #0, tick at record 1"},
 		{tick + "expect function entry", "3: frame #0, tick is not in entry"},
 		{tick + "expect resume tick done", "3: it resumes in tick loop, not tick done, in frame #0, tick at record 1"},
-		{tick + "! expect %z = 1", "3: there is no slot %z in frame #0, tick at record 1; it has %i %acc %x %y"},
+		{tick + "! expect %z = 1", "3: slot %z not found in frame #0, tick at record 1; the slots are %i %acc %x %y"},
 		{tick + "! expect %i = one", `3: %i of frame #0, tick at record 1: "one" is not a value of type i64`},
 		{tick + "! expect %i = 0x10000000000000000", `3: %i of frame #0, tick at record 1: "0x10000000000000000" is not a value of type i64`},
-		{tick + "set %z 1", "3: there is no slot %z in frame #0, tick at record 1; it has %i %acc %x %y"},
-		{tick + "! set %z 1", "3: there is no slot %z in frame #0, tick at record 1; it has %i %acc %x %y"},
+		{tick + "set %z 1", "3: slot %z not found in frame #0, tick at record 1; the slots are %i %acc %x %y"},
+		{tick + "! set %z 1", "3: slot %z not found in frame #0, tick at record 1; the slots are %i %acc %x %y"},
 		{tick + "! set %i x", `3: %i of frame #0, tick at record 1: "x" is not a value of type i64`},
 		{tick + "frame 99", "3: there is no frame 99"},
 		{tick + "frame nosuch", "3: no frame of nosuch found"},
 		{tick + "frame entry\nexpect record 1", "4: frame #1, entry has no record"},
 		{tick + "frame entry\nresume", "4: no frame to resume: frame #1, entry, of thread "},
-		{tick + "frame -t 1 0", "3: there is no thread 1"},
+		{tick + "frame -t 1 0", "3: thread 1 not found"},
 		{tick + "resume --steps 10", "3: @tick, block %loop, line 25: br: not finished after 10 steps"},
-		{tick + "resume\nset %i 5\nreturns -8174294060519224516", "5: nothing was resumed; resume comes first"},
-		{tick + "resume\nset %i 5\nprints ''", "5: nothing has ended that could have printed; continue or resume comes first"},
-		{tick + "resume\n! resume -f 99\nreturns -8174294060519224516", "5: nothing was resumed; resume comes first"},
-		{tick + "resume\nuntil 1\nreturns -8174294060519224516", "5: nothing was resumed; resume comes first"},
-		{tick + "resume\ncontinue\nreturns -8174294060519224516", "5: nothing was resumed; resume comes first"},
+		{tick + "resume\nset %i 5\nreturns -8174294060519224516", "5: nothing was resumed; use resume first"},
+		{tick + "resume\nset %i 5\nprints ''", "5: no program has ended; use continue or resume first"},
+		{tick + "resume\n! resume -f 99\nreturns -8174294060519224516", "5: nothing was resumed; use resume first"},
+		{tick + "resume\nuntil 1\nreturns -8174294060519224516", "5: nothing was resumed; use resume first"},
+		{tick + "resume\ncontinue\nreturns -8174294060519224516", "5: nothing was resumed; use resume first"},
 		{tick + "resume\nreturns i32 1", "4: it returned i64 -8174294060519224516, not i32 1"},
 		{tick + "resume\nreturns nothing", "4: it returned i64 -8174294060519224516, not nothing"},
 		{tick + "resume\nprints x", `4: it printed "", not "x"`},
 		{"launch sh -c 'echo a; exit 3'\ncontinue\nprints b", `3: it printed "a\n", not "b"`},
 		{"launch sh -c 'exit 3'\ncontinue\nexits 0", "3: it exited with status 3, not 0"},
 		{"launch sh -c 'kill -9 $$'\ncontinue\nexits 9", "3: it was killed by SIGKILL, not 9"},
-		{"launch sh -c 'exit 3'\nuntil 1", "2: record 1: the program exited with status 3 before hit 1: it came there 0 times; "},
-		{"launch --ir $TICK_IR -- $HOST $TICK 1 2\nuntil 1 --hit 2001", "2: record 1: the program exited with status 0 before hit 2001: it came there 2000 times"},
-		{"launch sh -c 'kill -9 $$'\nuntil --at f", "2: calls of f: the program was killed by signal 9 before hit 1: it came there 0 times; "},
+		{"launch sh -c 'exit 3'\nuntil 1", "2: record 1: the program exited with status 3 before hit 1: it was there 0 times; "},
+		{"launch --ir $TICK_IR -- $HOST $TICK 1 2\nuntil 1 --hit 2001", "2: record 1: the program exited with status 0 before hit 2001: it was there 2000 times"},
+		{"launch sh -c 'kill -9 $$'\nuntil --at f", "2: calls of f: the program was killed by signal 9 before hit 1: it was there 0 times; "},
 		{"verify --ir $TICK_IR --limit 5 -- $HOST $WRONG 1 1", "1: interpreter and native code differ at 5 of 5 exits"},
-		{"verify --ir $TICK_IR true", "1: there was no exit"},
-		{"! verify --ir $TICK_IR true", "1: there was no exit"},
+		{"verify --ir $TICK_IR true", "1: no exit occurred"},
+		{"! verify --ir $TICK_IR true", "1: no exit occurred"},
 		{"! verify --ir $TICK_IR no-such-program", `1: exec: "no-such-program": executable file not found in $PATH`},
-		{"verify true", "1: verify: it needs the module that was compiled: --ir FILE.ll; or --with\nusage: verify "},
+		{"verify true", "1: verify: verify requires the compiled module, --ir FILE.ll, or --with\nusage: verify "},
 	} {
 		path, r := script(t, &replay.Scripts{Env: env}, c.script)
 		require.Equal(t, replay.Failed, r.Outcome, c.script)
@@ -148,7 +148,7 @@ func TestScriptFilesStayInside(t *testing.T) {
 		require.NoFileExists(t, outside)
 	}
 	path, r := script(t, &replay.Scripts{}, "exec true\n-- a --\n-- b/c --\n-- b//./c --\n")
-	require.Equal(t, path+`:4: the file "b//./c": there is one of that name before it`, r.Message)
+	require.Equal(t, path+`:4: the file "b//./c": an earlier file has the same name`, r.Message)
 	path, r = script(t, &replay.Scripts{}, "exists b/c a\n-- b/c --\n-- a --\n")
 	require.Equal(t, replay.Result{Kind: replay.Script, Path: path, Outcome: replay.OK}, r)
 
@@ -156,7 +156,7 @@ func TestScriptFilesStayInside(t *testing.T) {
 	require.Contains(t, r.Message, "no.txtar: no such file or directory")
 	dir := t.TempDir()
 	r = within(t, &replay.Scripts{}, dir)
-	require.Equal(t, dir+": a script is a regular file of at most 64 MiB", r.Message)
+	require.Equal(t, dir+": a script must be a regular file of at most 64 MiB", r.Message)
 }
 
 func TestScriptSkips(t *testing.T) {

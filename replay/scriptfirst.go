@@ -66,7 +66,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 	}
 	stack, err := v.Pick(deopt.Choice{Frame: -1})
 	if err != nil {
-		s.comment("Nothing is expected of it: " + v.WhyNone())
+		s.comment("No expectations: " + v.WhyNone())
 		return s.end(), nil
 	}
 	s.text.WriteString("frames\n")
@@ -97,7 +97,7 @@ func ReadLayouts(o *deopt.Options, names []string) error {
 		}
 		l, err := layout.Read(name)
 		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // probably a misspelled builtin name
-			err = fmt.Errorf("%w; the layouts that come with reframe are %s", err, strings.Join(vmlayout.Builtin(), ", "))
+			err = fmt.Errorf("%w; the builtin layouts are %s", err, strings.Join(vmlayout.Builtin(), ", "))
 		}
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deop
 	defer cancel()
 	out, err := v.Run(ctx, stack, deopt.Limits{})
 	if err != nil {
-		s.comment("The interpreter does not come to an end from here:\n" + err.Error())
+		s.comment("The interpreter cannot run to the end from here:\n" + err.Error())
 		return
 	}
 	s.text.WriteString("\nresume\n")

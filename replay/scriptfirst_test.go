@@ -30,7 +30,7 @@ func TestFirstScript(t *testing.T) {
 			modules: []string{livetest.IR(t, 19, "deoptimize.ll")}, layouts: []string{livetest.Testdata(t, "programs", "deoptimize.layout.json")},
 			want: []string{"expect resume sum loop\nexpect %i = 26\nexpect %acc = 5525\nexpect %n = 1000\n", "returns i64 332833500\n", "-- deoptimize.layout.json --\n"}},
 		{name: "state", launch: "$HOST $STATE 1 4", until: "until 52 --hit 3", modules: []string{livetest.IR(t, 19, "state.ll")}},
-		{name: "early", launch: "$HOST $TICK 1 1", until: "until --at main", want: []string{"# Nothing is expected of it: "}},
+		{name: "early", launch: "$HOST $TICK 1 1", until: "until --at main", want: []string{"# No expectations: "}},
 	} {
 		core := filepath.Join(dir, c.name+".core")
 		_, r := script(t, &replay.Scripts{Env: append(env, "CORE="+core)}, "launch "+c.launch+"\n"+c.until+"\nrecord $CORE\n")

@@ -96,9 +96,9 @@ func (c *call) running() error {
 	case c.exit != nil && c.target == nil:
 		return errors.New("the program has ended")
 	case c.target != nil:
-		return fmt.Errorf("a core does not run; launch a program to %s", c.name)
+		return fmt.Errorf("a core does not run; use launch before %s", c.name)
 	}
-	return errors.New("no program runs; launch one")
+	return errors.New("no program runs; use launch first")
 }
 
 func (c *call) until() error {
@@ -126,7 +126,7 @@ func (c *call) until() error {
 	case len(args) > 0:
 		id, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {
-			return c.wrong("%s: the number of a record", args[0])
+			return c.wrong("%s: expected the number of a record", args[0])
 		}
 		o.Records, what = []uint64{id}, fmt.Sprintf("record %d", id)
 	}

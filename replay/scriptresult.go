@@ -22,7 +22,7 @@ func sameResult(r *frame.Result, text string) (bool, error) {
 	case err != nil:
 		return false, err
 	case r.Value == "nan" && v.Format() == r.Value: // NaNs are compared by their bits
-		return false, fmt.Errorf("%s: which nan it is, a result does not say", text)
+		return false, fmt.Errorf("%s: a result does not contain the bits of a nan", text)
 	}
 	return v.Format() == r.Value, nil
 }

@@ -38,7 +38,7 @@ func (c *call) set() error {
 		return c.changed(t)(v.SetVM(f, s.Name, c.args[1]))
 	}
 	if s.Name == "" {
-		return otherwise("%s of %s: it has no name by which the code could take it", spelled(s), titled(f))
+		return otherwise("%s of %s: it has no name, so the code cannot use it", spelled(s), titled(f))
 	}
 	return c.changed(t)(v.Set(f, s.Name, c.args[1]))
 }
@@ -121,11 +121,11 @@ func (c *call) returns() error {
 	}
 	switch {
 	case c.resumed == nil:
-		return errors.New("nothing was resumed; resume comes first")
+		return errors.New("nothing was resumed; use resume first")
 	case c.resumed.ExitCode != nil:
 		return otherwise("it called exit(%d), and returned nothing", *c.resumed.ExitCode)
 	case c.threw() != nil:
-		return otherwise("it was left by an exception: %s", *c.threw())
+		return otherwise("it ended with an exception: %s", *c.threw())
 	}
 	r := c.resumed.Result
 	want := strings.Join(c.args, " ")
@@ -158,7 +158,7 @@ func (c *call) prints() error {
 		return c.wrong("")
 	}
 	if c.printed == nil {
-		return errors.New("nothing has ended that could have printed; continue or resume comes first")
+		return errors.New("no program has ended; use continue or resume first")
 	}
 	if got := *c.printed; got != c.args[0] && got != c.args[0]+"\n" {
 		return otherwise("it printed %q, not %q", got, c.args[0])
@@ -191,13 +191,13 @@ func (c *call) exits() error {
 	} else if code, err := strconv.Atoi(c.args[0]); err == nil {
 		want.code = code
 	} else {
-		return c.wrong("%s: a status, or a signal such as SIGSEGV", c.args[0])
+		return c.wrong("%s: expected a status, or a signal such as SIGSEGV", c.args[0])
 	}
 	switch {
 	case c.exit == nil && c.resumed != nil:
 		return otherwise("it did not exit: the function returned")
 	case c.exit == nil:
-		return errors.New("nothing has ended; continue or resume comes first")
+		return errors.New("no program has ended; use continue or resume first")
 	case *c.exit != want:
 		return otherwise("%v, not %s", c.exit, c.args[0])
 	}

@@ -32,14 +32,14 @@ func (c *call) verify() error {
 	case f.Changed("with") && strings.TrimSpace(o.With) == "":
 		return c.wrong("the command of --with is empty")
 	case len(in.Modules) == 0 && o.With == "" && c.describer(in) == nil:
-		return c.wrong("it needs the module that was compiled: --ir FILE.ll; or --with")
+		return c.wrong("verify requires the compiled module, --ir FILE.ll, or --with")
 	case o.Time < 0 || o.Every == 0:
-		return c.wrong("--timeout and --every are above 0")
+		return c.wrong("--timeout and --every must be above 0")
 	}
 	err = exits.Read(func(text string) (uint64, error) {
 		id, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {
-			return 0, fmt.Errorf("--record %s: the number of a record", text)
+			return 0, fmt.Errorf("--record %s: expected the number of a record", text)
 		}
 		return id, nil
 	})
@@ -85,7 +85,7 @@ func verdict(s *verify.Summary) error {
 	case s.Exits == 0 && s.Skipped > 0:
 		return errors.New("no exit was verified: all were skipped")
 	case s.Exits == 0:
-		return errors.New("there was no exit")
+		return errors.New("no exit occurred")
 	case s.Same == 0:
 		return fmt.Errorf("no exit could be verified: %s", strings.Join(s.Why(), "; "))
 	}

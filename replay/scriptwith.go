@@ -42,9 +42,9 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	out := ran.Report
 	switch {
 	case out.With.Unsupported != "":
-		return unmet{errors.New("its interpreter cannot go on: " + out.With.Unsupported)}
+		return unmet{errors.New("its interpreter cannot continue: " + out.With.Unsupported)}
 	case out.With.Malformed != "":
-		return unmet{errors.New("there are no such frames, says its interpreter: " + out.With.Malformed)}
+		return unmet{errors.New("its interpreter reports malformed frames: " + out.With.Malformed)}
 	}
 	c.resumed, c.printed = out, &out.Output
 	switch {
@@ -78,9 +78,9 @@ func (c *call) throws() error {
 	case len(c.args) != 1:
 		return c.wrong("")
 	case c.resumed == nil:
-		return errors.New("nothing was resumed; resume --with comes first")
+		return errors.New("nothing was resumed; use resume --with first")
 	case c.threw() == nil:
-		return otherwise("it was not left by an exception, but returned")
+		return otherwise("it returned, and did not end with an exception")
 	case *c.threw() != c.args[0]:
 		return otherwise("it threw %q, not %q", *c.threw(), c.args[0])
 	}

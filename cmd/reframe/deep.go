@@ -93,5 +93,5 @@ func printOmitted(w io.Writer, s style, o *frame.Omitted) {
 	} else {
 		text = "of " + text
 	}
-	fmt.Fprintf(w, "  %s\n", s.dim(fmt.Sprintf("… #%d to #%d, %s %s, not made; --depth makes more, -f any", o.From, o.From+o.Count-1, count(o.Count, "frame"), text)))
+	fmt.Fprintf(w, "  %s\n", s.dim(fmt.Sprintf("… #%d to #%d, %s %s, not rebuilt; see --depth and -f", o.From, o.From+o.Count-1, count(o.Count, "frame"), text)))
 }

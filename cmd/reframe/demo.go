@@ -158,7 +158,7 @@ func (a *app) demoVM() error {
 		return err
 	}
 	w := fold.To(a.stdout)
-	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it describes itself: %s\n", process.PID, said)
+	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it contains its own description: %s\n", process.PID, said)
 	for _, note := range notes {
 		fmt.Fprintln(w, printable(note))
 	}

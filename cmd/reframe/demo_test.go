@@ -43,7 +43,7 @@ func tellsTheStory(t *testing.T, r clitest.Result) {
 	require.Contains(t, r.Stdout, "deoptimize, in call   → sum, block %loop\n")
 	require.Contains(t, r.Stdout, "and returns i64 "+clitest.SumOfSquaresBelow1000+" after ")
 	require.Regexp(t, `(?m)^the native code runs on and returns to \w+\+0x[0-9a-f]+ with `+clitest.SumOfSquaresBelow1000+`$`, r.Stdout)
-	require.Regexp(t, `\nthey agree\n\nstarted another, process \d+, [^\n]* it describes itself: layout simple \(JIT object 1\), 1 module\n`, r.Stdout)
+	require.Regexp(t, `\nthey agree\n\nstarted another, process \d+, [^\n]* it contains its own description: layout simple \(JIT object 1\), 1 module\n`, r.Stdout)
 	require.True(t, strings.HasSuffix(r.Stdout, ordersFrames), r.Stdout)
 	require.NotContains(t, r.Stdout, clitest.Escape)
 }
@@ -159,7 +159,7 @@ func TestDemoKeep(t *testing.T) {
 		require.Contains(t, screens, "  #1   jit     sum_opt+0x44 ")
 		require.Regexp(t, `(?m)^ +%i +i64 +26 `, screens)
 		require.Equal(t, 3, strings.Count(screens, "sum returned i64 "+clitest.SumOfSquaresBelow1000+" after 6819 instructions"), screens)
-		require.Contains(t, screens, "the thread goes on at call_optimized+0x20")
+		require.Contains(t, screens, "the thread continues at call_optimized+0x20")
 		require.Contains(t, screens, "using the layout and IR found in the process")
 		require.Contains(t, screens, ordersFrames)
 		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1)")

@@ -13,7 +13,7 @@ func printDirect(w io.Writer, s style, list []frame.Direct) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "        %s\n", s.dim("at no record; variables in its memory that the records of its function locate:"))
+	fmt.Fprintf(w, "        %s\n", s.dim("not at a record; variables in its memory, located by other records of its function:"))
 	for i := range list {
 		d := &list[i]
 		printVariable(w, s, d)

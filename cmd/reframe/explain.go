@@ -112,7 +112,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 	k.addFlags(c)
 	k.selfFlag(c)
 	sourceFlag(c, &source)
-	frameFlag(c, &q.Frame, "explain the frame of this `number`"+frameNumbers)
+	frameFlag(c, &q.Frame, "explain the frame with this `number`"+frameNumbers)
 	c.Flags().StringVar(&pageFile, "html", "", "write a picture of the exit, one HTML page, to `FILE` or to standard output (-)")
 	_ = c.RegisterFlagCompletionFunc("html", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 	forceFlag(c, &force)

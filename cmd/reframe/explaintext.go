@@ -32,7 +32,7 @@ func (p *explainer) place(at *explain.Place) {
 	p.title(placeTitle(at))
 	for _, f := range at.Frames {
 		if at.Frame == nil || *at.Frame != f {
-			p.line("  frame #%d of thread %d stands here: -t %d -f %d", f.Index, f.TID, f.TID, f.Index)
+			p.line("  frame #%d of thread %d is stopped here: -t %d -f %d", f.Index, f.TID, f.TID, f.Index)
 		}
 	}
 	p.codePlace(&at.In)
@@ -70,7 +70,7 @@ func placeTitle(at *explain.Place) string {
 	case at.Frame != nil:
 		return fmt.Sprintf("frame #%d of thread %d: %s", at.Frame.Index, at.Frame.TID, where)
 	case len(at.Frames) == 0:
-		return where + ", where no frame stands"
+		return where + ", where no frame is stopped"
 	}
 	return where
 }
@@ -245,7 +245,7 @@ func (p *explainer) collected(g *frame.GC) {
 	switch {
 	case g == nil:
 	case !g.Pair:
-		p.line("    %s", p.yellow("no gc pair: the record does not tell the collector of it"))
+		p.line("    %s", p.yellow("no gc pair: the record does not list it for the collector"))
 	case g.Base == nil:
 		p.line("    %s", p.dim("gc pair: it is its own base"))
 	default:
@@ -293,7 +293,7 @@ func when(w *explain.WhenTried) string {
 	out := fmt.Sprintf("when live value %d equals %d: ", w.Operand, w.Equals)
 	switch {
 	case w.Why != "":
-		return out + "it is not there: " + printable(w.Why)
+		return out + "it is unavailable: " + printable(w.Why)
 	case w.Holds:
 		return out + "it does"
 	}

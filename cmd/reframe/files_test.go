@@ -46,7 +46,7 @@ func TestLaunchedHasAllFiles(t *testing.T) {
 					}
 				}
 				out, err := c.Output()
-				if c.ProcessState.ExitCode() != 2 { // record fails with 2 if there was no exit
+				if c.ProcessState.ExitCode() != 2 { // record fails with 2 if no exit occurred
 					require.NoError(t, err)
 				}
 				return string(out)

@@ -99,7 +99,7 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 	}
 	k.addFlags(c)
 	k.selfFlag(c)
-	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "show only the frame of this `number`" + frameNumbers, "function": "show only frames of the function of this `NAME`, or /RE/"})
+	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "show only the frame with this `number`" + frameNumbers, "function": "show only frames of the function with this `NAME`, or /RE/"})
 	unnumbered(c)
 	c.Flags().BoolVar(&hold, "hold", false, "keep the process stopped until all frames are rebuilt")
 	c.Flags().StringVar(&depth, "depth", "", "rebuild `N` frames of a deep stack, half of them from each end, or all (default 512)")
@@ -135,7 +135,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	case !c.Numbered():
 		return fmt.Sprintf("no frame of %s found%s; without --function all frames are shown", c.Function.Text, nearest)
 	}
-	return fmt.Sprintf("there is no frame %d that is of %s; %s", c.Number(), c.Function.Text, numbers)
+	return fmt.Sprintf("frame %d is not of %s, or does not exist; %s", c.Number(), c.Function.Text, numbers)
 }
 
 // note prints a note on standard error: something that is not a failure but that a user may want to know.
@@ -221,7 +221,7 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 				continue
 			}
 			again := f.Frame
-			again.Rule = fmt.Sprintf("%s, a guess as #%d is", f.Rule, first)
+			again.Rule = fmt.Sprintf("%s, a guess like #%d", f.Rule, first)
 			again.Notes = slices.DeleteFunc(slices.Clone(f.Notes), func(n string) bool { return n == f.Guess() })
 			printFrame(&out, s, &again)
 		}

@@ -94,7 +94,7 @@ Exit status: 0 the module was written, even if values or sites were left out, 2 
 	f := c.Flags()
 	f.StringVarP(&k.output, "output", "o", standard, "write the module to `FILE`, or to standard output (-)")
 	f.StringSliceVar(&k.at, "at", []string{"blocks"}, "add sites at `WHERE`: blocks, calls, sites, or several with commas")
-	f.Var(names.Into(&k.options.Function, names.Loose), "function", "change only functions of this `NAME`, a name or a regular expression")
+	f.Var(names.Into(&k.options.Function, names.Loose), "function", "change only functions with this `NAME`, a name or a regular expression")
 	f.Uint64Var(&k.options.First, "id", 1, "number the sites from `N` on")
 	f.IntVar(&k.options.Release, "llvm", 0, "the earliest LLVM release `N` that compiles the result (default 16; 14 with typed pointers)")
 	f.IntVar(&k.options.Most, "most", 0, "leave out sites with more than `N` values (default: no limit)")

@@ -44,8 +44,7 @@ the code generator gets it, and reports why a frame at that site could not be re
 The facts about the code generator were observed with LLVM 14 to 22. A warning depends on
 facts outside of the module: inlining, patching, or the flags of the compilation.
 
-Exit status: 0 no site is known that cannot be resumed (there may be warnings), 1 there
-are such sites, 2 error.`,
+Exit status: 0 no errors found (warnings are possible), 1 a site cannot be resumed, 2 error.`,
 		Example: `  reframe lint loop.ll
   reframe lint loop.ll --layout loop.layout.json
   reframe lint vm.ll --layout simple

@@ -59,7 +59,7 @@ func printRule(out *bufio.Writer, s style, r *maps.CheckRule) {
 		fmt.Fprintf(out, "  %d", r.Checked)
 	}
 	if r.Unknown > 0 {
-		fmt.Fprintf(out, ", %d cannot be told", r.Unknown)
+		fmt.Fprintf(out, ", %d cannot be checked", r.Unknown)
 	}
 	fmt.Fprintln(out)
 	if r.Skipped != "" {

@@ -74,7 +74,7 @@ func (p *mapsText) image(i *maps.Image) {
 		for n, d := range i.Section.Also {
 			also[n] = string(d)
 		}
-		p.printf("  %s\n", p.style.yellow("the section fits the layout "+strings.Join(also, " and ")+" to the last byte too; choose with --dialect"))
+		p.printf("  %s\n", p.style.yellow("the section also fits layout "+strings.Join(also, " and ")+" to the last byte; choose with --dialect"))
 	}
 	p.functions(i)
 }
@@ -107,7 +107,7 @@ func (p *mapsText) function(f *maps.Function) {
 
 func (p *mapsText) head(f *maps.Function) {
 	if f.Loose {
-		p.printf("\n  %s\n", p.style.yellow("a map of version 1 with several functions does not say which of them these belong to"))
+		p.printf("\n  %s\n", p.style.yellow("records of unknown functions: a map of version 1 with several functions does not assign its records to them"))
 		return
 	}
 	name := printable(f.Demangled)

@@ -161,7 +161,7 @@ func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Optio
 		a.note(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
 	for _, note := range notes {
-		a.note("what it says of itself: " + note)
+		a.note("its own description: " + note)
 	}
 	return t, nil
 }
@@ -276,7 +276,7 @@ func describer(wantLayouts, wantModules bool, hint string, warn func(string)) de
 			warn(using(add) + hint)
 		}
 		for _, note := range more {
-			warn("what it says of itself: " + note)
+			warn("its own description: " + note)
 		}
 		return o.Modules, o.VMs
 	}
@@ -307,7 +307,7 @@ func (a *app) warn() {
 			}
 			a.warned[said] = true
 			if n == shownWords {
-				fmt.Fprintf(fold.To(a.stderr), "%s: %s that are not known; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more word"))
+				fmt.Fprintf(fold.To(a.stderr), "%s: %s; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more unknown word"))
 				continue
 			}
 			fmt.Fprintf(fold.To(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())

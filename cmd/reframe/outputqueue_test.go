@@ -41,7 +41,7 @@ func TestWarningsWithoutReader(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, <-closed)
 			written, left := strings.Count(string(content), "this is warning"), 0
-			for _, m := range regexp.MustCompile(`(\d+) warnings? left out: nothing read them`).FindAllStringSubmatch(string(content), -1) {
+			for _, m := range regexp.MustCompile(`(\d+) warnings? dropped: the reader of the output was too slow`).FindAllStringSubmatch(string(content), -1) {
 				n, err := strconv.Atoi(m[1])
 				require.NoError(t, err)
 				left += n

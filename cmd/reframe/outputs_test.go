@@ -52,7 +52,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 			require.Equal(t, there, clitest.FilesIn(t, dir), what)
 		}
 	}
-	clitest.Run(t, "replay", at("pass.txtar"), "--journal", at("mine")).FailsEmpty(t, 2, "this is no journal of reframe replay")
+	clitest.Run(t, "replay", at("pass.txtar"), "--journal", at("mine")).FailsEmpty(t, 2, "not a journal of reframe replay")
 	require.Equal(t, mine, read("mine"))
 
 	for what, way := range ways {

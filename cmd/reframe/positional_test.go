@@ -102,7 +102,7 @@ func TestNoSuchFrame(t *testing.T) {
 		r.FailsEmpty(t, 2, fmt.Sprintf("has no thread 1; it has %d \"lli", p.PID))
 	}
 	clitest.Run(t, "frames", clitest.PID(p), "--function", "nosuch").Fails(t, 2, "no frame of nosuch found; without --function all frames are shown")
-	clitest.Run(t, "frames", clitest.PID(p), "--function", "main", "-f", "77").Fails(t, 2, "there is no frame 77 that is of main; ")
+	clitest.Run(t, "frames", clitest.PID(p), "--function", "main", "-f", "77").Fails(t, 2, "frame 77 is not of main, or does not exist; ")
 	many := livetest.C(t, "threads.c", []string{"-pthread"}, "12")
 	r := clitest.Run(t, "frames", clitest.PID(many), "-f", "77")
 	require.Equal(t, 2, r.Code)

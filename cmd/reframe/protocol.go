@@ -79,8 +79,8 @@ Exit status: 0 no check that ran has failed, 1 a check failed, 2 error.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	flags.Choice(f, &k.choice, flags.Usage{
-		"frame":    "use the frame of this `number` as the exit" + frameNumbers,
-		"function": "use the innermost frame of the function of this `NAME`, or /RE/, as the exit",
+		"frame":    "use the frame with this `number` as the exit" + frameNumbers,
+		"function": "use the innermost frame of the function with this `NAME`, or /RE/, as the exit",
 	})
 	unnumbered(c)
 	f.StringVar(&k.result, "result", "", "the result `value` of the call that the frame waits for")
@@ -199,7 +199,7 @@ func printChecked(w io.Writer, r *protocheck.Report) error {
 		fmt.Fprintf(&text, "\nthe exit: %s and %s; it took %s: %s read, %s written, %s allocated\n", count(x.Frames, "frame"), count(x.Objects, "object"), count(x.Requests, "request"),
 			count(x.Ranges, "range"), count(x.Writes, "range"), count(x.Allocated, "byte"))
 		if x.Again > 0 {
-			fmt.Fprintf(&text, "%s it had read before, and nothing was written since: each request is a round trip\n", count(x.Again, "range"))
+			fmt.Fprintf(&text, "%s it had read before, with no write in between: cache them, since each request is a round trip\n", count(x.Again, "range"))
 		}
 	}
 	tried, not, why := 0, 0, ""

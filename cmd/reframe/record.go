@@ -375,7 +375,7 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, co
 	case err == nil && seen > 0:
 		err = fmt.Errorf("%s: only %d such exits occurred, but --hit %d was given", k.ending(sum.End), seen, k.hit)
 	case err == nil:
-		err = fmt.Errorf("%s: there was no such exit", k.ending(sum.End))
+		err = fmt.Errorf("%s: no such exit occurred", k.ending(sum.End))
 	}
 	return nil, err
 }
@@ -406,7 +406,7 @@ func (k *recording) secrets(r *recorded) string {
 	case r.Environment == ptrace.EnvironmentUnknown:
 		environment = "possibly its environment, whose address is unknown"
 	case k.core != "":
-		environment = "what the other core has of its environment"
+		environment = "the part of its environment that the other core contains"
 	}
 	return fmt.Sprintf("it holds %s of the process%s, and %s: look for secrets before you share it", memory, redacted, environment)
 }
@@ -424,7 +424,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
 	}
 	if r.ended+len(r.why) > 0 {
-		fmt.Fprintf(&b, "  with what the interpreter touched in %s\n", count(r.ended, "run"))
+		fmt.Fprintf(&b, "  with the pages that the interpreter read in %s\n", count(r.ended, "run"))
 	}
 	for _, why := range r.why {
 		fmt.Fprintf(&b, "  %s\n", s.yellow(printable(why)))

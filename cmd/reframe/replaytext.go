@@ -260,7 +260,7 @@ func (w *replayWriter) summary(b *bytes.Buffer, s *replay.Summary) {
 	}
 	b.WriteString(strings.Join(parts, ", "))
 	if s.PassedOver > 0 {
-		fmt.Fprintf(b, "; %s passed over", count(s.PassedOver, "other file"))
+		fmt.Fprintf(b, "; %s skipped", count(s.PassedOver, "other file"))
 	}
 	if s.Kept > 0 {
 		fmt.Fprintf(b, "; %d from the journal", s.Kept)

@@ -101,9 +101,9 @@ reports the page.`,
 	k.selfFlag(c)
 	f := c.Flags()
 	o.Add(f, flags.Usage{
-		"frame":    "resume the frame of this `number`" + frameNumbers,
-		"function": "resume the innermost frame of the function of this `NAME`, or /RE/",
-		"to-frame": "resume its callers too, up to the frame of this `number`, or all",
+		"frame":    "resume the frame with this `number`" + frameNumbers,
+		"function": "resume the innermost frame of the function with this `NAME`, or /RE/",
+		"to-frame": "resume its callers too, up to the frame with this `number`, or all",
 		"call":     "assume that native function NAME returns VALUE: `NAME=VALUE`, or NAME= for a void function (repeatable)",
 		"result":   "the result `value` of the call that the frame waits for",
 		"with":     "run the VM's own interpreter on its frames: the shell command `COMMAND`, which speaks doc/user/protocol.md",
@@ -176,15 +176,11 @@ func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) er
 	case r.Result != nil:
 		what = valueReturned(s, r.Result)
 	}
-	from := "process"
-	if stack.InCore() {
-		from = "core"
-	}
-	kept := fmt.Sprintf("; %s kept away from the %s", count(r.Writes, "write"), from)
+	discarded := fmt.Sprintf("; %s discarded", count(r.Writes, "write"))
 	if r.Committed != nil {
-		kept = ""
+		discarded = ""
 	}
-	fmt.Fprintf(&text, "%s %s after %s%s\n", printable(outer.Resume.Function), what, count(r.Steps, "instruction"), kept)
+	fmt.Fprintf(&text, "%s %s after %s%s\n", printable(outer.Resume.Function), what, count(r.Steps, "instruction"), discarded)
 	if r.Committed != nil {
 		printCommitted(&text, s, r.Committed)
 	}

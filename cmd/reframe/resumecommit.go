@@ -176,5 +176,5 @@ func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 	if to.Function != "" && to.Offset != nil {
 		where = fmt.Sprintf("%s+%#x", printable(to.Function), *to.Offset)
 	}
-	fmt.Fprintf(text, "%s left, and the thread goes on at %s, frame #%d\n", left, where, to.Frame)
+	fmt.Fprintf(text, "%s discarded, and the thread continues at %s, frame #%d\n", left, where, to.Frame)
 }

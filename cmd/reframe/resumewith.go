@@ -53,9 +53,9 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	case err != nil:
 		return err
 	case out.With.Unsupported != "":
-		return &status{exitFailed, printable(out.With.Interpreter) + " cannot go on: " + out.With.Unsupported}
+		return &status{exitFailed, printable(out.With.Interpreter) + " cannot continue: " + out.With.Unsupported}
 	case out.With.Malformed != "":
-		return &status{exitFailed, "there are no such frames, says " + printable(out.With.Interpreter) + ": " + out.With.Malformed}
+		return &status{exitFailed, printable(out.With.Interpreter) + " reports malformed frames: " + out.With.Malformed}
 	}
 	return nil
 }
@@ -116,19 +116,15 @@ func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.St
 		_, err := io.WriteString(w, text.String())
 		return err
 	case r.With.Threw != nil:
-		what = "was left by an exception: " + printable(*r.With.Threw)
+		what = "ended with an exception: " + printable(*r.With.Threw)
 	case r.Result != nil:
 		what = valueReturned(s, r.Result)
 	}
-	from := "process"
-	if stack.View.Target().Core != "" {
-		from = "core"
-	}
-	kept := fmt.Sprintf("; %s and %s kept away from the %s", count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"), from)
+	discarded := fmt.Sprintf("; %s and %s discarded", count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"))
 	if r.Committed != nil {
-		kept = ""
+		discarded = ""
 	}
-	fmt.Fprintf(&text, "%s %s, says %s after %s%s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"), kept)
+	fmt.Fprintf(&text, "%s %s, says %s after %s%s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"), discarded)
 	if r.Committed != nil {
 		printCommitted(&text, s, r.Committed)
 	}

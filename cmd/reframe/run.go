@@ -74,7 +74,7 @@ to its end, with the reason and the call stack on standard error.`,
 	}
 	f := c.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&p.function, "function", "", "run the function of this `NAME`, a symbol or a source name, and print its result")
+	f.StringVar(&p.function, "function", "", "run the function with this `NAME`, a symbol or a source name, and print its result")
 	f.BoolVar(&p.trace, "trace", false, "print each instruction that runs to standard error")
 	f.StringVar(&p.until, "until", "", "stop at the entry of a block, and show the values there (`FUNC:BLOCK`)")
 	f.BoolVar(&p.profile, "profile", false, "print at the end how often blocks ran, to standard error")

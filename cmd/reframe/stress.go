@@ -213,7 +213,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	}
 	if r.Failed > 0 && !a.json {
 		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
-		fmt.Fprintf(fold.To(a.stderr), "at %s that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
+		fmt.Fprintf(fold.To(a.stderr), "at %s left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
 	}
 	return k.verdict(r)
 }
@@ -258,13 +258,13 @@ func (k *stressed) verdict(r *stress.Report) error {
 	case r.Committed > 0:
 		return nil
 	case r.Exits == 0:
-		return &status{exitFailed, k.withoutModules("there was no exit")}
+		return &status{exitFailed, k.withoutModules("no exit occurred")}
 	case r.Chosen == 0 && len(r.Only) > 0:
 		return &status{exitFailed, fmt.Sprintf("none of the exits of --only was among %s", count(r.Exits, "exit"))}
 	case r.Chosen == 0:
-		return &status{exitFailed, fmt.Sprintf("none of %s was chosen: a higher --probability, or another --seed", count(r.Exits, "exit"))}
+		return &status{exitFailed, fmt.Sprintf("none of %s was selected: use a higher --probability, or another --seed", count(r.Exits, "exit"))}
 	}
-	return &status{exitFailed, k.withoutModules("no exit that was chosen could be committed")}
+	return &status{exitFailed, k.withoutModules("no selected exit could be committed")}
 }
 
 // stressText describes the result.
@@ -295,7 +295,7 @@ func stressText(s style, r *stress.Report) string {
 	if r.Culprit != nil {
 		printCulprit(&b, s, r)
 	} else if r.Narrowed != "" {
-		fmt.Fprintf(&b, "which exit makes the difference is not known: %s\n", printable(r.Narrowed))
+		fmt.Fprintf(&b, "the exit that causes the difference is unknown: %s\n", printable(r.Narrowed))
 	}
 	return b.String()
 }
@@ -314,9 +314,9 @@ func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
 // printCulprit prints the exit that makes the difference.
 func printCulprit(b *strings.Builder, s style, r *stress.Report) {
 	c := r.Culprit
-	how := "alone makes the difference"
+	how := "causes the difference alone"
 	if !c.Single {
-		how = fmt.Sprintf("makes the difference behind the %d that were committed before it", c.After)
+		how = fmt.Sprintf("causes the difference after the %d that were committed before it", c.After)
 	}
 	fmt.Fprintf(b, "\n%s %s (%s)\n", s.bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
 	printFrame(b, s, c.Frame)

@@ -200,7 +200,7 @@ func tracedStatus(s *trace.Summary, err error, partial bool) ended {
 	case err != nil:
 		return ended{err}
 	case s.Exits == 0 && s.Overwritten == 0 && s.Unwatched == 0:
-		return ended{&status{exitFailed, "there was no exit"}}
+		return ended{&status{exitFailed, "no exit occurred"}}
 	case s.Unavailable > 0 || s.Overwritten > 0 || s.Unwatched > 0 || partial:
 		return ended{&status{exitPartial, ""}}
 	}
@@ -274,10 +274,10 @@ func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 	}
 	b.WriteString(unwatched(s.Unwatched))
 	if s.Undecided > 0 {
-		fmt.Fprintf(&b, "the condition could not be decided at %s: a value it asks for was unavailable\n", count(int(s.Undecided), "exit"))
+		fmt.Fprintf(&b, "the condition could not be evaluated at %s: a value in it was unavailable\n", count(int(s.Undecided), "exit"))
 	}
 	if s.Absent > 0 {
-		fmt.Fprintf(&b, "%s had no slot that the condition asks for", count(int(s.Absent), "exit"))
+		fmt.Fprintf(&b, "%s had no slot that the condition names", count(int(s.Absent), "exit"))
 		if k.nameless() {
 			b.WriteString(": names of slots come from a module or a layout, given by --ir or --layout or contained in the target")
 		}

@@ -218,7 +218,7 @@ func (w *exitWriter) warn(text string) {
 
 // leftOut returns the warning that others were left out.
 func (w *exitWriter) leftOut() string {
-	return w.warning(count(w.unsaid, "warning") + " left out: nothing read them")
+	return w.warning(count(w.unsaid, "warning") + " dropped: the reader of the output was too slow")
 }
 
 // warning returns a warning as it is written.

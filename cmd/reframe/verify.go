@@ -376,7 +376,7 @@ func (k *verified) verdict(s *verify.Summary, err error) error {
 	case s.Exits == 0 && s.Skipped > 0:
 		return &status{exitFailed, "no " + what + " was verified: all were skipped"}
 	case s.Exits == 0:
-		return nothing("there was no " + what)
+		return nothing("no " + what + " occurred")
 	case s.Same == 0:
 		return nothing("no " + what + " could be verified")
 	case s.NotComparable > 0 || s.Overwritten > 0 || s.Unwatched > 0:

@@ -170,16 +170,16 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		w.baseline(v)
 	}
 	if why := v.Native.Failed; why != "" {
-		fmt.Fprintf(b, "  %s: native code does not come to the return, and the interpreter %s\n", s.yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
+		fmt.Fprintf(b, "  %s: native code does not return, and the interpreter %s\n", s.yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
 		rows := [][2]string{{"native code", printable(why)}}
 		if v.Interpreter.Failed != "" {
 			rows = append([][2]string{{"interpreter", printable(v.Interpreter.Failed)}}, rows...)
 		}
 		w.rows(rows)
 	} else if why := v.Interpreter.Failed; why != "" && v.With {
-		fmt.Fprintf(b, "  %s: native code goes on, and %s\n", s.yellow("different"), printable(why))
+		fmt.Fprintf(b, "  %s: native code continues, and %s\n", s.yellow("different"), printable(why))
 	} else if why != "" {
-		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not get there\n        %s\n", s.yellow("different"), printable(why))
+		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not\n        %s\n", s.yellow("different"), printable(why))
 	}
 	shown, more := 0, 0
 	for _, p := range v.Result {
@@ -234,7 +234,7 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 		case st.Why != "":
 			fmt.Fprintf(&w.line, "  the state at the exit is not compared with %s: %s\n", fn, printable(st.Why))
 		case st.Arrival > 0:
-			fmt.Fprintf(&w.line, "  the state at the exit is that of %s at arrival %d of %d\n", fn, st.Arrival, st.Arrivals)
+			fmt.Fprintf(&w.line, "  the state at the exit equals that of %s the time it was here: %d of %d\n", fn, st.Arrival, st.Arrivals)
 		case st.Arrivals == 0:
 			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s never reaches this point\n", s.yellow("different"), fn)
 		default:
@@ -274,7 +274,7 @@ func arrivals(st *verify.State) string {
 	if st.Arrivals == 1 {
 		return "once, " + how
 	}
-	return fmt.Sprintf("%d times, %s; arrival %d is the nearest", st.Arrivals, how, st.Nearest)
+	return fmt.Sprintf("%d times, %s; time %d is the nearest match", st.Arrivals, how, st.Nearest)
 }
 
 // again shows the comparison of an exit with the next hit of its record.

@@ -61,10 +61,10 @@ func (w *watched) siteFlags(c *cobra.Command) {
 // addExits adds the flags that select exits.
 func addExits(c *cobra.Command, e *flags.Exits) {
 	e.Add(c.Flags(), flags.Usage{
-		"record":   "only exits of the record of this `ID` (repeatable)",
-		"function": "only exits of functions of this `NAME`, a name or a regular expression",
-		"site":     "only exits at sites of this `KIND`: " + strings.Join(trace.SiteKinds, ", ") + " (repeatable)",
-		"at":       "stop at calls of the function of this `NAME`, or /RE/, instead of sites (repeatable)",
+		"record":   "only exits at records with this `ID` (repeatable)",
+		"function": "only exits in functions with this `NAME`, a name or a regular expression",
+		"site":     "only exits at sites of `KIND`: " + strings.Join(trace.SiteKinds, ", ") + " (repeatable)",
+		"at":       "stop at calls of the function with this `NAME`, or /RE/, instead of sites (repeatable)",
 	})
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -192,7 +192,7 @@ func (w *watched) ending(e trace.End) string {
 	case trace.EndLimit:
 		return fmt.Sprintf("the limit of %d was reached", w.limit)
 	case trace.EndTime:
-		return fmt.Sprintf("the time of %v is over", w.time)
+		return fmt.Sprintf("the time limit of %v was reached", w.time)
 	case trace.EndInterrupted:
 		return "interrupted"
 	}

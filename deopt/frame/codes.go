@@ -93,51 +93,51 @@ var texts = map[Code]string{
 
 	NotCaptured:     "%s: %v",                                                                                                                         // register, why
 	ReadAmbiguous:   "%s",                                                                                                                             // why
-	CallerSaved:     "%s is caller-saved and frame #%d does not keep it",                                                                              // register, frame
-	NotKept:         "%s is not kept by the frame that was called",                                                                                    // register
+	CallerSaved:     "%s is caller-saved and frame #%d does not preserve it",                                                                              // register, frame
+	NotKept:         "%s is not preserved by the called frame",                                                                                    // register
 	CallReturned:    "%s is caller-saved and the call of the %s has returned",                                                                         // register, kind of site
 	CallRunning:     "it will be in %s when the call returns, and the call is still running",                                                          // register
-	LinkRegister:    "%s is where the call left its return address",                                                                                   // register
+	LinkRegister:    "the call has overwritten %s with its return address",                                                                                   // register
 	LinkLost:        "the function has overwritten %s, which held its return address",                                                                 // register
-	NotSaved:        "the code of frame #%d changes %s, and its CFI does not say where it saved it",                                                   // frame, register
-	SignalFrame:     "frame #%d is a signal frame and does not say where %s was saved",                                                                // frame, register
-	LeftWithoutCFI:  "frame #%d was left by %s, which does not say where %s was saved",                                                                // frame, rule, register
+	NotSaved:        "the code of frame #%d changes %s, and its CFI does not give the place where it was saved",                                                   // frame, register
+	SignalFrame:     "frame #%d is a signal frame in which no place of %s is known",                                                                // frame, register
+	LeftWithoutCFI:  "frame #%d was unwound by %s, which does not give the place where %s was saved",                                                                // frame, rule, register
 	SearchBudget:    "the search for the call that led here ended at its limit of %s",                                                                 // limit
 	CFAUnknown:      "%s",                                                                                                                             // why
-	CFIUndefined:    "the CFI of frame #%d says that %s is not kept",                                                                                  // frame, register
+	CFIUndefined:    "the CFI of frame #%d marks %s as not preserved",                                                                                  // frame, register
 	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                              // frame, register, error
-	SaveUnreadable:  "frame #%d saved %s where it cannot be read: %v",                                                                                 // frame, register, error
-	SaveSizeUnknown: "frame #%d saved %s at %v, and does not say how many bytes of it",                                                                // frame, register, address
-	Convention:      "a function of %s, as frame #%d, does not keep %s",                                                                               // convention, frame, register
-	TailCall:        "frame #%d took the place of what was called, with arguments on the stack, and CFI does not say how many the call was made with", // frame
-	PatchChanged:    "%s is not what it was: the code that was written over the function's has changed it",                                            // register
-	PatchVectors:    "%s may not be what it was: the code that was written over the function's uses vector registers",                                 // register
+	SaveUnreadable:  "the place where frame #%d saved %s cannot be read: %v",                                                                                 // frame, register, error
+	SaveSizeUnknown: "frame #%d saved %s at %v, and the number of saved bytes is unknown",                                                                // frame, register, address
+	Convention:      "a function of %s, such as frame #%d, does not preserve %s",                                                                               // convention, frame, register
+	TailCall:        "frame #%d was entered by a tail call with arguments on the stack, and CFI does not give the number of arguments on the stack at the original call", // frame
+	PatchChanged:    "%s was changed by the code that was written over the function's",                                            // register
+	PatchVectors:    "%s may have been changed by the code that was written over the function's, which uses vector registers",                                 // register
 	MayHaveChanged:  "%s may have been changed %s",                                                                                                    // register, where
-	PartlyAvailable: "not all of it is there",
-	PartBytes:       "%s has %d bytes here",                                                    // register, bytes
+	PartlyAvailable: "only a part of it is available",
+	PartBytes:       "only %[2]d bytes of %[1]s are available",                                                    // register, bytes
 	VectorLength:    "vg, which determines the layout of the function's frame, is unknown: %s", // why
 	FloatsUnread:    "%s",                                                                      // why
 	ResultElsewhere: "%s",                                                                      // why
 
 	RecordedEmpty:    "recorded with a size of 0 bytes",
-	RecordedBit:      "bit %d of %s, which has %d bits",                                              // bit, register, bits
-	RecordedTooWide:  "recorded with %d bytes of %s, which has %d",                                   // size, register, bytes
-	RecordedTooShort: "recorded with %d bytes, and a value of type %s has %d",                        // bytes, type, size
-	ConstantTooShort: "a constant of 64 bits does not give all of a value of %d",                     // bits
-	NotRecorded:      "%s",                                                                           // why LLVM records no location
-	MayBeUndef:       "%s",                                                                           // sites.UndefMark
-	OtherSiteUndef:   "it is undefined if the site is that of line %d of the module, which fits too", // line
-	ModuleUndef:      "the module has %s here",                                                       // operand
-	AfterOmitted:     "%s",                                                                           // sites.BehindMoved
-	Contradiction:    "%s",                                                                           // what contradicts
-	OtherRecord:      "record %d at the same address has another value of it: %s in %s",              // id, bits, location
-	PartRecorded:     "%s",                                                                           // what LLVM records of it
-	VectorLayout:     "%v",                                                                           // error
-	NotReached:       "the run has not come to it, or has made it %s",                                // value
-	GuessedFrame:     "%s",                                                                           // why the frame is a guess
-	NotInFrame:       "%s",                                                                           // why
-	DirectUnknown:    "%s",                                                                           // why
-	NotAllocated:     "it is object %d, which was not allocated",                                     // object
+	RecordedBit:      "bit %d of %s, which has %d bits",                                                  // bit, register, bits
+	RecordedTooWide:  "recorded with %d bytes of %s, which has %d",                                       // size, register, bytes
+	RecordedTooShort: "recorded with %d bytes, and a value of type %s has %d",                            // bytes, type, size
+	ConstantTooShort: "a constant of 64 bits holds only a part of a value of %d bits",                    // bits
+	NotRecorded:      "%s",                                                                               // why LLVM records no location
+	MayBeUndef:       "%s",                                                                               // sites.UndefMark
+	OtherSiteUndef:   "it is undefined if the site is that of line %d of the module, which also matches", // line
+	ModuleUndef:      "the module has %s here",                                                           // operand
+	AfterOmitted:     "%s",                                                                               // sites.BehindMoved
+	Contradiction:    "%s",                                                                               // what contradicts
+	OtherRecord:      "record %d at the same address has another value of it: %s in %s",                  // id, bits, location
+	PartRecorded:     "%s",                                                                               // what LLVM records of it
+	VectorLayout:     "%v",                                                                               // error
+	NotReached:       "the run has not reached it, or has made it %s",                                    // value
+	GuessedFrame:     "%s",                                                                               // why the frame is a guess
+	NotInFrame:       "%s",                                                                               // why
+	DirectUnknown:    "%s",                                                                               // why
+	NotAllocated:     "it is object %d, which was not allocated",                                         // object
 	DeadValue:        "it is dead",
 	LayoutUnread:     "%s", // what the layout could not read
 

@@ -37,7 +37,7 @@ func TestCodesAreDocumented(t *testing.T) {
 // TestReason requires the text of a reason, its code inside of other errors, and that a slot without a value has nothing of the old one.
 func TestReason(t *testing.T) {
 	why := Because(CallerSaved, "rdx", 3)
-	require.EqualError(t, why, "rdx is caller-saved and frame #3 does not keep it")
+	require.EqualError(t, why, "rdx is caller-saved and frame #3 does not preserve it")
 	require.Equal(t, CallerSaved, CodeOf(fmt.Errorf("its address: %w", why)))
 	require.Equal(t, SaveUnreadable, CodeOf(Because(SaveUnreadable, 1, "rbx", why)), "the outermost one")
 	require.Equal(t, Unreadable, CodeOf(errors.New("other")))

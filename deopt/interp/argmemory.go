@@ -86,7 +86,7 @@ func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 			return nil, err
 		}
 		if g.inalloca && object != in.stack.latest(fr.mark) {
-			return nil, troublef(KindFault, "the inalloca argument %s is not the latest alloca of @%s that is still there", g.name, fr.fn.ir.Name)
+			return nil, troublef(KindFault, "the inalloca argument %s is not the latest live alloca of @%s", g.name, fr.fn.ir.Name)
 		}
 		if err := in.work(object.size); err != nil {
 			return nil, err
@@ -133,7 +133,7 @@ const fromBefore = 1
 func (d *decoder) preallocated(token ir.Value) ([]slot, error) {
 	setup, ok := token.(*ir.Instr)
 	if !ok || setup.Call == nil || len(setup.Args) != 1 || calleeName(setup) != "llvm.call.preallocated.setup" {
-		return nil, troublef(KindModule, "%s is no result of llvm.call.preallocated.setup", token.Ref())
+		return nil, troublef(KindModule, "%s is not a result of llvm.call.preallocated.setup", token.Ref())
 	}
 	if list, ok := d.setups[setup]; ok {
 		return list, nil
@@ -192,7 +192,7 @@ func preallocatedArg(d *decoder, i *ir.Instr, _ []slot, out slot) (step, error) 
 	return func(fr *frame) error {
 		at := &fr.w[list[k].at]
 		if at.u != 0 {
-			return unsupported("resume before its setup", "an argument of a preallocated call whose setup was not run here")
+			return unsupported("resume before its setup", "an argument of a preallocated call whose setup was not interpreted")
 		}
 		switch {
 		case at.v&fromBefore != 0:

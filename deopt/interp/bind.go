@@ -144,7 +144,7 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 				found = other
 			}
 		case owner != nil:
-			return nil, unsupported("give only those modules of which the program is made", "%s, which both %s and %s define,", v.Ref(), owner.Name, m.Name)
+			return nil, unsupported("give only the modules that the program consists of", "%s, which both %s and %s define,", v.Ref(), owner.Name, m.Name)
 		default:
 			found, owner = other, m
 		}
@@ -199,7 +199,7 @@ func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
 		return 0, troublef(KindModule, "the alias @%s has no target", v.Name)
 	}
 	if b.aliases == maxAliases {
-		return 0, troublef(KindModule, "the alias @%s leads through more than %d others, or back to itself", v.Name, maxAliases)
+		return 0, troublef(KindModule, "the alias @%s refers to more than %d others, or to itself", v.Name, maxAliases)
 	}
 	b.aliases++
 	w, err := b.in.constant(v.Target)
@@ -208,7 +208,7 @@ func (b *binding) alias(v *ir.Alias) (machine.Addr, error) {
 		return 0, err
 	}
 	if len(w) != 1 {
-		return 0, troublef(KindModule, "the alias @%s is no pointer", v.Name)
+		return 0, troublef(KindModule, "the alias @%s is not a pointer", v.Name)
 	}
 	b.addr[v] = machine.Addr(w[0].v)
 	return b.addr[v], nil

@@ -53,7 +53,7 @@ func (c *Invocation) Float(i int) (float64, error) {
 	}
 	f, ok := c.Args[i].Float64()
 	if !ok {
-		return 0, troublef(KindModule, "argument %d of @%s is no float", i+1, c.Name)
+		return 0, troublef(KindModule, "argument %d of @%s is not a float", i+1, c.Name)
 	}
 	return f, nil
 }

@@ -42,7 +42,7 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 // callOf decodes a call of callee. For a statepoint or patchpoint, the callee is one of the arguments.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
 	if i.Call.Tail == "musttail" && !returned(i) {
-		return nil, troublef(KindModule, "a musttail call whose result is not returned at once")
+		return nil, troublef(KindModule, "a musttail call without a return of its result right after it")
 	}
 	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), gives: d.given(i), floats: callPromises(i, args, out)}
 	c.tail = i.Call.Tail == "musttail" && c.plain
@@ -108,7 +108,7 @@ func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 	case name == "" && a < pageSize:
 		return callTarget{}, troublef(KindFault, "call of a null pointer")
 	case name == "" && (in.opt.Native == nil || in.view.ranges.own(a)):
-		return callTarget{}, unsupported(in.nativeHint(), "a call of %v, where no function of the module is,", a)
+		return callTarget{}, unsupported(in.nativeHint(), "a call of %v, which is not a function of the module,", a)
 	}
 	return callTarget{f, name, a}, nil
 }
@@ -254,7 +254,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 			}
 			// The callee replaces the caller's frame (LangRef, "call").
 			if !alike(fn.ret, fr.fn.ret) {
-				return troublef(KindModule, "@%s returns %v and takes the place of @%s, which returns %v",
+				return troublef(KindModule, "@%s returns %v, but replaces @%s (musttail), which returns %v",
 					f.Name, fn.ret.typ, fr.fn.ir.Name, fr.fn.ret.typ)
 			}
 			mark, ret = fr.mark, fr.ret
@@ -312,7 +312,7 @@ func (c *callSite) accepts(fn *function) error {
 		return err
 	}
 	if c.out.s.words > 0 && !alike(fn.ret, c.out.s) {
-		return troublef(KindModule, "@%s returns %v and is called for %v", fn.ir.Name, fn.ret.typ, c.out.s.typ)
+		return troublef(KindModule, "@%s returns %v, but the call expects %v", fn.ir.Name, fn.ret.typ, c.out.s.typ)
 	}
 	return nil
 }
@@ -321,11 +321,11 @@ func (c *callSite) accepts(fn *function) error {
 func (fn *function) takes(args []*shape) error {
 	f := fn.ir
 	if len(args) < len(fn.params) || len(args) > len(fn.params) && !f.Sig.Variadic {
-		return troublef(KindModule, "@%s takes %d arguments and is called with %d", f.Name, len(fn.params), len(args))
+		return troublef(KindModule, "@%s takes %d arguments, got %d", f.Name, len(fn.params), len(args))
 	}
 	for k, p := range fn.params {
 		if args[k] == nil || !alike(args[k], p.s) {
-			return troublef(KindModule, "argument %d of @%s has type %v where %v is wanted", k+1, f.Name, Value{s: args[k]}.Type(), p.s.typ)
+			return troublef(KindModule, "argument %d of @%s has type %v; expected %v", k+1, f.Name, Value{s: args[k]}.Type(), p.s.typ)
 		}
 	}
 	return nil
@@ -344,7 +344,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 		return in.builtin(t, args, want, ret)
 	}
 	if in.run.nested == maxNested {
-		return troublef(KindDepth, "functions of the C library that call back are nested deeper than %d", maxNested)
+		return troublef(KindDepth, "calls back from functions of the C library are nested deeper than %d", maxNested)
 	}
 	base := in.frames.n
 	if err := in.prepare(f, args, want, ret); err != nil {
@@ -370,7 +370,7 @@ func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) err
 		return err
 	}
 	if want.words > 0 && !alike(fn.ret, want) {
-		return troublef(KindModule, "@%s returns %v and is called for %v", f.Name, fn.ret.typ, want.typ)
+		return troublef(KindModule, "@%s returns %v, but the call expects %v", f.Name, fn.ret.typ, want.typ)
 	}
 	fr, err := in.push(fn, ret, len(in.stack.live))
 	if err != nil {
@@ -413,7 +413,7 @@ func (in *Interp) builtin(t callTarget, args []Value, want *shape, ret []word) e
 	case err != nil || want.words == 0:
 		return err
 	case v.s == nil || !alike(v.s, want):
-		return troublef(KindModule, "@%s gives a value of type %v where %v is wanted", name, v.Type(), want.typ)
+		return troublef(KindModule, "@%s returned a value of type %v; expected %v", name, v.Type(), want.typ)
 	}
 	copy(ret, v.w)
 	return nil

@@ -17,7 +17,7 @@ func (in *Interp) constant(v ir.Value) ([]word, error) {
 	case *ir.Metadata:
 		return nil, nil
 	}
-	return nil, troublef(KindModule, "%s is no value", v.Ref())
+	return nil, troublef(KindModule, "%s is not a value", v.Ref())
 }
 
 func (in *Interp) address(v ir.Value, t *ir.Type) ([]word, error) {
@@ -100,7 +100,7 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 func (in *Interp) blockAddress(c *ir.Const) ([]word, error) {
 	f, ok := c.Target.(*ir.Func)
 	if !ok {
-		return nil, troublef(KindModule, "blockaddress of no function")
+		return nil, troublef(KindModule, "blockaddress without a function")
 	}
 	if _, err := f.Body(); err != nil {
 		return nil, &trouble{KindModule, err}
@@ -180,7 +180,7 @@ func (in *Interp) initialize(addr machine.Addr, t *ir.Type, c *ir.Const) error {
 		return err
 	}
 	if len(w) != s.words {
-		return troublef(KindModule, "a constant of type %v where %v is wanted", c.Typ, t)
+		return troublef(KindModule, "a constant of type %v; expected %v", c.Typ, t)
 	}
 	return in.store(addr, s, w)
 }

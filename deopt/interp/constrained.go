@@ -34,7 +34,7 @@ func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) 
 		default:
 			direction, ok := roundingNamed[text]
 			if !ok || direction != d.in.environment.direction {
-				return nil, unsupported("", "the rounding %q where the thread rounds %v", text, d.in.environment.direction)
+				return nil, unsupported("", "the rounding mode %q, while that of the thread is %v,", text, d.in.environment.direction)
 			}
 		}
 	}

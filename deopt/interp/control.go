@@ -70,7 +70,7 @@ func (d *decoder) ret(c *inst, i *ir.Instr) error {
 		return err
 	}
 	if !alike(v.s, d.fn.ret) {
-		return troublef(KindModule, "ret of %v where %v is wanted", v.s.typ, d.fn.ret.typ)
+		return troublef(KindModule, "ret of %v; expected %v", v.s.typ, d.fn.ret.typ)
 	}
 	c.run = func(fr *frame) error {
 		copy(fr.ret, v.in(fr))
@@ -93,7 +93,7 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 		}
 		out := d.fn.slots[phi]
 		if out.s == nil || !alike(v.s, out.s) {
-			return nil, troublef(KindModule, "%s takes a value of type %v", phi.Ref(), v.s.typ)
+			return nil, troublef(KindModule, "%s gets a value of type %v", phi.Ref(), v.s.typ)
 		}
 		if out.s.words == 0 || out.at == v.at {
 			continue
@@ -219,7 +219,7 @@ func (d *decoder) switched(c *inst, i *ir.Instr, edges []*edge) error {
 	c.run = func(fr *frame) error {
 		w := v.in(fr)
 		if !defined(w) {
-			return notKnown(w, "the value of the switch, %s,", i.Args[0].Ref())
+			return notKnown(w, "the operand of the switch, %s,", i.Args[0].Ref())
 		}
 		fr.next = t.at(w)
 		return nil
@@ -291,7 +291,7 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 			return err
 		}
 		if fr.next = targets[fr.in.names.blockAt[a]]; fr.next == nil {
-			return troublef(KindFault, "indirectbr to %v, which is the address of none of its blocks", a)
+			return troublef(KindFault, "indirectbr to %v, which is not the address of one of its blocks", a)
 		}
 		gone[uint64(a)] = fr.next
 		return nil
@@ -306,7 +306,7 @@ func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 		return err
 	}
 	if len(i.Blocks) == 0 {
-		return troublef(KindModule, "invoke without a block to go on in")
+		return troublef(KindModule, "invoke without a normal destination")
 	}
 	e, err := d.edge(i.Block, i.Blocks[0])
 	if err != nil {

@@ -72,7 +72,7 @@ var exceptionFuncs = map[string]Builtin{
 	"_ZSt10unexpectedv":            procedure(func(c *ccall) { c.terminate() }),
 	"_ZSt13set_terminatePFvvE":     scalar(setTerminate),
 	"_ZSt13get_terminatev":         scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.handler) }),
-	"_ZSt14set_unexpectedPFvvE":    refuse("exception specifications have no handler here"),
+	"_ZSt14set_unexpectedPFvvE":    refuse("handlers of exception specifications do not run"),
 	"_Unwind_RaiseException":       scalar(raiseForeign),
 	"_Unwind_Resume":               procedure(func(c *ccall) { c.fail(c.in.resumeFrom(c, c.addr(0))) }),
 	"_Unwind_Resume_or_Rethrow":    scalar(raiseForeign),
@@ -149,7 +149,7 @@ func (c *ccall) thrown(object machine.Addr) *thrown {
 	case object != 0 && c.foreign(object):
 		c.err = unsupported("resume a frame further out", "@%s of %v, which native code allocated,", c.Name, object)
 	default:
-		c.err = troublef(KindFault, "@%s of %v, which __cxa_allocate_exception did not give, or which is destroyed", c.Name, object)
+		c.err = troublef(KindFault, "@%s of %v, which __cxa_allocate_exception did not return, or which was destroyed", c.Name, object)
 	}
 	return t
 }
@@ -219,7 +219,7 @@ func (in *Interp) exceptionAt(header machine.Addr) (*exception, error) {
 	if !in.view.ranges.own(header) && in.view.target != nil {
 		return nil, unsupported("resume a frame further out", "an exception that native code threw")
 	}
-	return nil, troublef(KindFault, "%v is no exception that was thrown, or one that is destroyed", header)
+	return nil, troublef(KindFault, "%v is not a thrown exception, or it was destroyed", header)
 }
 
 func (c *ccall) exception(arg int) *exception {
@@ -267,7 +267,7 @@ func endCatch(c *ccall) {
 		if c.in.whole() {
 			return
 		}
-		c.fail(unsupported("resume a frame further out", "the end of a handler that native code began"))
+		c.fail(unsupported("resume a frame further out", "the end of a handler that native code entered"))
 		return
 	}
 	x := cxx.current()
@@ -366,7 +366,7 @@ func rethrow(c *ccall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
 		if !c.in.whole() {
-			c.fail(unsupported("resume a frame further out", "throwing again what native code has caught"))
+			c.fail(unsupported("resume a frame further out", "rethrowing an exception that native code caught"))
 			return
 		}
 		c.terminate()

@@ -215,7 +215,7 @@ func (r *floatRules) settled(f softfloat.Format, what string, list ...softfloat.
 	flush := softfloat.Environment{Operands: softfloat.SignedZero}
 	for _, n := range list {
 		if n.Class == softfloat.Finite && flush.Operand(f, n).Class == softfloat.Zero {
-			return unsupported("", "%s of or to a subnormal number where the thread flushes those to zero", what)
+			return unsupported("", "%s of or to a subnormal number while the thread flushes them to zero", what)
 		}
 	}
 	return nil
@@ -417,7 +417,7 @@ func (r *floatRules) integer(i *ir.Instr, from, to *shape) func(src []word) (sof
 		n := softfloat.FromInt(toBig(src))
 		if n.Class == softfloat.Zero && r.Direction == softfloat.Downward && to.typ.Kind != ir.X86FP80Kind {
 			// Code for processors without such an instruction subtracts a constant from itself, which gives -0 here. The instruction gives +0.
-			return n, unsupported("", "uitofp of 0 where the thread rounds downward")
+			return n, unsupported("", "uitofp of 0 while the thread rounds downward")
 		}
 		return n, nil
 	}
@@ -456,7 +456,7 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	note(c.ret)
 	name := strings.TrimPrefix(c.Name, "__isoc99_")
 	if e.direction != softfloat.Nearest && (strings.Contains(name, "scanf") || strings.Contains(name, "printf") && (len(kinds) > 0 || strings.HasPrefix(strings.TrimLeft(name, "_"), "v"))) {
-		return Value{}, unsupported("", "@%s where the thread does not round to nearest", c.Name)
+		return Value{}, unsupported("", "@%s while the thread does not round to nearest", c.Name)
 	}
 	var r *floatRules
 	for _, k := range kinds {

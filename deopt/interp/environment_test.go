@@ -242,7 +242,7 @@ func TestLibraryFunctionsInOtherEnvironments(t *testing.T) {
 		fails string
 	}{
 		{0x1f80, 1, ""}, {0x9fc0, 1, ""},
-		{0x9fc0, 1e-310, "@exp of or to a subnormal number where the thread flushes those to zero is not supported"},
+		{0x9fc0, 1e-310, "@exp of or to a subnormal number while the thread flushes them to zero is not supported"},
 		{0x5f80, 1, "@exp in the floating-point environment of the thread (rounding upward) is not supported"},
 	} {
 		in, err := interp.New(m, interp.Options{Floats: &machine.FloatControl{MXCSR: c.mxcsr, X87: 0x37f}})

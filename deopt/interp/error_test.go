@@ -97,7 +97,7 @@ a:
   switch i8 %x, label %a []
 a:
   ret void
-}`, interp.KindUndef, "@f, block %0, line 3: switch: the value of the switch, %x, is poison"},
+}`, interp.KindUndef, "@f, block %0, line 3: switch: the operand of the switch, %x, is poison"},
 	{"nsw", `define void @f() {
   %x = add nsw i8 127, 1
   %c = icmp eq i8 %x, 0
@@ -124,14 +124,14 @@ define void @f() {
 	{"null", `define i32 @f() {
   %x = load i32, ptr null
   ret i32 %x
-}`, interp.KindFault, "@f, block %0, line 2: %x = load i32: read of 4 bytes at 0x0: a null pointer, or one near null"},
+}`, interp.KindFault, "@f, block %0, line 2: %x = load i32: read of 4 bytes at 0x0: a null pointer, or an address near null"},
 	{"past the end", `declare ptr @malloc(i64)
 define void @f() {
   %p = call ptr @malloc(i64 10)
   %q = getelementptr i8, ptr %p, i64 9
   store i32 0, ptr %q
   ret void
-}`, interp.KindFault, "@f, block %0, line 5: store: write of 4 bytes at 0x4000000000000009: outside of what malloc gave, or freed"},
+}`, interp.KindFault, "@f, block %0, line 5: store: write of 4 bytes at 0x4000000000000009: outside of every block of malloc, or in a freed one"},
 	{"use after free", `declare ptr @malloc(i64)
 declare void @free(ptr)
 define i8 @f() {
@@ -139,7 +139,7 @@ define i8 @f() {
   call void @free(ptr %p)
   %x = load i8, ptr %p
   ret i8 %x
-}`, interp.KindFault, "@f, block %0, line 6: %x = load i8: read of 1 bytes at 0x4000000000000000: outside of what malloc gave, or freed"},
+}`, interp.KindFault, "@f, block %0, line 6: %x = load i8: read of 1 bytes at 0x4000000000000000: outside of every block of malloc, or in a freed one"},
 	{"double free", `declare ptr @malloc(i64)
 declare void @free(ptr)
 define void @f() {
@@ -170,7 +170,7 @@ define i64 @f() {
 	{"no target", `define i8 @f() {
   %x = load i8, ptr inttoptr (i64 12345678 to ptr)
   ret i8 %x
-}`, interp.KindFault, "@f, block %0, line 2: %x = load i8: read of 1 bytes at 0xbc614e: there is no target, and the address is none of the interpreter's own"},
+}`, interp.KindFault, "@f, block %0, line 2: %x = load i8: read of 1 bytes at 0xbc614e: there is no target, and the address is not in the interpreter's own memory"},
 	{"around the end", `define i64 @f() {
   %x = load i64, ptr inttoptr (i64 -4 to ptr)
   ret i64 %x
@@ -184,7 +184,7 @@ define void @f() {
 define void @f() {
   %x = call i32 @fputs(ptr null, ptr null)
   ret void
-}`, interp.KindFault, "@f, block %0, line 3: %x = call @fputs: @fputs is given a null pointer for a FILE"},
+}`, interp.KindFault, "@f, block %0, line 3: %x = call @fputs: @fputs got a null pointer as its FILE"},
 	{"index narrower than its pointer", `target datalayout = "e-p:64:64:64:32"
 define ptr @f() {
   %x = getelementptr i8, ptr null, i64 4294967296
@@ -248,7 +248,7 @@ define void @f() {
 define i32 @f() {
   %x = load i32, ptr @a
   ret i32 %x
-}`, interp.KindModule, "@f, block %0, line 4: %x = load i32: the alias @a leads through more than 100 others, or back to itself"},
+}`, interp.KindModule, "@f, block %0, line 4: %x = load i32: the alias @a refers to more than 100 others, or to itself"},
 	{"a value that is too wide", `define void @f() {
   %x = load [100000000 x i64], ptr null
   ret void
@@ -298,18 +298,18 @@ func TestAContextStopsARun(t *testing.T) {
 func TestArgumentsMustFit(t *testing.T) {
 	in, m := machineOf(t, "define i32 @f(i32 %x) {\n  ret i32 %x\n}")
 	_, err := in.Call(context.Background(), m.Func("f"), nil)
-	require.EqualError(t, err, "@f takes 1 arguments and is called with 0")
+	require.EqualError(t, err, "@f takes 1 arguments, got 0")
 	_, err = in.Call(context.Background(), m.Func("f"), []interp.Value{i64(1)})
-	require.EqualError(t, err, "argument 1 of @f: a value of type i64 where i32 is wanted")
+	require.EqualError(t, err, "argument 1 of @f: a value of type i64; expected i32")
 	_, err = in.Call(context.Background(), m.Func("f"), []interp.Value{{}})
-	require.EqualError(t, err, "argument 1 of @f: a value of type void where i32 is wanted")
+	require.EqualError(t, err, "argument 1 of @f: a value of type void; expected i32")
 }
 
 func TestOnlyPointersOfTheTargetsWidth(t *testing.T) {
 	for _, c := range []struct{ module, says string }{
-		{`target datalayout = "e-p:16:16"`, "a module with pointers of 2 bytes is not supported: only modules for 32 and 64 bits can be run"},
-		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"armv7-linux-gnueabihf\"", "a module for armv7-linux-gnueabihf is not supported: of 32-bit targets x86 alone can be run"},
-		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"x86_64-linux-gnux32\"", "a module for x86_64-linux-gnux32 is not supported: of 32-bit targets x86 alone can be run"},
+		{`target datalayout = "e-p:16:16"`, "a module with pointers of 2 bytes is not supported: pointers must have 4 or 8 bytes"},
+		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"armv7-linux-gnueabihf\"", "a module for armv7-linux-gnueabihf is not supported: x86 is the only supported 32-bit architecture"},
+		{"target datalayout = \"e-p:32:32\"\ntarget triple = \"x86_64-linux-gnux32\"", "a module for x86_64-linux-gnux32 is not supported: x86 is the only supported 32-bit architecture"},
 		{`target datalayout = "E-p:32:32"`, "the module's byte order is not that of 32-bit x86"},
 	} {
 		_, err := interp.New(parse(t, c.module), interp.Options{})
@@ -317,9 +317,9 @@ func TestOnlyPointersOfTheTargetsWidth(t *testing.T) {
 	}
 	narrow := parse(t, `target triple = "i686-linux-gnu"`)
 	_, err := interp.New(narrow, interp.Options{Arch: machine.AMD64})
-	require.EqualError(t, err, "test.ll has pointers of 4 bytes and x86-64 has pointers of 8: it is no module of this program")
+	require.EqualError(t, err, "test.ll has pointers of 4 bytes, but x86-64 has pointers of 8: the module does not belong to this program")
 	_, err = interp.New(parse(t, ""), interp.Options{Arch: machine.I386})
-	require.EqualError(t, err, "test.ll has pointers of 8 bytes and 32-bit x86 has pointers of 4: it is no module of this program")
+	require.EqualError(t, err, "test.ll has pointers of 8 bytes, but 32-bit x86 has pointers of 4: the module does not belong to this program")
 	_, err = interp.New(narrow, interp.Options{Memory: storingTarget()})
 	require.EqualError(t, err, "the memory of a target with pointers of 4 bytes is not supported: run the module from its start")
 	_, err = interp.New(parse(t, `target datalayout = "E"`), interp.Options{})

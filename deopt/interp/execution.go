@@ -22,7 +22,7 @@ type Execution struct {
 }
 
 // errEnded is the error of an execution that a later one has ended.
-var errEnded = errors.New("the execution was ended by a later one")
+var errEnded = errors.New("the execution was ended by a later one of the same interpreter")
 
 // start makes an execution with the frames that setup pushes.
 func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x *Execution, err error) {
@@ -93,7 +93,7 @@ func (in *Interp) StartCall(f *ir.Func, args []Value) (*Execution, error) {
 // takes returns an error if f cannot be called with these arguments.
 func (in *Interp) takes(f *ir.Func, args []Value) error {
 	if len(args) < len(f.Sig.Fields) || len(args) > len(f.Sig.Fields) && !f.Sig.Variadic {
-		return troublef(KindArgument, "@%s takes %d arguments and is called with %d", f.Name, len(f.Sig.Fields), len(args))
+		return troublef(KindArgument, "@%s takes %d arguments, got %d", f.Name, len(f.Sig.Fields), len(args))
 	}
 	for k, t := range f.Sig.Fields {
 		if err := in.fits(args[k], t); err != nil {

@@ -252,7 +252,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	y, err := in.StartMain([]string{"test.ll"})
 	require.NoError(t, err)
 	_, err = x.Run(context.Background())
-	require.EqualError(t, err, "the execution was ended by a later one")
+	require.EqualError(t, err, "the execution was ended by a later one of the same interpreter")
 	res, err := y.Run(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "4", res.Value.Format())
@@ -466,7 +466,7 @@ define i32 @half(i32 %x) {
 	require.Equal(t, "21", value, "the strong definition, where there are others")
 
 	_, err = run(other, strings.Replace(other, "@shared = global i32 1", "@shared = external global i32", 1))
-	require.ErrorContains(t, err, "@half, which both other0.ll and other1.ll define, is not supported: give only those modules of which the program is made")
+	require.ErrorContains(t, err, "@half, which both other0.ll and other1.ll define, is not supported: give only the modules that the program consists of")
 	_, err = run(strings.Replace(other, "define ", "define internal ", 1))
 	require.ErrorContains(t, err, "a call of @half is not supported")
 	_, err = run("target datalayout = \"E\"\n" + other)

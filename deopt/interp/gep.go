@@ -133,7 +133,7 @@ func (d *decoder) path(i *ir.Instr, args []slot) (uint64, []scaled, error) {
 		if k > 1 && t.Kind == ir.StructKind {
 			field, ok := constantIndex(i.Args[k])
 			if !ok || field >= uint64(len(t.Fields)) {
-				return 0, nil, troublef(KindModule, "getelementptr: no such field of %v", t)
+				return 0, nil, troublef(KindModule, "getelementptr: index of a field that %v does not have", t)
 			}
 			offset += d.in.layout.FieldOffset(t, int(field))
 			t = t.Fields[field]

@@ -56,7 +56,7 @@ func (a *area) take(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, nil
 }
 
-var errUsedUp = troublef(KindMemory, "the addresses that the interpreter gives are used up")
+var errUsedUp = troublef(KindMemory, "the interpreter has no free addresses left")
 
 // entryCost is the number of bytes charged for the record of an allocation.
 const entryCost = 32
@@ -282,9 +282,9 @@ func (in *Interp) explain(addr machine.Addr) string {
 	r := in.view.ranges
 	switch {
 	case addr < pageSize:
-		return "a null pointer, or one near null"
+		return "a null pointer, or an address near null"
 	case !r.own(addr):
-		return "there is no target, and the address is none of the interpreter's own"
+		return "there is no target, and the address is not in the interpreter's own memory"
 	case addr >= r.text:
 		return "the address of code cannot be read or written"
 	case addr >= r.unknown:
@@ -292,7 +292,7 @@ func (in *Interp) explain(addr machine.Addr) string {
 		if i := sort.Search(len(s), func(i int) bool { return s[i].addr > addr }); i > 0 {
 			return s[i-1].why
 		}
-		return "no global is there"
+		return "outside of every external global"
 	case addr >= r.globals:
 		return "outside of every global"
 	case addr >= r.stack:
@@ -310,5 +310,5 @@ func (in *Interp) explain(addr machine.Addr) string {
 			return fmt.Sprintf("%d bytes past the end of the %d bytes allocated at %v", over, in.heap.sizes[below], below)
 		}
 	}
-	return "outside of what malloc gave, or freed"
+	return "outside of every block of malloc, or in a freed one"
 }

@@ -81,11 +81,11 @@ func TestNarrowPointers(t *testing.T) {
 		{"past a block", `  %p = call ptr @malloc(i32 6)
   %q = getelementptr i8, ptr %p, i32 4
   %r = load i32, ptr %q
-  ret i64 0`, "read of 4 bytes at 0x8000004: outside of what malloc gave, or freed"},
+  ret i64 0`, "read of 4 bytes at 0x8000004: outside of every block of malloc, or in a freed one"},
 		{"a null pointer", `  %r = load i64, ptr null
-  ret i64 %r`, "read of 8 bytes at 0x0: a null pointer, or one near null"},
+  ret i64 %r`, "read of 8 bytes at 0x0: a null pointer, or an address near null"},
 		{"an address of nothing", `  %r = load i64, ptr inttoptr (i32 -16 to ptr)
-  ret i64 %r`, "read of 8 bytes at 0xfffffff0: there is no target, and the address is none of the interpreter's own"},
+  ret i64 %r`, "read of 8 bytes at 0xfffffff0: there is no target, and the address is not in the interpreter's own memory"},
 		{"a store to a constant", `  store i32 1, ptr @three
   ret i64 0`, "write of 4 bytes at 0x6c240000: a constant"},
 		{"more than a ptrdiff_t", `  %p = call ptr @malloc(i32 -2147483648)
@@ -105,7 +105,7 @@ loop:
   br i1 %more, label %loop, label %end
 end:
   %r = load i32, ptr %p
-  ret i64 0`, "outside of what malloc gave, or freed"},
+  ret i64 0`, "outside of every block of malloc, or in a freed one"},
 		{"blocks that are kept stay as they are", `  %first = call ptr @malloc(i32 16)
   store i64 7, ptr %first
   br label %loop
@@ -123,7 +123,7 @@ end:
   %b = call ptr @aligned_alloc(i32 536870912, i32 16)
   %c = call ptr @aligned_alloc(i32 1073741824, i32 16)
   %d = call ptr @aligned_alloc(i32 1073741824, i32 16)
-  ret i64 0`, "the addresses that the interpreter gives are used up"},
+  ret i64 0`, "the interpreter has no free addresses left"},
 		{"a global of nowhere", `  %r = load i64, ptr @elsewhere
   ret i64 %r`, "read of 8 bytes at 0x78300000: @elsewhere is defined outside of the module"},
 	} {

@@ -137,7 +137,7 @@ define i32 @gets(ptr preallocated(i32) %p) {
   %other = alloca i32, i32 %n
   store i32 5, ptr %m
   %r = call i32 @callee(ptr inalloca(i32) %m)
-  ret i32 %r`, "the inalloca argument %m is not the latest alloca of @f that is still there"},
+  ret i32 %r`, "the inalloca argument %m is not the latest live alloca of @f"},
 		{"one that was cleared off", `%n = add i32 1, 1
   %m = alloca inalloca i32
   %s = call ptr @llvm.stacksave()
@@ -164,7 +164,7 @@ define i32 @gets(ptr preallocated(i32) %p) {
   %inner = alloca inalloca i32
   store i32 7, ptr %m
   %r = call i32 @callee(ptr inalloca(i32) %m)
-  ret i32 %r`, "the inalloca argument %m is not the latest alloca of @f that is still there"},
+  ret i32 %r`, "the inalloca argument %m is not the latest live alloca of @f"},
 		{"preallocated", `%t = call token @llvm.call.preallocated.setup(i32 1)
   %m = call ptr @llvm.call.preallocated.arg(token %t, i32 0) preallocated(i32)
   store i32 5, ptr %m

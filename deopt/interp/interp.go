@@ -70,17 +70,17 @@ func (o *Options) setDefaults() {
 func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 	n := dl.PointerBytes(0)
 	if n != 4 && n != 8 {
-		return unsupported("only modules for 32 and 64 bits can be run", "a module with pointers of %d bytes", n)
+		return unsupported("pointers must have 4 or 8 bytes", "a module with pointers of %d bytes", n)
 	}
 	if o.Arch == nil {
 		o.Arch = map[int]*machine.Arch{4: machine.I386, 8: machine.AMD64}[n]
 	}
 	switch {
 	case n != o.Arch.Pointer:
-		return troublef(KindModule, "%s has pointers of %d bytes and %s has pointers of %d: it is no module of this program",
+		return troublef(KindModule, "%s has pointers of %d bytes, but %s has pointers of %d: the module does not belong to this program",
 			m.Name, n, o.Arch.Title, o.Arch.Pointer)
 	case n == 4 && m.Triple != "" && !ir.I386(m.Triple):
-		return unsupported("of 32-bit targets x86 alone can be run", "a module for %s", m.Triple)
+		return unsupported("x86 is the only supported 32-bit architecture", "a module for %s", m.Triple)
 	case n == 4 && o.Memory != nil:
 		return unsupported("run the module from its start", "the memory of a target with pointers of 4 bytes")
 	}

@@ -125,7 +125,7 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 
 func copyOf(from, out slot) (step, error) {
 	if !alike(from.s, out.s) {
-		return nil, troublef(KindModule, "a value of type %v where %v is wanted", from.s.typ, out.s.typ)
+		return nil, troublef(KindModule, "a value of type %v; expected %v", from.s.typ, out.s.typ)
 	}
 	return func(fr *frame) error {
 		copy(out.in(fr), from.in(fr))

@@ -51,5 +51,5 @@ pad:
 	require.NoError(t, err)
 	require.Equal(t, "17", res.Value.Format())
 	_, err = resume(5, 6)
-	require.EqualError(t, err, "%q and %same both take %x and are given different values")
+	require.EqualError(t, err, "%q and %same both have the operand %x, but were given different values")
 }

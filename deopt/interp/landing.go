@@ -25,7 +25,7 @@ type clause struct {
 func (d *decoder) pad(i *ir.Instr) *pad {
 	p := &pad{}
 	if len(i.Blocks) < 2 {
-		p.err = troublef(KindModule, "invoke without a block to unwind to")
+		p.err = troublef(KindModule, "invoke without an unwind destination")
 		return p
 	}
 	if p.to, p.err = d.edge(i.Block, i.Blocks[1]); p.err != nil {
@@ -33,7 +33,7 @@ func (d *decoder) pad(i *ir.Instr) *pad {
 	}
 	p.in = i.Blocks[1].Instrs[p.to.to.phis]
 	if p.in.Op != ir.OpLandingPad {
-		p.err = unsupported("of exceptions those of the Itanium C++ ABI are carried on with", "%v where an exception lands", p.in.Op)
+		p.err = unsupported("only exceptions of the Itanium C++ ABI are supported", "%v as the target of an exception", p.in.Op)
 		return p
 	}
 	p.out, p.cleanup = d.out(p.in), p.in.Flags&ir.Cleanup != 0
@@ -70,7 +70,7 @@ func (s *shape) landing() bool {
 func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	return func(fr *frame) error {
 		if !fr.in.run.landed {
-			return troublef(KindModule, "a landingpad that no exception came to")
+			return troublef(KindModule, "a landingpad that was not reached by an exception")
 		}
 		fr.in.run.landed = false
 		return nil
@@ -114,7 +114,7 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 			return err
 		}
 		if fr.in.opt.Native != nil { // native landing pads use the numbers of the code generator
-			return unsupported("", "the selector that native code has for a type of exceptions")
+			return unsupported("", "the selector of native code for a type of exceptions")
 		}
 		id, err := fr.in.typeid(a)
 		fr.w[out.at] = word{v: uint64(id)}

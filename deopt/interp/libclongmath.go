@@ -74,7 +74,7 @@ func longArgs(i *Invocation, n int) (*longCall, []softfloat.Number, error) {
 		}
 		t := i.Args[k].Type()
 		if t.Kind != ir.X86FP80Kind && t.Kind != ir.FP128Kind || k > 0 && t.Kind != c.kind {
-			return nil, nil, troublef(KindModule, "argument %d of @%s is no long double", k+1, i.Name)
+			return nil, nil, troublef(KindModule, "argument %d of @%s is not a long double", k+1, i.Name)
 		}
 		if !defined(i.Args[k].w) {
 			return nil, nil, undefined("argument %d of @%s", k+1, i.Name)

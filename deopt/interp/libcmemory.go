@@ -105,7 +105,7 @@ func usableSize(c *ccall) uint64 {
 	switch {
 	case ok || a == 0 || c.err != nil:
 	case c.foreign(a):
-		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "malloc_usable_size of %v, memory of the target,", a)
+		c.err = unsupported("only the target's own allocator knows the size of the block at that address", "malloc_usable_size of %v, memory of the target,", a)
 	default:
 		c.err = troublef(KindFault, "malloc_usable_size of %v, which malloc did not return", a)
 	}
@@ -119,7 +119,7 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	old, ok := c.in.heap.sizes[a]
 	switch {
 	case c.foreign(a):
-		c.err = unsupported("only the target's own allocator knows how large the block at that address is", "realloc of %v, memory of the target,", a)
+		c.err = unsupported("only the target's own allocator knows the size of the block at that address", "realloc of %v, memory of the target,", a)
 		return 0
 	case !ok: // let free report the error
 		c.free(a)

@@ -95,7 +95,7 @@ func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
 	case fn == nil && name != "":
 		return Value{}, unsupported(c.in.nativeHint(), "a call of @%s by @%s", name, c.Name)
 	case fn == nil:
-		return Value{}, troublef(KindFault, "@%s calls %v, where no function of the module is", c.Name, f)
+		return Value{}, troublef(KindFault, "@%s calls %v, which is not a function of the module", c.Name, f)
 	}
 	ret, err := c.in.shapes.of(fn.Sig.Elem)
 	if err != nil {

@@ -33,7 +33,7 @@ func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
 	}
 	n, ok := v.Int()
 	if !ok {
-		c.err = undefined("what the comparison function of @%s returned", c.Name)
+		c.err = undefined("the result of the comparison function of @%s", c.Name)
 	}
 	return int(int32(n))
 }

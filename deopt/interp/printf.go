@@ -239,7 +239,7 @@ func (p *formatParser) conversion() (v conversion, err error) {
 	}
 	v.length = string(start[:len(start)-len(p.rest)])
 	if v.verb = p.at(); v.verb == 0 {
-		return v, troublef(KindModule, "a format that ends inside of a conversion")
+		return v, troublef(KindModule, "a format that ends inside a conversion")
 	}
 	p.take()
 	switch v.verb {

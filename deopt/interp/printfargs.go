@@ -142,7 +142,7 @@ func (f *formatter) passed(kind byte, i int, v conversion) argument {
 		ok = !t.Float() && a.s.bits >= 64
 	}
 	if !ok {
-		f.c.err = troublef(KindModule, "%%%s%c is given a value of type %v", v.length, v.verb, a.s.typ)
+		f.c.err = troublef(KindModule, "%%%s%c got a value of type %v", v.length, v.verb, a.s.typ)
 		return argument{}
 	}
 	if kind == argWide {

@@ -26,7 +26,7 @@ func (in *Interp) StartMain(args []string) (*Execution, error) {
 	}
 	params := f.Sig.Fields
 	if len(params) > 3 || len(params) > 0 && params[0].Kind != ir.IntKind {
-		return nil, located(troublef(KindArgument, "@main of type %v is no C main", f.Sig))
+		return nil, located(troublef(KindArgument, "@main of type %v is not a C main function", f.Sig))
 	}
 	argv, err := in.pointers(args)
 	if err != nil {
@@ -44,7 +44,7 @@ func (in *Interp) StartMain(args []string) (*Execution, error) {
 			return nil, located(err)
 		}
 		if s.bits == 0 {
-			return nil, located(troublef(KindArgument, "@main of type %v is no C main", f.Sig))
+			return nil, located(troublef(KindArgument, "@main of type %v is not a C main function", f.Sig))
 		}
 		values = append(values, in.scalar(s, v))
 	}

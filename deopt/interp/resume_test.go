@@ -117,11 +117,11 @@ func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	f := m.Func("sum")
 	values := given(t, f, map[string]interp.Value{"i": interp.FromUint(ir.I32, 1), "acc": i64(0), "n": i64(5)})
 	_, err := in.Resume(context.Background(), interp.Point{Block: f.Block("loop")}, values)
-	require.EqualError(t, err, "%i is a value of type i32 where i64 is wanted")
+	require.EqualError(t, err, "%i is a value of type i32; expected i64")
 	_, err = in.Resume(context.Background(), interp.Point{Block: f.Block("loop"), Index: 1}, values)
 	require.EqualError(t, err, "cannot resume @sum among the phis of block %loop")
 	_, err = in.Resume(context.Background(), interp.Point{Block: f.Block("loop"), Index: 99}, values)
-	require.EqualError(t, err, "no instruction is at index 99 of the block")
+	require.EqualError(t, err, "the block has no instruction at index 99")
 }
 
 // pieces is a target with a few ranges.
@@ -299,7 +299,7 @@ define ptr @alloc(ptr %f) {
 	_, err = call("call", 0xb000)
 	require.ErrorContains(t, err, "a call of @pause is not supported: it exists only as native code")
 	_, err = call("call", 0xc000)
-	require.ErrorContains(t, err, "a call of 0xc000, where no function of the module is, is not supported")
+	require.ErrorContains(t, err, "a call of 0xc000, which is not a function of the module, is not supported")
 	_, err = call("call", 0)
 	require.ErrorContains(t, err, "call of a null pointer")
 }

@@ -148,7 +148,7 @@ func (in *Interp) fits(v Value, t *ir.Type) error {
 		return err
 	}
 	if v.s == nil || !alike(v.s, s) {
-		return troublef(KindArgument, "a value of type %v where %v is wanted", v.Type(), t)
+		return troublef(KindArgument, "a value of type %v; expected %v", v.Type(), t)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 			return args[first : first+int(count)], nil
 		}
 	}
-	return nil, troublef(KindModule, "%s does not say how many arguments it passes", i.Call.Callee.Ref())
+	return nil, troublef(KindModule, "%s has no valid number of arguments", i.Call.Callee.Ref())
 }
 
 // patchpoint decodes patchpoint(id, bytes, target, count, arguments…, live values…). It calls its target; a null target reserves space for code that
@@ -108,7 +108,7 @@ func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 			}
 		}
 	}
-	return slot{}, unsupported("", "a gc.relocate whose token is no statepoint with a gc-live bundle")
+	return slot{}, unsupported("", "a gc.relocate whose token is not a statepoint with a gc-live bundle")
 }
 
 // invokeOf returns the invoke that unwinds to a block, or nil. A block with statepoint results has only one such invoke.

@@ -40,7 +40,7 @@ func setJump(c *Invocation) (Value, error) {
 		return Value{}, err
 	}
 	if c.site == nil {
-		return Value{}, unsupported("call it in the function that is to be gone on in", "a call of @%s by the C library", c.Name)
+		return Value{}, unsupported("call it directly in the function that longjmp returns to", "a call of @%s by the C library", c.Name)
 	}
 	if err := c.in.setJump(a, c.site.out); err != nil {
 		return Value{}, err
@@ -123,7 +123,7 @@ func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
 	case !in.view.ranges.own(buffer) && in.view.target != nil:
 		return nil, unsupported("resume a frame that does not jump", "longjmp to a setjmp that native code called")
 	}
-	return nil, troublef(KindFault, "longjmp to %v, where no setjmp has left anything", buffer)
+	return nil, troublef(KindFault, "longjmp to %v, which no setjmp has filled", buffer)
 }
 
 // forget invalidates the jumps into a removed frame.

@@ -76,13 +76,13 @@ func (a Activation) check() error {
 	p := a.Point
 	switch {
 	case p.Block == nil || p.Block.Func == nil || p.Index < 0 || p.Index >= len(p.Block.Instrs):
-		return troublef(KindArgument, "no instruction is at index %d of the block", p.Index)
+		return troublef(KindArgument, "the block has no instruction at index %d", p.Index)
 	case p.Index > 0 && p.Block.Instrs[p.Index].Op == ir.OpPhi:
 		return troublef(KindArgument, "cannot resume @%s among the phis of block %%%s", p.Block.Func.Name, p.Block.Name)
 	case a.Call != nil && (a.Call.Block == nil || a.Call.Block.Func != p.Block.Func):
-		return troublef(KindArgument, "the call that @%s waits for is not its own", p.Block.Func.Name)
+		return troublef(KindArgument, "the call that @%s waits for belongs to another function", p.Block.Func.Name)
 	case a.Call != nil && !a.behind():
-		return troublef(KindArgument, "@%s does not go on behind the call that it waits for", p.Block.Func.Name)
+		return troublef(KindArgument, "@%s does not resume after the call that it waits for", p.Block.Func.Name)
 	}
 	names, err := a.Missing()
 	if err != nil {
@@ -145,7 +145,7 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 			continue // the frame lacks such a value only if nothing reads the phi
 		}
 		if other := given[v]; other != nil && !values[other].Equal(value) {
-			return nil, troublef(KindArgument, "%s and %s both take %s and are given different values", other.Ref(), phi.Ref(), v.Ref())
+			return nil, troublef(KindArgument, "%s and %s both have the operand %s, but were given different values", other.Ref(), phi.Ref(), v.Ref())
 		}
 		given[v], fr.resumed.given[v] = phi, true
 		if err := fr.set(v, value); err != nil {
@@ -162,7 +162,7 @@ func (fr *frame) set(key ir.Value, v Value) error {
 		return nil
 	}
 	if v.s == nil || !alike(v.s, s.s) {
-		return troublef(KindArgument, "%s is a value of type %v where %v is wanted", key.Ref(), v.Type(), s.s.typ)
+		return troublef(KindArgument, "%s is a value of type %v; expected %v", key.Ref(), v.Type(), s.s.typ)
 	}
 	copy(s.in(fr), v.w)
 	return nil
@@ -259,7 +259,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 		out := fr.fn.slots[call]
 		if ret = nil; out.s != nil && out.s.words > 0 {
 			if !alike(inner, out.s) {
-				return troublef(KindArgument, "@%s returns %v where %s of type %v is awaited",
+				return troublef(KindArgument, "@%s returns %v, but %s has type %v",
 					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
 			}
 			ret = out.in(fr)

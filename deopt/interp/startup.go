@@ -60,7 +60,7 @@ func (in *Interp) prepareHandler(a machine.Addr) error {
 	case f == nil && name != "":
 		return unsupported(in.nativeHint(), "the constructor @%s", name)
 	case f == nil:
-		return troublef(KindFault, "the constructor %v is no function of the module", a)
+		return troublef(KindFault, "the constructor %v is not a function of the module", a)
 	}
 	ret, err := in.shapes.of(f.Sig.Elem)
 	if err != nil {

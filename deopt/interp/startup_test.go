@@ -84,7 +84,7 @@ func TestConstructors(t *testing.T) {
 func TestConstructorsThatCannotRun(t *testing.T) {
 	for _, x := range []struct{ list, message string }{
 		{`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @native }]`, "the constructor @native is not supported"},
-		{`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @text }]`, "is no function of the module"},
+		{`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @text }]`, "is not a function of the module"},
 		{`@llvm.global_ctors = appending global [1 x { i32 }] [{ i32 } { i32 1 }]`, "@llvm.global_ctors has an element of type { i32 }"},
 		{`@llvm.global_ctors = appending global [1 x i64] [i64 3]`, "@llvm.global_ctors has an element of type i64"},
 		{`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 undef, ptr @a }]`, "@llvm.global_ctors has an element of type { i32, ptr }"},

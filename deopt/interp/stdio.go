@@ -54,11 +54,11 @@ func (c *ccall) stream(i int) int {
 	}
 	switch {
 	case a == 0:
-		c.err = troublef(KindFault, "@%s is given a null pointer for a FILE", c.Name)
+		c.err = troublef(KindFault, "@%s got a null pointer as its FILE", c.Name)
 	case c.foreign(a):
-		c.err = unsupported("only the target's own C library knows what is behind it", "@%s of %v, a stream of the target,", c.Name, a)
+		c.err = unsupported("only the target's own C library can use it", "@%s of %v, a stream of the target,", c.Name, a)
 	default:
-		c.err = troublef(KindFault, "@%s is given %v, which is none of stdin, stdout and stderr", c.Name, a)
+		c.err = troublef(KindFault, "@%s got %v, which is not stdin, stdout or stderr", c.Name, a)
 	}
 	return noStream
 }

@@ -19,7 +19,7 @@ type unwinding struct {
 	adjusted machine.Addr
 }
 
-func (u *unwinding) Error() string { return "an exception is on its way" }
+func (u *unwinding) Error() string { return "an exception is being thrown" }
 
 // search is the first phase: it finds the handler of x, from frame number from outwards. It returns nil if there is none.
 func (in *Interp) search(x *exception, from int) (*unwinding, error) {
@@ -103,7 +103,7 @@ func (u *unwinding) land(in *Interp, base int) error {
 		}
 		at, fr := in.frames.n-1, in.top()
 		if at < u.handler || u.handler < 0 && in.frames.n <= -1-u.handler {
-			return troublef(KindInternal, "an exception passed by its handler")
+			return troublef(KindInternal, "an exception passed its handler")
 		}
 		p := fr.waits()
 		if p != nil && p.err != nil {
@@ -133,7 +133,7 @@ func (in *Interp) raise(x *exception) (*unwinding, error) {
 	u, err := in.search(x, in.frames.n-1)
 	if err == nil && u == nil && !in.whole() {
 		return nil, unsupported("resume a frame further out, or run the program from its start",
-			"an exception of type '%s', which leaves the outermost of the frames that run,", in.typeName(x.typ()))
+			"an exception of type '%s', which leaves the outermost interpreted frame,", in.typeName(x.typ()))
 	}
 	return u, err
 }
@@ -154,7 +154,7 @@ func (in *Interp) resumeException(header machine.Addr, from int) error {
 	}
 	if u == nil {
 		if !in.whole() {
-			return unsupported("resume a frame further out", "an exception that leaves the outermost of the frames that run")
+			return unsupported("resume a frame further out", "an exception that leaves the outermost interpreted frame")
 		}
 		return troublef(KindAbort, "an exception without a handler was resumed")
 	}

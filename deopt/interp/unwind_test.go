@@ -96,7 +96,7 @@ pad:
 	require.ErrorContains(t, err, "cannot resume with the exception in @outer, block %pad: no value for %b, %c")
 	// No frame here handles it, and the next outer frame is unknown: no cleanup runs.
 	_, err = run(outer("cleanup catch ptr @_ZTIi"), "a", "b", "c")
-	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost of the frames that run, is not supported: resume a frame further out")
+	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost interpreted frame, is not supported: resume a frame further out")
 }
 
 // TestHostileExceptions requires that invalid uses of exceptions in hostile modules end with an error.
@@ -112,17 +112,17 @@ pad:
 		kind      interp.Kind
 		message   string
 	}{
-		{"no landing pad", pad + "  ret void\n}", interp.KindUnsupported, "ret where an exception lands"},
+		{"no landing pad", pad + "  ret void\n}", interp.KindUnsupported, "ret as the target of an exception"},
 		{"a clause that is no type", pad + "  %l = landingpad { ptr, i32 } catch ptr @f\n  ret void\n}", interp.KindFault, "the address of code cannot be read"},
 		{"a clause of a null type_info", pad + "  %l = landingpad { ptr, i32 } catch ptr @zero\n  ret void\n}\n@zero = global [2 x ptr] zeroinitializer", interp.KindUnsupported, "the class of the type_info"},
 		{"a landingpad of another type", pad + "  %l = landingpad { ptr, i64 } cleanup\n  ret void\n}", interp.KindUnsupported, "a landingpad of type"},
 		{"an undefined clause", pad + "  %l = landingpad { ptr, i32 } catch ptr undef\n  ret void\n}", interp.KindUndef, "the type of a clause"},
-		{"resume of nothing", "define void @f() {\n  resume { ptr, i32 } zeroinitializer\n}", interp.KindFault, "is no exception that was thrown"},
+		{"resume of nothing", "define void @f() {\n  resume { ptr, i32 } zeroinitializer\n}", interp.KindFault, "is not a thrown exception"},
 		{"resume of an undefined one", "define void @f() {\n  resume { ptr, i32 } undef\n}", interp.KindUndef, ""},
 		{"resume of another type", "define void @f() {\n  resume i32 1\n}", interp.KindUnsupported, "resume of type"},
-		{"throw of nothing", "define void @f() {\n  call void @__cxa_throw(ptr null, ptr @_ZTIl, ptr null)\n  ret void\n}", interp.KindFault, "which __cxa_allocate_exception did not give"},
-		{"a handler of nothing", "define void @f() {\n  %p = call ptr @__cxa_begin_catch(ptr null)\n  ret void\n}", interp.KindFault, "is no exception that was thrown"},
-		{"the end of no handler", "define void @f() {\n  call void @__cxa_end_catch()\n  ret void\n}", interp.KindUnsupported, "the end of a handler that native code began"},
+		{"throw of nothing", "define void @f() {\n  call void @__cxa_throw(ptr null, ptr @_ZTIl, ptr null)\n  ret void\n}", interp.KindFault, "which __cxa_allocate_exception did not return"},
+		{"a handler of nothing", "define void @f() {\n  %p = call ptr @__cxa_begin_catch(ptr null)\n  ret void\n}", interp.KindFault, "is not a thrown exception"},
+		{"the end of no handler", "define void @f() {\n  call void @__cxa_end_catch()\n  ret void\n}", interp.KindUnsupported, "the end of a handler that native code entered"},
 		{"a landing pad that is entered", "define void @f() {\n  br label %pad\npad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\n}", interp.KindModule, "no exception came to"},
 		{"exceptions without end", "define void @f() {\n  br label %l\nl:\n  %p = call ptr @__cxa_allocate_exception(i64 0)\n  br label %l\n}", interp.KindMemory, ""},
 		{"types without end", "define void @f() {\n  br label %l\nl:\n  %k = phi i64 [ 0, %0 ], [ %n, %l ]\n  %n = add i64 %k, 1\n  %p = inttoptr i64 %n to ptr\n" +

@@ -53,7 +53,7 @@ func FromUint(t *ir.Type, v uint64) Value {
 func FromBig(t *ir.Type, v *big.Int) Value {
 	s, err := newShapes(nil).of(t)
 	if err != nil || s.bits == 0 {
-		panic(fmt.Sprintf("interp: %v is no scalar type", t))
+		panic(fmt.Sprintf("interp: %v is not a scalar type", t))
 	}
 	w := make([]word, s.words)
 	setBig(w, v, s.bits)

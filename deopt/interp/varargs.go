@@ -67,7 +67,7 @@ func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 			return err
 		}
 		if fr.variadic == nil {
-			return unsupported("resume its caller", "llvm.va_start in a resumed frame, whose variadic arguments are not known,")
+			return unsupported("resume its caller", "llvm.va_start in a resumed frame, whose variadic arguments are unknown,")
 		}
 		if fr.va == nil {
 			if fr.va, err = fr.spill(); err != nil {

@@ -58,7 +58,7 @@ func TestCheckOtherCode(t *testing.T) {
 				require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 1}, r, "%s %d", c.arch.Name, offset)
 			case "?":
 				require.Equal(t, 1, r.Unknown, "%s %d", c.arch.Name, offset)
-				require.Equal(t, "after an instruction that is not known", r.Skipped)
+				require.Equal(t, "after an unknown instruction", r.Skipped)
 			default:
 				require.Len(t, r.Violations, 1, "%s %d", c.arch.Name, offset)
 				require.Equal(t, want, r.Violations[0].What)

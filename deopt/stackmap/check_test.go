@@ -253,15 +253,15 @@ func TestCheckUnknown(t *testing.T) {
 
 	open := sampleText()
 	open.ends = nil
-	require.Equal(t, map[int]result{ruleInside: {4, 4, "where a function ends is not known"}}, of(s, machine.AMD64, open))
+	require.Equal(t, map[int]result{ruleInside: {4, 4, "the end of a function is unknown"}}, of(s, machine.AMD64, open))
 
 	bad := sampleText()
 	bad.code[4] = 0x06 // push %es, which is invalid in 64-bit mode
-	require.Equal(t, map[int]result{ruleBoundary: {4, 2, "after an instruction that is not known"}}, of(s, machine.AMD64, bad))
+	require.Equal(t, map[int]result{ruleBoundary: {4, 2, "after an unknown instruction"}}, of(s, machine.AMD64, bad))
 
 	short := sampleText()
 	short.code = short.code[:0x10]
-	require.Equal(t, map[int]result{ruleBoundary: {4, 1, "where code cannot be read"}}, of(s, machine.AMD64, hole{short}))
+	require.Equal(t, map[int]result{ruleBoundary: {4, 1, "for code that cannot be read"}}, of(s, machine.AMD64, hole{short}))
 
 	other := *machine.AMD64
 	other.Title = "another"
@@ -294,9 +294,9 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, 1, results[ruleAddress].Broken)
 	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Broken: 1, Unknown: 2,
 		Violations: []Violation{{Rule: rules[ruleInside].Name, Function: 0x1010, Record: 9, Pos: results[ruleInside].Violations[0].Pos, What: "offset 0xffffffff of record 9: the function has 0x4 bytes"}},
-		Skipped:    "where a function is not in executable memory"}, results[ruleInside])
+		Skipped:    "for functions outside of executable memory"}, results[ruleInside])
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 3,
-		Skipped: "where an offset is outside its function; where a function is not in executable memory"}, results[ruleBoundary])
+		Skipped: "for offsets outside of their function; for functions outside of executable memory"}, results[ruleBoundary])
 
 	// If the end of the first function is unknown, it is still before the second.
 	blob = sampleBlob()

@@ -49,10 +49,10 @@ func (c *checker) function(same []start, next machine.Addr, w *walk) {
 			if c.code != nil {
 				switch {
 				case !in:
-					c.unplaced("where a function is not in executable memory", ruleInside, ruleBoundary)
+					c.unplaced("for functions outside of executable memory", ruleInside, ruleBoundary)
 					continue
 				case !c.inside(at, end, known):
-					c.unplaced("where an offset is outside its function", ruleBoundary)
+					c.unplaced("for offsets outside of their function", ruleBoundary)
 					continue
 				}
 			}
@@ -104,7 +104,7 @@ func (c *checker) inside(at site, end machine.Addr, known bool) bool {
 		c.brokenAt(ruleInside, at, "offset %#x of record %d: %#x bytes after the function's start its code ends or another function starts", at.offset, at.id, size)
 		return false
 	case !known:
-		r.Untold("where a function ends is not known")
+		r.Untold("the end of a function is unknown")
 	}
 	return true
 }

@@ -43,12 +43,12 @@ func (w *walk) to(addr machine.Addr) (why string) {
 	for w.at < addr && w.why == "" {
 		b := w.bytes()
 		if len(b) == 0 {
-			w.why = "where code cannot be read"
+			w.why = "for code that cannot be read"
 			break
 		}
 		n := w.kind.size(b)
 		if n == 0 || n > len(b) || uint64(n) > uint64(w.end-w.at) {
-			w.why = "after an instruction that is not known"
+			w.why = "after an unknown instruction"
 			break
 		}
 		if w.at < w.furthest {

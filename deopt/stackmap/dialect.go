@@ -65,7 +65,7 @@ func (d Dialect) find() (*layout, error) {
 			return &layouts[i], nil
 		}
 	}
-	return nil, fmt.Errorf("layout %q is not known; %v are", string(d), Dialects())
+	return nil, fmt.Errorf("unknown layout %q; expected one of %v", string(d), Dialects())
 }
 
 // named returns the layout of a version, or nil.

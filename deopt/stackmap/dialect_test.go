@@ -139,13 +139,13 @@ func TestForcedDialect(t *testing.T) {
 			text[l.name+" as "+string(d)] = err.Error()
 		}
 	}
-	require.Equal(t, ".llvm_stackmaps+0x0: as layout v1: layout v1 does not carry version 3; layout v3 fits", text["v3 as v1"])
+	require.Equal(t, ".llvm_stackmaps+0x0: as layout v1: layout v1 has no version 3; layout v3 fits", text["v3 as v1"])
 	require.Equal(t, ".llvm_stackmaps+0x44: as layout v3: location of unknown kind 0; layout yk-old fits",
 		text["yk-old as v3"], "the second location of V3 would begin with the last byte of the first variable's")
 	require.Equal(t, ".llvm_stackmaps+0x61: as layout yk: location of unknown kind 0; layout v3 fits", text["v3 as yk"])
 
 	_, err := Parse([]byte("nonsense"), Options{binary.LittleEndian, Yk})
-	require.EqualError(t, err, ".llvm_stackmaps+0x0: as layout yk: version 110 is not known; 1, 2 and 3 are")
+	require.EqualError(t, err, ".llvm_stackmaps+0x0: as layout yk: version 110 is not supported; expected 1, 2 or 3")
 }
 
 // TestNoDialectFits requires that, if no layout fits, the error is that of the layout that the version names, and that the maps before the error are
@@ -160,7 +160,7 @@ func TestNoDialectFits(t *testing.T) {
 	}{
 		{"a cut map of V3", v3[:100], nil, ".llvm_stackmaps+0x60: 5 locations in 4 bytes: the section ends inside a map"},
 		{"a cut map of V1", v1[:70], nil, ".llvm_stackmaps+0x38: 3 locations in 14 bytes: the section ends inside a map"},
-		{"after two layouts", join(yk, v3, []byte("nonsense")), []Dialect{Yk, V3}, ".llvm_stackmaps+0x168: version 110 is not known; 1, 2 and 3 are"},
+		{"after two layouts", join(yk, v3, []byte("nonsense")), []Dialect{Yk, V3}, ".llvm_stackmaps+0x168: version 110 is not supported; expected 1, 2 or 3"},
 		{"a wrong order of bytes", literals[3].data(binary.BigEndian), nil, ".llvm_stackmaps+0x10: 33554432 functions in 120 bytes: the section ends inside a map"},
 	} {
 		s, err := Parse(c.data, little)

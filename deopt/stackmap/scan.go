@@ -39,9 +39,9 @@ func (s *scan) blob(at int, m *Map) (int, bool) {
 	d := s.data[at:]
 	if len(d) > 0 && !s.layout.has(int(d[0])) {
 		if named(d[0]) == nil {
-			return s.fail(0, "version %d is not known; 1, 2 and 3 are", d[0])
+			return s.fail(0, "version %d is not supported; expected 1, 2 or 3", d[0])
 		}
-		return s.fail(0, "layout %s does not carry version %d", s.layout.dialect, d[0])
+		return s.fail(0, "layout %s has no version %d", s.layout.dialect, d[0])
 	}
 	if len(d) < headerSize {
 		return s.fail(0, "a header in %d bytes: %w", len(d), ErrTruncated)
@@ -252,7 +252,7 @@ func (s *scan) prologues(m *Map, start, functions int) (int, bool) {
 			return s.cut(p, uint64(functions-i), "prologues")
 		}
 		if d[p] > 1 {
-			return s.fail(p, "the prologue of function %d says %d where 0 or 1 says whether it keeps a frame pointer", i, d[p])
+			return s.fail(p, "the prologue of function %d has %d as its frame pointer flag; expected 0 or 1", i, d[p])
 		}
 		if m != nil {
 			if uint64(p-start)/2 > math.MaxUint32 {

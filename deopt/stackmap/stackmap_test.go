@@ -122,7 +122,7 @@ func TestOptions(t *testing.T) {
 	require.EqualError(t, err, "stackmap: no byte order was given")
 	_, _, err = ParseOne(nil, Options{})
 	require.EqualError(t, err, "stackmap: no byte order was given")
-	const unknown = `layout "v4" is not known; [v1 v2 v3 yk yk-old] are`
+	const unknown = `unknown layout "v4"; expected one of [v1 v2 v3 yk yk-old]`
 	_, err = Parse(nil, Options{binary.LittleEndian, "v4"})
 	require.EqualError(t, err, unknown)
 	_, _, err = ParseOne(nil, Options{binary.LittleEndian, "v4"})
@@ -178,8 +178,8 @@ func TestParseErrors(t *testing.T) {
 	good := sample(binary.LittleEndian)
 	require.Len(t, good, 192)
 	for _, c := range []broken{
-		{"version 4", 0, []byte{4}, 0, "version 4 is not known; 1, 2 and 3 are"},
-		{"version 0", 0, []byte{0}, 0, "version 0 is not known"},
+		{"version 4", 0, []byte{4}, 0, "version 4 is not supported; expected 1, 2 or 3"},
+		{"version 0", 0, []byte{0}, 0, "version 0 is not supported"},
 		{"reserved byte", 1, []byte{1}, 1, "reserved"},
 		{"reserved half", 3, []byte{1}, 3, "reserved"},
 		{"all functions there are", 4, []byte{255, 255, 255, 255}, 16, "4294967295 functions"},
@@ -224,7 +224,7 @@ func TestYkErrors(t *testing.T) {
 		{"kind of a location", 89, []byte{6}, 89, "unknown kind 6"},
 		{"locations of a live variable", 107, []byte{2}, 122, "unknown kind 0"},
 		{"extra locations past the end", 97, []byte{255, 255}, 99, "65535 extra locations"},
-		{"frame pointer", 136, []byte{2}, 136, "says 2 where 0 or 1"},
+		{"frame pointer", 136, []byte{2}, 136, "has 2 as its frame pointer flag"},
 		{"saved registers past the end", 138, []byte{4}, 142, "4 saved registers"},
 		{"all saved registers there are", 138, []byte{255, 255, 255, 255}, 142, "4294967295 saved registers"},
 	} {
@@ -253,7 +253,7 @@ func TestParseAll(t *testing.T) {
 		text   string
 	}{
 		{"not aligned", append(make([]byte, 4), one...), 0, 4, "not aligned"},
-		{"text after it", append(append([]byte{}, one...), "not a map"...), 1, 192, "version 110 is not known"},
+		{"text after it", append(append([]byte{}, one...), "not a map"...), 1, 192, "version 110 is not supported"},
 		{"a byte after it, not aligned", append(append([]byte{}, one...), 0, 0, 3), 1, 194, "not aligned"},
 		{"the second is cut", two[:192+24+100], 1, 192 + 24 + 16 + 0, "ends inside a map"},
 	} {

@@ -61,7 +61,7 @@ func AppendBlob(b []byte, order binary.AppendByteOrder, blob *Blob) ([]byte, err
 		return b, err
 	}
 	if !l.has(blob.Version) {
-		return b, fmt.Errorf("layout %s does not carry version %d", l.dialect, blob.Version)
+		return b, fmt.Errorf("layout %s has no version %d", l.dialect, blob.Version)
 	}
 	records, err := blob.check(l)
 	if err != nil {
@@ -115,7 +115,7 @@ func (blob *Blob) check(l *layout) (records int, err error) {
 	}
 	for _, n := range []int{len(blob.Functions), len(blob.Constants), records} {
 		if uint64(n) > math.MaxUint32 {
-			return 0, fmt.Errorf("%d functions, constants or records where 32 bits count them", n)
+			return 0, fmt.Errorf("%d functions, constants or records do not fit into a count of 32 bits", n)
 		}
 	}
 	return records, checkAll(l, blob.Unattributed)
@@ -137,29 +137,29 @@ func (r *Record) check(l *layout) error {
 		sum := 0
 		for _, n := range r.Vars {
 			if n < 0 || n > math.MaxUint8 {
-				return fmt.Errorf("a live variable of %d locations where 8 bits count them", n)
+				return fmt.Errorf("%d locations of a live variable do not fit into a count of 8 bits", n)
 			}
 			sum += n
 		}
 		if sum != len(r.Locations) {
-			return fmt.Errorf("live variables of %d locations, of which there are %d", sum, len(r.Locations))
+			return fmt.Errorf("the live variables have %d locations, and the record has %d", sum, len(r.Locations))
 		}
 		counted, what = len(r.Vars), "live variables"
 	} else if r.Vars != nil {
 		return fmt.Errorf("live variables, which layout %s does not have", l.dialect)
 	}
 	if counted > math.MaxUint16 {
-		return fmt.Errorf("%d %s where 16 bits count them", counted, what)
+		return fmt.Errorf("%d %s do not fit into a count of 16 bits", counted, what)
 	}
 	if len(r.LiveOuts) > math.MaxUint16 {
-		return fmt.Errorf("%d live-outs where 16 bits count them", len(r.LiveOuts))
+		return fmt.Errorf("%d live-outs do not fit into a count of 16 bits", len(r.LiveOuts))
 	}
 	if r.Extra != nil && (!l.extended || len(r.Extra) != len(r.Locations)) {
-		return fmt.Errorf("extra locations of %d of %d locations in layout %s", len(r.Extra), len(r.Locations), l.dialect)
+		return fmt.Errorf("extra locations are given for %d of %d locations in layout %s", len(r.Extra), len(r.Locations), l.dialect)
 	}
 	for _, extra := range r.Extra {
 		if len(extra) > math.MaxUint16 {
-			return fmt.Errorf("%d extra locations where 16 bits count them", len(extra))
+			return fmt.Errorf("%d extra locations do not fit into a count of 16 bits", len(extra))
 		}
 	}
 	for i, at := range r.Locations {
@@ -167,7 +167,7 @@ func (r *Record) check(l *layout) error {
 			return fmt.Errorf("location %d of unknown %v", i, at.Kind)
 		}
 		if l.locationSize == 8 && at.Size > math.MaxUint8 {
-			return fmt.Errorf("location %d of %d bytes where 8 bits say so", i, at.Size)
+			return fmt.Errorf("location %d: a size of %d bytes does not fit into 8 bits", i, at.Size)
 		}
 	}
 	return nil

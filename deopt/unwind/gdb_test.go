@@ -190,7 +190,7 @@ func compareFrame(t *testing.T, want gdbFrame, frames []Frame, i int) {
 		require.False(t, i == 0 || interrupted, "%s of frame #%d: %v", name, i, err)
 		require.False(t, machine.AMD64.Preserved(reg), "%s of frame #%d: %v", name, i, err)
 		if !frames[i-1].Signal {
-			require.EqualError(t, err, fmt.Sprintf("%s is caller-saved and frame #%d does not keep it", name, i-1))
+			require.EqualError(t, err, fmt.Sprintf("%s is caller-saved and frame #%d does not preserve it", name, i-1))
 		}
 	}
 }

@@ -206,13 +206,13 @@ func TestCallersRegisters(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, append(binary.LittleEndian.AppendUint64(nil, 0xb0b), binary.LittleEndian.AppendUint64(nil, 0x2010)...), b)
 	for reg, want := range map[machine.DWARFReg]string{
-		0:  "rax is caller-saved and frame #0 does not keep it",
-		11: "r11 is caller-saved and frame #0 does not keep it",
-		17: "xmm0 is caller-saved and frame #0 does not keep it",
-		67: "xmm16 is caller-saved and frame #0 does not keep it",
+		0:  "rax is caller-saved and frame #0 does not preserve it",
+		11: "r11 is caller-saved and frame #0 does not preserve it",
+		17: "xmm0 is caller-saved and frame #0 does not preserve it",
+		67: "xmm16 is caller-saved and frame #0 does not preserve it",
 		13: "the CFI of frame #0 says that r13 is not kept",
-		15: "frame #0 saved r15 where it cannot be read: 8 bytes at 0x0: not mapped",
-		33: "frame #0 saved st0 at 0x7000, and does not say how many bytes of it",
+		15: "the place where frame #0 saved r15 cannot be read: 8 bytes at 0x0: not mapped",
+		33: "frame #0 saved st0 at 0x7000, and the number of saved bytes is unknown",
 	} {
 		_, err := up.Bytes(reg)
 		require.EqualError(t, err, want)
@@ -248,7 +248,7 @@ func TestFramePointerRegisters(t *testing.T) {
 	for reg, want := range map[machine.DWARFReg]string{
 		rbx: "frame #1 was left by its frame pointer, which does not say where rbx was saved",
 		15:  "frame #1 was left by its frame pointer, which does not say where r15 was saved",
-		0:   "rax is caller-saved and frame #1 does not keep it",
+		0:   "rax is caller-saved and frame #1 does not preserve it",
 	} {
 		_, err := frames[2].Registers.Bytes(reg)
 		require.EqualError(t, err, want)

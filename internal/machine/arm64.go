@@ -34,7 +34,7 @@ func newARM64(name, title string, order binary.ByteOrder) *Arch {
 		SP: 31, FP: 29, PC: 32, Link: 30, Constant: []DWARFReg{ARM64VG},
 		Calls: arm64Calls, Code: 1<<48 - 1,
 		// For a value of 0, LLVM may record the zero register (AArch64RegisterInfo.td: WZR, XZR and SP all have DwarfRegNum 31).
-		Unread:      map[DWARFReg]string{31: "register 31 is sp or the zero register, and the record does not say which"},
+		Unread:      map[DWARFReg]string{31: "register 31 is sp or the zero register, and the record does not distinguish them"},
 		Chain:       Chain{Base: 29, Linked: 0, Return: 8, NoCFA: true},
 		Trampolines: []Trampoline{arm64Sigreturn},
 	}, slices.Concat(

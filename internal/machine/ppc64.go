@@ -55,7 +55,7 @@ func newPPC64(name string, order binary.ByteOrder) *Arch {
 func ppc64Conditions() map[DWARFReg]string {
 	unread := map[DWARFReg]string{}
 	for n := range 8 {
-		unread[DWARFReg(68+n)] = fmt.Sprintf("it is one bit of cr%d, and the record does not say which", n)
+		unread[DWARFReg(68+n)] = fmt.Sprintf("it is one bit of cr%d, and the record does not give its number", n)
 	}
 	return unread
 }

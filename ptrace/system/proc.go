@@ -82,7 +82,7 @@ func Started(pid int) (time.Time, error) {
 	}
 	const starttime, tick = 19, 10 * time.Millisecond // starttime is an index after the name; USER_HZ is 100 on all supported architectures
 	if len(fields) <= starttime {
-		return time.Time{}, fmt.Errorf("process %d: no time of its start", pid)
+		return time.Time{}, fmt.Errorf("process %d: its start time is missing", pid)
 	}
 	ticks, err := strconv.ParseInt(fields[starttime], 10, 64)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrLate reports that a read did not end within its time limit.
-var ErrLate = errors.New("reading it takes too long: its file system or the provider of its pages does not answer")
+var ErrLate = errors.New("reading it takes too long: its file system, or the process that provides its pages, does not answer")
 
 // Want is a range to read in a batch; OK reports whether it was read.
 type Want struct {

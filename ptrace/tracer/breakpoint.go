@@ -51,7 +51,7 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 // insertOne sets one breakpoint. shared is the shared mapping that contains it, or "".
 func (s *server) insertOne(want Breakpoint, shared string) error {
 	if len(want.Reads) > MaxReads {
-		return fmt.Errorf("%d reads; %d can come with a hit", len(want.Reads), MaxReads)
+		return fmt.Errorf("%d reads; the limit of a breakpoint is %d", len(want.Reads), MaxReads)
 	}
 	if want.Addr%uint64(len(Trap)) != 0 {
 		return fmt.Errorf("no instruction begins there")

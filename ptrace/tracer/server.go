@@ -278,7 +278,7 @@ func (s *server) launch(command []string, l Launching) error {
 		return err
 	}
 	if !ws.Stopped() {
-		return fmt.Errorf("%s ended before it began", command[0])
+		return fmt.Errorf("%s ended before its first instruction", command[0])
 	}
 	// The tracer sees the continuation as a SIGCONT, so unblock that signal.
 	var mask uint64
@@ -344,7 +344,7 @@ func (s *server) untilContinued(t *thread) error {
 		}
 		switch {
 		case !ws.Stopped():
-			return errors.New("it ended before it began")
+			return errors.New("it ended before its first instruction")
 		case int(ws)>>16 == unix.PTRACE_EVENT_STOP && ws.StopSignal() != unix.SIGTRAP && !sent: // the stop by SIGSTOP
 			if err := unix.Kill(t.tid, unix.SIGCONT); err != nil {
 				return err

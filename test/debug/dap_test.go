@@ -35,9 +35,9 @@ func TestDAPLaunch(t *testing.T) {
 	require.True(t, set[0].Verified, set[0].Message)
 	require.Equal(t, "native code and the interpreter stop at this stackmap", set[0].Message)
 	require.True(t, set[1].Verified)
-	require.Contains(t, set[1].Message, "native code does not")
+	require.Contains(t, set[1].Message, "only the interpreter stops here")
 	require.False(t, set[2].Verified)
-	require.Contains(t, set[2].Message, "lies in no function")
+	require.Contains(t, set[2].Message, "is not in a function")
 	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{}})
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 
@@ -110,12 +110,12 @@ func TestDAPAttach(t *testing.T) {
 	require.Contains(t, registers["rax"].Value, "unavailable", "what a call may change")
 	require.Equal(t, "11050", e.evaluated(exit.Id, "acc * 2"))
 	e.refused("evaluate", map[string]any{"expression": "nothing + 1", "frameId": exit.Id}, "there is no nothing")
-	e.refused("stepBack", thread, "nothing was run since the exit")
+	e.refused("stepBack", thread, "has not run since the exit")
 	e.refused("exceptionInfo", thread, "an exception filter")
 
 	ask[*dap.NextResponse](e, "next", thread) // %sq = mul i64 %i, %i
 	e.stopped("step")
-	e.refused("scopes", map[string]any{"frameId": exit.Id}, "of an earlier stop")
+	e.refused("scopes", map[string]any{"frameId": exit.Id}, "from an earlier stop")
 	top := e.stack(at.ThreadId)[0]
 	require.Equal(t, "@sum (interpreter)", top.Name)
 	require.Equal(t, lineWith(t, p.IR, "define i64 @sum(")+8, top.Line) // %acc1
@@ -127,7 +127,7 @@ func TestDAPAttach(t *testing.T) {
 	require.Equal(t, "2", e.values(e.scopes(top.Id)["Run"])["instructions since the exit"].Value)
 	ask[*dap.StepBackResponse](e, "stepBack", thread)
 	e.stopped("step")
-	require.Contains(t, e.values(e.scopes(e.stack(at.ThreadId)[0].Id)["Values"])["%acc1"].Value, "the run has not come to it")
+	require.Contains(t, e.values(e.scopes(e.stack(at.ThreadId)[0].Id)["Values"])["%acc1"].Value, "the run has not reached it")
 
 	// The session watches a value that changes, and a line with a hit count.
 	info := ask[*dap.DataBreakpointInfoResponse](e, "dataBreakpointInfo", map[string]any{"name": "%acc1", "frameId": e.stack(at.ThreadId)[0].Id}).Body
@@ -167,14 +167,14 @@ func TestDAPAttach(t *testing.T) {
 	require.Equal(t, "the interpreter has returned i64 1003526", e.stopped("step").Text, "5525 and the square of 999")
 	require.Contains(t, e.output["console"], "the interpreter has returned i64 1003526, after 6 instructions")
 	require.True(t, strings.HasPrefix(e.stack(at.ThreadId)[0].Name, "main"), "the caller")
-	e.refused("restartFrame", map[string]any{"frameId": 12345678}, "there is no reference")
+	e.refused("restartFrame", map[string]any{"frameId": 12345678}, "not found")
 	ask[*dap.RestartFrameResponse](e, "restartFrame", map[string]any{"frameId": e.stack(at.ThreadId)[0].Id})
 	e.stopped("restart")
 
 	// The process continues, is paused, and is detached from.
 	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": []any{}})
 	ask[*dap.ContinueResponse](e, "continue", thread)
-	e.refused("stackTrace", thread, "the process goes on: pause it first")
+	e.refused("stackTrace", thread, "the process is running: pause it first")
 	ask[*dap.SetFunctionBreakpointsResponse](e, "setFunctionBreakpoints", map[string]any{"breakpoints": []map[string]any{{"name": "nobody_calls_this"}}})
 	ask[*dap.PauseResponse](e, "pause", thread)
 	e.stopped("pause")
@@ -188,7 +188,7 @@ func TestDAPAttach(t *testing.T) {
 	ask[*dap.SetExpressionResponse](e, "setExpression", map[string]any{"expression": "%i", "value": "28", "frameId": id})
 	require.Equal(t, "28", e.evaluated(id, "%i"))
 	e.refused("setVariable", map[string]any{"variablesReference": e.scopes(id)["Registers"], "name": "rsp", "value": "1"}, "cannot be set")
-	e.refused("terminate", nil, "disconnect lets it go on")
+	e.refused("terminate", nil, "cannot be terminated")
 	e.disconnect()
 	clitest.RequireUnharmed(t, p)
 }

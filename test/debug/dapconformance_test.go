@@ -41,13 +41,13 @@ var specification = []asked{
 	{request: "cancel", test: "TestDAPPause", note: "ends a step or a run of the interpreter, and pauses a process; other requests are answered before it arrives"},
 	{request: "runInTerminal", refusal: "adapters send this request to clients", note: "`dap` does not send it: output comes as events"},
 	{request: "startDebugging", refusal: "adapters send this request to clients", note: "`dap` does not send it"},
-	{request: "initialize", refusal: "it is sent once", test: "TestDAPLaunch", note: "refused when sent again"},
-	{request: "configurationDone", refusal: "came before", test: "TestDAPLaunch", note: "refused when sent again"},
-	{request: "launch", arguments: func(*atExit) map[string]any { return map[string]any{"program": "true"} }, refusal: "there is a target already", test: "TestDAPLaunch", note: "refused when sent again"},
-	{request: "attach", arguments: func(s *atExit) map[string]any { return map[string]any{"pid": 1} }, refusal: "there is a target already", test: "TestDAPAttach", note: "a process or a core; refused when sent again"},
+	{request: "initialize", refusal: "already sent", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "configurationDone", refusal: "already sent", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "launch", arguments: func(*atExit) map[string]any { return map[string]any{"program": "true"} }, refusal: "already has a target", test: "TestDAPLaunch", note: "refused when sent again"},
+	{request: "attach", arguments: func(s *atExit) map[string]any { return map[string]any{"pid": 1} }, refusal: "already has a target", test: "TestDAPAttach", note: "a process or a core; refused when sent again"},
 	{request: "restart", arguments: func(*atExit) map[string]any { return map[string]any{} }, refusal: "launch the program again", note: "clients then do so themselves"},
 	{request: "disconnect", test: "TestDAPAttach", note: "an attached process resumes, a launched program ends"},
-	{request: "terminate", refusal: "disconnect lets it go on", test: "TestDAPStops", note: "refused for an attached process"},
+	{request: "terminate", refusal: "cannot be terminated", test: "TestDAPStops", note: "refused for an attached process"},
 	{request: "breakpointLocations", arguments: func(s *atExit) map[string]any { return map[string]any{"source": s.source(), "line": 1, "endLine": 50} }, test: "TestDAPCore"},
 	{request: "setBreakpoints", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"source": s.source(), "breakpoints": []any{map[string]any{"line": 1}}}
@@ -102,7 +102,7 @@ var specification = []asked{
 	{request: "disassemble", arguments: func(s *atExit) map[string]any {
 		return map[string]any{"memoryReference": s.frame.InstructionPointerReference, "instructionCount": 4}
 	}, test: "TestDAPMemory"},
-	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `there is no request "locations" here`, note: "`dap` sends no location references"},
+	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `request "locations" is not supported`, note: "`dap` sends no location references"},
 }
 
 // Every request of the specification is answered, or refused with a reason, as the table of doc/user/editors.md says; no request that is always refused

@@ -27,7 +27,7 @@ func TestDAPPause(t *testing.T) {
 	for _, way := range []string{"pause", "cancel"} {
 		on := e.send("continue", thread)
 		require.True(t, e.answer(on).GetResponse().Success)
-		e.refused("evaluate", map[string]any{"expression": "%i"}, "the process goes on")
+		e.refused("evaluate", map[string]any{"expression": "%i"}, "the process is running")
 		if way == "pause" {
 			ask[*dap.PauseResponse](e, way, thread)
 		} else {
@@ -52,7 +52,7 @@ func TestDAPConsole(t *testing.T) {
 	require.Contains(t, console("help"), "exits")
 	require.Contains(t, console("exits"), "record 2882400000, deoptimize")
 	require.Equal(t, "5551", console("acc + i"))
-	e.refused("evaluate", map[string]any{"expression": "output", "context": "repl"}, "has not gone on")
+	e.refused("evaluate", map[string]any{"expression": "output", "context": "repl"}, "has not run")
 	e.refused("evaluate", map[string]any{"expression": "output", "context": "watch"}, "there is no output")
 	e.refused("evaluate", map[string]any{"expression": "1 +", "context": "watch"})
 	var labels []string
@@ -70,7 +70,7 @@ func TestDAPConsole(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A session with a client that does not read, while there is much output, ends like all others: by a signal, or when the client is gone.
+// A session with a client that does not read, while there is much output, ends like all others: by a signal, or when the client disconnected.
 func TestDAPDeafClient(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -144,15 +144,15 @@ func TestDAPHostileClients(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	for _, c := range []struct{ name, sends, says string }{
-		{"garbage", strings.Repeat("garbage ", 10_000), "no message of the Debug Adapter Protocol"},
+		{"garbage", strings.Repeat("garbage ", 10_000), "not a message of the Debug Adapter Protocol"},
 		{"no length", "Content-Type: text\r\n\r\n{}", "a header without Content-Length"},
 		{"a length that is none", "Content-Length: many\r\n\r\n", "a number of bytes"},
 		{"a negative length", "Content-Length: -5\r\n\r\n", "a number of bytes"},
-		{"a huge length", "Content-Length: 4611686018427387904\r\n\r\n{}", "at most 4194304"},
+		{"a huge length", "Content-Length: 4611686018427387904\r\n\r\n{}", "the limit is 4194304"},
 		{"a length that overflows", "Content-Length: 99999999999999999999999\r\n\r\n{}", "a number of bytes"},
-		{"no JSON", message("seq"), "no JSON object"},
-		{"another JSON", message("[1, 2]"), "no JSON object"},
-		{"zeros", strings.Repeat("\x00", 100_000), "no message of the Debug Adapter Protocol"},
+		{"no JSON", message("seq"), "not a message of the Debug Adapter Protocol"},
+		{"another JSON", message("[1, 2]"), "not a message of the Debug Adapter Protocol"},
+		{"zeros", strings.Repeat("\x00", 100_000), "not a message of the Debug Adapter Protocol"},
 		{"half a message", "Content-Length: 100\r\n\r\n{", "unexpected EOF"},
 		{"half a header", "Content-Len", "unexpected EOF"},
 	} {
@@ -178,10 +178,10 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e := edits(t)
 	e.refused("threads", nil, "before initialize")
 	e.refused("next", map[string]any{"threadId": 1}, "before initialize")
-	e.refused("nothing", nil, `there is no request "nothing" here`)
+	e.refused("nothing", nil, `request "nothing" is not supported`)
 	e.refused("initialize", map[string]any{"pathFormat": "uri"}, "pathFormat")
 	ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "x"})
-	e.refused("stackTrace", map[string]any{"threadId": 1}, "there is no target yet")
+	e.refused("stackTrace", map[string]any{"threadId": 1}, "requires a target")
 	for _, c := range []struct {
 		request   string
 		arguments map[string]any
@@ -212,16 +212,16 @@ func TestDAPSenselessRequests(t *testing.T) {
 	require.Empty(t, ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": int64(1) << 40}).Body.StackFrames)
 	frame := e.stack(at.ThreadId)[0].Id
 	for _, id := range []int64{-1, 1 << 50, 999999, -1 << 60} {
-		e.refused("scopes", map[string]any{"frameId": id}, "there is no reference")
-		e.refused("variables", map[string]any{"variablesReference": id}, "there is no reference")
-		e.refused("evaluate", map[string]any{"expression": "1", "frameId": id}, "there is no reference")
+		e.refused("scopes", map[string]any{"frameId": id}, "not found")
+		e.refused("variables", map[string]any{"variablesReference": id}, "not found")
+		e.refused("evaluate", map[string]any{"expression": "1", "frameId": id}, "not found")
 	}
 	e.refused("variables", map[string]any{"variablesReference": frame}, "is a frame")
 	e.refused("scopes", map[string]any{"frameId": e.scopes(frame)["Registers"]}, "is no frame")
 	e.refused("variables", map[string]any{"variablesReference": e.scopes(frame)["Registers"], "count": -1}, "numbers of 0 or more")
 	e.refused("evaluate", map[string]any{"expression": strings.Repeat("(", 1_000_000)})
 	e.refused("setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": make([]map[string]any, 10_001)}, "at most 10000")
-	e.refused("setDataBreakpoints", map[string]any{"breakpoints": "all"}, "of another type than the specification has it")
+	e.refused("setDataBreakpoints", map[string]any{"breakpoints": "all"}, "is not that of the specification")
 	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "there is no target 77")
 	e.raw(message(`{"seq":1,"type":"event","event":"initialized"}`) + message(`{"seq":1,"type":"response","command":"runInTerminal"}`) + message(`{}`))
 

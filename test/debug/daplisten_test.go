@@ -93,9 +93,9 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 		{"another field after the length", "Content-Length: 2\r\nOrigin: x\r\n\r\n{}" + initialize + launch, `"Origin: x" is not a header field`},
 		{"no length", "\r\n\r\n" + initialize + launch, "a header without Content-Length"},
 		{"a length below zero", "Content-Length: -1\r\n\r\n" + initialize + launch, `Content-Length "-1"`},
-		{"a message that is too long", "Content-Length: 99999999\r\n\r\n", "at most 4194304"},
+		{"a message that is too long", "Content-Length: 99999999\r\n\r\n", "the limit is 4194304"},
 		{"a header that is too long", strings.Repeat("Content-Length: 1\r\n", 1000) + initialize + launch, "a header of more than 4096 bytes"},
-		{"no JSON", spelled("launch") + initialize + launch, "no JSON object"},
+		{"no JSON", spelled("launch") + initialize + launch, "not a message of the Debug Adapter Protocol"},
 	} {
 		t.Log(attack.name)
 		conn := l.dial(t)
@@ -111,10 +111,10 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 		_, err = dap.ReadProtocolMessage(bufio.NewReader(conn))
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-		require.Contains(t, l.after(t, "refused "), "the peer left without a launch or attach request")
+		require.Contains(t, l.after(t, "refused "), "the client disconnected without a launch or attach request")
 	}
 	require.NoError(t, l.dial(t).Close()) // before or after reframe looks up its user
-	require.Regexp(t, "left without a launch or attach|cannot determine the user", l.after(t, "refused "))
+	require.Regexp(t, "without a launch or attach|cannot determine the user", l.after(t, "refused "))
 
 	e := l.client(t)
 	require.NoFileExists(t, made)
@@ -133,7 +133,7 @@ func TestDAPListenAsksForTheToken(t *testing.T) {
 		ask[*dap.InitializeResponse](e, "initialize", map[string]any{"adapterID": "x"})
 		wrong["program"] = "/bin/true"
 		e.refused("launch", wrong, `"token" of the launch configuration is missing or wrong`)
-		require.Contains(t, l.after(t, "refused "), "left without")
+		require.Contains(t, l.after(t, "refused "), "disconnected without")
 	}
 	e := l.client(t)
 	e.begin("launch", map[string]any{"program": "/bin/true", "token": token})

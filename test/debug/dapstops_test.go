@@ -26,12 +26,12 @@ func TestDAPStops(t *testing.T) {
 	at := e.stopped("entry")
 	thread := map[string]any{"threadId": at.ThreadId}
 	require.NotEmpty(t, e.stack(at.ThreadId))
-	e.refused("next", thread, "the interpreter cannot go on from here")
+	e.refused("next", thread, "the interpreter cannot continue from here")
 
 	filters := ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"statepoint", "nothing"},
 		"filterOptions": []map[string]any{{"filterId": "stackmap", "condition": "%n == 2"}, {"filterId": "stackmap", "condition": "%n =="}}}).Body.Breakpoints
 	require.True(t, filters[0].Verified)
-	require.Contains(t, filters[1].Message, `there is no filter "nothing"; there are stackmap, patchpoint`)
+	require.Contains(t, filters[1].Message, `unknown filter "nothing"; expected one of stackmap, patchpoint`)
 	require.True(t, filters[2].Verified, filters[2].Message)
 	require.False(t, filters[3].Verified)
 	functions := ask[*dap.SetFunctionBreakpointsResponse](e, "setFunctionBreakpoints", map[string]any{"breakpoints": []map[string]any{{"name": "call_optimized", "hitCondition": "2"}, {"name": "f", "hitCondition": "often"}}}).Body.Breakpoints
@@ -71,7 +71,7 @@ func TestDAPWhileItRuns(t *testing.T) {
 	line := lineWith(t, ir, "@llvm.experimental.stackmap(i64 1,")
 	set := ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": ir}, "breakpoints": []map[string]any{{"line": line, "condition": "%i == 999"}}}).Body.Breakpoints
 	require.True(t, set[0].Verified, set[0].Message)
-	e.refused("stackTrace", map[string]any{"threadId": p.PID}, "the process goes on")
+	e.refused("stackTrace", map[string]any{"threadId": p.PID}, "the process is running")
 	begin()
 	at := e.stopped("breakpoint")
 	id := e.stack(at.ThreadId)[0].Id
@@ -102,7 +102,7 @@ func TestDAPDiffer(t *testing.T) {
 	e.begin("launch", map[string]any{"program": host[0], "args": host[1:], "ir": module})
 	set := ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"differ"}, "filterOptions": []map[string]any{{"filterId": "differ", "condition": "%i == 1"}}}).Body.Breakpoints
 	require.True(t, set[0].Verified)
-	require.Contains(t, set[1].Message, "takes no condition")
+	require.Contains(t, set[1].Message, "cannot have a condition")
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("exception")
 	require.Equal(t, "Native and interpreter differ", at.Description)
@@ -131,7 +131,7 @@ func TestDAPCore(t *testing.T) {
 	e.begin("attach", map[string]any{"core": core, "ir": ir, "layout": clitest.DeoptimizeLayout(t)})
 	require.NoError(t, os.WriteFile(ir, []byte("; another\n"+string(text)), 0o644))
 	set := ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"differ"}}).Body.Breakpoints
-	require.Contains(t, set[0].Message, "a core does not go on")
+	require.Contains(t, set[0].Message, "in a core")
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("entry")
 	frame := lineOf(t, e.stack(at.ThreadId), "sum_opt")
@@ -140,7 +140,7 @@ func TestDAPCore(t *testing.T) {
 	require.Equal(t, string(text), ask[*dap.SourceResponse](e, "source", map[string]any{"sourceReference": frame.Source.SourceReference}).Body.Content)
 	sources := ask[*dap.LoadedSourcesResponse](e, "loadedSources", nil).Body.Sources
 	require.Equal(t, []dap.Source{*frame.Source}, sources)
-	e.refused("source", map[string]any{"sourceReference": 99}, "there is no source 99")
+	e.refused("source", map[string]any{"sourceReference": 99}, "source 99 not found")
 	mul := lineWith(t, p.IR, "define i64 @sum(") + 7
 	source := map[string]any{"sourceReference": frame.Source.SourceReference}
 	lines := ask[*dap.BreakpointLocationsResponse](e, "breakpointLocations", map[string]any{"source": source, "line": mul - 3, "endLine": mul + 1}).Body.Breakpoints
@@ -233,7 +233,7 @@ func TestDAPParts(t *testing.T) {
 	require.Equal(t, []string{"[1] 2", "[2] 100"}, []string{two[0].Name + " " + two[0].Value, two[1].Name + " " + two[1].Value})
 	require.Zero(t, values["%b"].VariablesReference, "its parts have no bytes: %v", values["%b"])
 	e.refused("setVariable", map[string]any{"variablesReference": v.VariablesReference, "name": "[2]", "value": "5"}, "cannot be set")
-	e.refused("next", thread, "the interpreter cannot go on from here")
+	e.refused("next", thread, "the interpreter cannot continue from here")
 	ask[*dap.EvaluateResponse](e, "evaluate", map[string]any{"expression": "result 55", "context": "repl"})
 	work = lineOf(t, e.stack(at.ThreadId), "work")
 	ask[*dap.RestartFrameResponse](e, "restartFrame", map[string]any{"frameId": work.Id})

@@ -83,7 +83,7 @@ p i
 	require.Equal(t, "#0   interp  @sum, block %loop, line 44\n=>   44    %acc1 = add i64 %acc, %sq\n", out[10])
 	require.Equal(t, "#0   interp  @sum, block %loop, line 43\n=>   43    %sq = mul i64 %i, %i\n", out[13])
 	require.Regexp(t, `^returned i64 332833500 after \d+ instructions\n$`, out[14])
-	require.Equal(t, "%i = i64 998\nthe interpreter begins anew at the exit\n", out[15])
+	require.Equal(t, "%i = i64 998\nthe interpreter starts again at the exit\n", out[15])
 	require.Regexp(t, `^returned i64 1999530 after \d+ instructions\n$`, out[16], "5525 and the squares of 998 and 999")
 	require.Contains(t, out[18], "→ sum, block %loop")
 	require.Equal(t, "i64 998\n", out[19])
@@ -111,8 +111,8 @@ c
 `, append([]string{"--ir", program, "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
 	out := said(r.Stdout)
-	require.Equal(t, "breakpoint 1: record 81 (no such place yet: it is waited for)\n", out[0])
-	require.Equal(t, "breakpoint 2: function load, if %n & 1 == 1 (no such place yet: it is waited for)\n", out[1])
+	require.Equal(t, "breakpoint 1: record 81 (pending: no such place yet)\n", out[0])
+	require.Equal(t, "breakpoint 2: function load, if %n & 1 == 1 (pending: no such place yet)\n", out[1])
 	require.Regexp(t, `^breakpoint 3: calls of call_optimized \(`, out[2])
 	require.Equal(t, "1   record 81, once\n2   function load, if %n & 1 == 1\n3   calls of call_optimized\n", out[3])
 	require.Contains(t, out[5], "breakpoint 1, record 81\n")
@@ -120,7 +120,7 @@ c
 	require.Equal(t, "i64 0\n", out[6])
 	require.Contains(t, out[7], "breakpoint 2, function load, if %n & 1 == 1\n")
 	require.Equal(t, "i64 1\n", out[8])
-	require.Equal(t, "2   function load, if %n & 1 == 1\n    stopped it once, did not hold once\n3   calls of call_optimized, disabled\n", out[9])
+	require.Equal(t, "2   function load, if %n & 1 == 1\n    stopped it once, condition false once\n3   calls of call_optimized, disabled\n", out[9])
 	require.Regexp(t, `^0x[0-9a-f]+  load\+0x[0-9a-f]+  record 81, stackmap\n$`, out[10])
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }
@@ -178,7 +178,7 @@ func TestDebugKeepsCoreAndScript(t *testing.T) {
 	dir := t.TempDir()
 	core, script := filepath.Join(dir, "exit.core"), filepath.Join(dir, "exit.txtar")
 	r := debug(t, "script "+script+"\n", args...)
-	r.Fails(t, 2, "a script is about a core: record FILE keeps this moment first")
+	r.Fails(t, 2, "a script requires a core: use record FILE first")
 	r = debug(t, fmt.Sprintf("record %s\nset i 999\nresume\nscript %s\n", core, script), args...)
 	require.Zero(t, r.Code, r.Stderr)
 	text, err := os.ReadFile(script)
@@ -233,37 +233,37 @@ func TestDebugWrongWords(t *testing.T) {
 	clitest.Run(t, "debug", "-x", "/nowhere", "--", "true").Fails(t, 2, "/nowhere")
 	args, _ := atGuard(t)
 	for line, want := range map[string]string{
-		"brek 1":             `there is no command "brek"; did you mean break?`,
-		"wombat":             `there is no command "wombat"; help lists them`,
+		"brek 1":             `unknown command "brek"; did you mean break?`,
+		"wombat":             `unknown command "wombat"; help lists the commands`,
 		"st":                 `"st" may be `, // none of it
 		"re":                 `"re" may be `,
 		"print":              "usage: print [/x] EXPR",
 		"print %nothing":     "%nothing: there is no nothing",
 		"print i +":          "i +: at its end: expected a slot such as",
 		"x":                  "usage: x /[N][FORMAT][SIZE] EXPR",
-		"x/9z 0x0":           "/z: a format is one of x d u o c a s, a size one of b h w g",
+		"x/9z 0x0":           "/z: expected a format (x d u o c a s) or a size (b h w g)",
 		"x/4gx 0x10":         "0x10",
 		"x/99999x $rsp":      "1 to 4096 words",
-		"break at":           "at: a name belongs behind it",
+		"break at":           "at requires a name after it",
 		"break 1 if i >":     "i >: at its end",
-		"break 1 if %no > 3": "no site that is meant has a slot of that name",
-		"frame 99":           "there is no frame 99; they go from 0 to ",
+		"break 1 if %no > 3": "no selected site has a slot of that name",
+		"frame 99":           "frame 99 not found; frames are 0 to ",
 		"frame x":            "x: a number",
 		"up 99\nup":          "this is the outermost frame",
 		"thread 1":           "no thread 1",
-		"delete 7":           "there is no breakpoint 7",
-		"back":               "the interpreter has not gone on from the exit",
-		"step\nback 9\nback": "this is the exit: before it there is only native code",
+		"delete 7":           "breakpoint 7 not found",
+		"back":               "the interpreter has not run since the exit",
+		"step\nback 9\nback": "cannot step back from the exit: before it there is only native code",
 		"until nowhere":      "@sum has no block nowhere; it has %entry %loop %done",
 		"set %i":             "usage: set SLOT VALUE",
 		"set %i many":        "many",
-		"set %no 1":          "there is no slot %no; there are %i %acc %n",
+		"set %no 1":          "slot %no not found; the slots are %i %acc %n",
 		"explain %no":        "the record has no value %no",
-		"resume\nstep":       "it has ended; back, or restart, goes to an earlier place",
+		"resume\nstep":       "the run has ended; use back or restart",
 		"step\nregisters":    "the interpreter has no registers; leave shows the physical frames again",
 		"step\nprint $rsp":   "the interpreter has no registers",
 		"record":             "usage: record FILE",
-		"help wombat":        `there is no command "wombat"`,
+		"help wombat":        `unknown command "wombat"`,
 		"print 1 /* 0":       "1 /* 0",
 	} {
 		if line == "st" {
@@ -281,7 +281,7 @@ func TestDebugBoth(t *testing.T) {
 	t.Parallel()
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
 	r := debug(t, "diff\n", append([]string{"--ir", livetest.IR(t, 19, "tick.ll"), "--"}, host...)...)
-	r.Fails(t, 2, "native code and the interpreter have not gone on side by side; both has them")
+	r.Fails(t, 2, "native code and the interpreter have not run side by side; use both")
 	r = debug(t, "b 1\nc\nstep -b\ndiff\nboth 10000\nd\nc\n", append([]string{"--ir", livetest.IR(t, 19, "tick.ll"), "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
 	out := said(r.Stdout)
@@ -316,9 +316,9 @@ func TestDebugBisects(t *testing.T) {
 	r := debug(t, "b 1\nc\nbisect\n", append([]string{"--ir", wrong, "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
 	out := said(r.Stdout)[2]
-	require.Contains(t, out, "they have come to different places\n")
-	require.Contains(t, out, "the first that native code has otherwise:\n")
-	require.Regexp(t, `%c = icmp ult i64 %i1, 500 +; false\n +native code has true\n +%i1 = 500, not shown by any site\n(?s:.*)  %i1 = add i64 %i, 1\n`, out)
+	require.Contains(t, out, "they are at different places\n")
+	require.Contains(t, out, "the first value that differs in native code:\n")
+	require.Regexp(t, `%c = icmp ult i64 %i1, 500 +; false\n +native code has true\n +%i1 = 500, not recorded at any site\n(?s:.*)  %i1 = add i64 %i, 1\n`, out)
 	r = debug(t, "b 1\nc\nbisect\n", append([]string{"--ir", livetest.IR(t, 19, "tick.ll"), "--"}, host...)...)
 	require.Zero(t, r.Code, r.Stderr)
 	require.Contains(t, said(r.Stdout)[2], "native code and the interpreter agree from here to the return\n")

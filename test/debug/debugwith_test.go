@@ -51,7 +51,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 			{"back 2", "#0   vm      Meter.hour @ 18\n=>   18  get 2\n"},
 			{"step 5", end},
 			// Minute 41 has the surge: 2147480000 instead of 831.
-			{"set local[1] 41", "local[1] = i32 41\nthe interpreter begins anew at the exit\n"},
+			{"set local[1] 41", "local[1] = i32 41\nthe interpreter starts again at the exit\n"},
 			{"resume", "Meter.hour returned i64 4295009928, says " + name + " after 1662 instructions\n"},
 		} {
 			commands, want = append(commands, c[0]), append(want, c[1])
@@ -78,16 +78,16 @@ func TestDebugWithSaysWhy(t *testing.T) {
 		says           string
 	}{
 		{plain, "resume", 0, "\nFoo.main returned i64 42, says sh after 3 instructions\n"},
-		{plain, "resume\nstep", 2, "it has ended; back, or restart, goes to an earlier place"},
+		{plain, "resume\nstep", 2, "the run has ended; use back or restart"},
 		{plain, "resume\nrestart", 0, "\n#0   vm      Foo.bar @ 17\n"},
-		{plain, "step", 2, "sh does not offer to stop on the way (doc/user/protocol.md, step): resume has it go on to the end"},
-		{plain, "restart\nfinish", 2, "sh does not offer to stop on the way"},
+		{plain, "step", 2, "sh cannot stop before its end (doc/user/protocol.md, step): use resume"},
+		{plain, "restart\nfinish", 2, "sh cannot stop before its end"},
 		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
-		{plain, "until loop", 2, "step, next and finish go by its instructions"},
-		{plain, "back", 2, "the interpreter has not gone on from the exit"},
+		{plain, "until loop", 2, "with --with use step, next or finish"},
+		{plain, "back", 2, "the interpreter has not run since the exit"},
 		{plain, "result 7\nresume", 2, "its innermost VM frame has no pending call"},
-		{cannot, "resume\nlist", 0, "\nsh cannot go on: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
-		{threw, "resume", 0, "\nFoo.main was left by an exception: \uFFFD[2J, says sh after 0 instructions\n"},
+		{cannot, "resume\nlist", 0, "\nsh cannot continue: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
+		{threw, "resume", 0, "\nFoo.main ended with an exception: \uFFFD[2J, says sh after 0 instructions\n"},
 		{"exec ./no-such-vm", "resume", 2, "its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
 		{" ", "resume", 64, "the command of --with is empty"},
 	} {

@@ -20,9 +20,9 @@ func TestModuleDoesNotMatch(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	const bundle = `[ "deopt"(i32 3, i64 %i, i64 %acc, i64 %n) ]`
 	for name, edit := range map[string]struct{ bundle, want string }{
-		"one value less": {`[ "deopt"(i32 3, i64 %i, i64 %acc) ]`, "has 4 live values, and line"},
-		"one value more": {`[ "deopt"(i32 3, i64 %i, i64 %acc, i64 %n, i64 %n) ]`, "has 4 live values, and line"},
-		"other constant": {`[ "deopt"(i32 4, i64 %i, i64 %acc, i64 %n) ]`, "holds the constant 3 as its live value 0, and line"},
+		"one value less": {`[ "deopt"(i32 3, i64 %i, i64 %acc) ]`, "has 4 live values, but line"},
+		"one value more": {`[ "deopt"(i32 3, i64 %i, i64 %acc, i64 %n, i64 %n) ]`, "has 4 live values, but line"},
+		"other constant": {`[ "deopt"(i32 4, i64 %i, i64 %acc, i64 %n) ]`, "has the constant 3 as its live value 0, but line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			module := clitest.EditedCopy(t, p.IR, deoptBundle(t, p.IR, bundle), edit.bundle)
@@ -37,7 +37,7 @@ func TestModuleDoesNotMatch(t *testing.T) {
 			r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", module)
 			require.Equal(t, 2, r.Code, r.Stderr)
 			require.Empty(t, r.Stdout)
-			require.Contains(t, r.Stderr, "no site of the given modules is that of record 2882400000: no names: "+why[0])
+			require.Contains(t, r.Stderr, "no site of the given modules matches record 2882400000: no names: "+why[0])
 		})
 	}
 	clitest.RequireUnharmed(t, p)
@@ -102,12 +102,12 @@ func TestBrokenLayout(t *testing.T) {
 		"function":       {`"function":"sum"`, `"function":"nosuch"`, "exits[0].resume.function: no module defines a function @nosuch"},
 		"declared only":  {`"function":"sum"`, `"function":"puts"`, "exits[0].resume.function: no module defines a function @puts"},
 		"block":          {`"block":"loop"`, `"block":"nosuch"`, "exits[0].resume.block: @sum has no block %nosuch"},
-		"operand":        {`"operand":2`, `"operand":4`, "exits[0].slots[1].operand: 4, and the exits of @sum_opt have 4 live values"},
+		"operand":        {`"operand":2`, `"operand":4`, "exits[0].slots[1].operand: 4: the exits of @sum_opt have 4 live values"},
 		"negative":       {`"operand":2`, `"operand":-1`, "exits[0].slots[1].operand: -1"},
 		"when":           {`"operand":0`, `"operand":9`, "exits[0].when[0].operand: 9"},
 		"value":          {`"name":"%acc"`, `"name":"%nosuch"`, "exits[0].slots[1].name: @sum has no value %nosuch"},
 		"record":         {`"when"`, `"record":17,"when"`, "exits[0]: @sum_opt has no such exit"},
-		"schema":         {`"reframe.layout/v1"`, `"reframe.layout/v9"`, `"reframe.layout/v9" is not known; "reframe.layout/v1" is`},
+		"schema":         {`"reframe.layout/v1"`, `"reframe.layout/v9"`, `"reframe.layout/v9" is not supported; expected "reframe.layout/v1"`},
 		"no schema":      {`"schema":"reframe.layout/v1",`, ``, `"reframe.layout/v1"`},
 		"unknown field":  {`"when"`, `"wenn"`, `exits[0].wenn: unknown member; expected one of function, record, when, resume, slots`},
 		"wrong type":     {`"operand":2`, `"operand":"two"`, "layout.json:4:50: exits[0].slots[1].operand: expected an integer of 64 bits, got a string"},

@@ -141,7 +141,7 @@ func TestCorruptRegistry(t *testing.T) {
 		"wild":      "list of registered JIT objects is corrupt: entry 2 cannot be read: 32 bytes at 0x5ead00000000",
 		"wildfile":  "object 2: it points outside of memory",
 		"hugesize":  "object 2: it claims 9223372036854775807 bytes",
-		"badmagic":  "object 2: it points to something that is no 64-bit ELF object",
+		"badmagic":  "object 2: it does not point to a 64-bit ELF object",
 		"truncated": "registered JIT objects are corrupt: object 1: its section headers lie outside of it",
 	} {
 		p := livetest.C(t, "corrupt.c", nil, how)

@@ -15,6 +15,6 @@ func TestFramesOfLargeClaims(t *testing.T) {
 	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, "1", "1024", "zero", "plain")
 	r := clitest.Run(t, "frames", "-p", clitest.PID(p))
 	require.Equal(t, 1, r.Code, r.Stderr)
-	require.Contains(t, r.Stdout, "(the JIT object registered here cannot be used: its headers and sections claim 1023 MiB; up to 256 MiB of an object are read)")
+	require.Contains(t, r.Stdout, "(the JIT object registered here cannot be used: its headers and sections claim 1023 MiB; the limit for an object is 256 MiB)")
 	require.Contains(t, r.Stdout, "native  descend+0x", "the frames below it are shown")
 }

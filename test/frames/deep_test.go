@@ -21,7 +21,7 @@ func TestFramesOfADeepStack(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `(?m)^  #2   native  recurse\+0x[0-9a-f]+\n  #3   native  (recurse\+0x[0-9a-f]+)
   … #4 to #255, 252 frames of recurse\+0x[0-9a-f]+, not shown
-  … #256 to #99750, 99495 frames of recurse\+0x[0-9a-f]+, not made; --depth makes more, -f any
+  … #256 to #99750, 99495 frames of recurse\+0x[0-9a-f]+, not rebuilt; see --depth and -f
   #99751 native  recurse\+0x[0-9a-f]+
   … #99752 to #100002, 251 frames of recurse\+0x[0-9a-f]+, not shown
   #100003 native  main\+0x`, r.Stdout)

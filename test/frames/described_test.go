@@ -91,17 +91,17 @@ func TestHostileSelfDescription(t *testing.T) {
 		ir     []byte
 		says   string // a line of standard error, or a part of the output
 	}{
-		"no layout at all":   {"\x1b[2Jnot a program", module, "what it says of itself: JIT object 1, layout:1:1: unexpected input character '\\x1b'"},
-		"an endless loop":    {"while True: pass", module, "what it says of itself: JIT object 1, layout:1:1: it has not ended after 2000000 steps"},
-		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
-		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "what it says of itself: the layout's process ended, as it does where it wants over 256 MiB"},
-		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended, as it does where it wants over 256 MiB"},
-		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it has not ended after 2000000 steps"},
+		"no layout at all":   {"\x1b[2Jnot a program", module, "its own description: JIT object 1, layout:1:1: unexpected input character '\\x1b'"},
+		"an endless loop":    {"while True: pass", module, "its own description: JIT object 1, layout:1:1: it did not end after 2000000 steps"},
+		"a list of 8 GiB":    {"x = [0] * (1 << 29)\n", module, "its own description: the layout's process ended; its memory is limited to 256 MiB"},
+		"doubled text":       {"x = 'x'\nfor i in range(40): x += x\n", module, "its own description: the layout's process ended; its memory is limited to 256 MiB"},
+		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended; its memory is limited to 256 MiB"},
+		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it did not end after 2000000 steps"},
 		"endless recursion":  {"def frames(site):\n  return frames(site)\n", module, "no VM frames: JIT object 1, layout:2:10: record 2882400000 of @compiled: function frames called recursively"},
-		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it has not ended after 2000000 steps"},
+		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it did not end after 2000000 steps"},
 		"memory of others":   {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  return read_string(1 << 62)\n", module, "the name of its method: read_string: 32 bytes at 0x4000000000000000"},
-		"hostile IR":         {"simple", []byte("define void @f( {{{{ \x00\xff"), "what it says of itself: JIT object 1, .reframe.ir:1:"},
-		"a bomb":             {"simple", bomb(t), "what it says of itself: JIT object 1, .reframe.ir: "},
+		"hostile IR":         {"simple", []byte("define void @f( {{{{ \x00\xff"), "its own description: JIT object 1, .reframe.ir:1:"},
+		"a bomb":             {"simple", bomb(t), "its own description: JIT object 1, .reframe.ir: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := livetest.Lli(t, 19, describing(t, c.layout, c.ir), "orc")
@@ -153,7 +153,7 @@ func TestMapsCheckVM(t *testing.T) {
 	}
 	r := clitest.Run(t, "lint", livetest.Testdata(t, "programs", "vmsimple.ll"), "--layout", "Simple")
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the layouts that come with reframe are ark, jeandle, jllvm, simple, wanco")
+	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the builtin layouts are ark, jeandle, jllvm, simple, wanco")
 	r = clitest.Run(t, "maps", "vm.o", "--layout", "simple")
 	require.Equal(t, 64, r.Code)
 	require.Contains(t, r.Stderr, "--layout requires --check")

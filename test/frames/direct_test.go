@@ -21,7 +21,7 @@ func TestDirectLocationsAreShown(t *testing.T) {
 	r := of("frames")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, regexp.MustCompile(`(?m)^  #2   jit     work\+0x[0-9a-f]+
-        at no record; variables in its memory that the records of its function locate:
+        not at a record; variables in its memory, located by other records of its function:
         %ended   i64    guess: 77              0x[0-9a-f]+ = CFA-\d+, record 1
           \(it has a lifetime in the module \(llvm.lifetime\), outside of which its memory may be another variable's\)
         %count   i64    -5                     0x[0-9a-f]+ = CFA-\d+, record 1

@@ -77,8 +77,8 @@ func TestExplainStatus(t *testing.T) {
 	r := clitest.Run(t, "explain", "-p", clitest.PID(p), "--ir", p.IR)
 	require.Equal(t, 1, r.Code, "values in caller-saved registers are unavailable")
 	require.Empty(t, r.Stderr)
-	require.Regexp(t, `(?m)^  %v3      i64    unavailable: rax is caller-saved and frame #1 does not keep it\n    8 bytes of rax$`, r.Stdout)
-	require.Regexp(t, `(?m)^  not:\n  record 2002 at 0x[0-9a-f]+, work\+0x[0-9a-f]+, stackmap of jit_pp\.ll:\d+\n    the point itself is 11 bytes behind the pc$`, r.Stdout)
+	require.Regexp(t, `(?m)^  %v3      i64    unavailable: rax is caller-saved and frame #1 does not preserve it\n    8 bytes of rax$`, r.Stdout)
+	require.Regexp(t, `(?m)^  not:\n  record 2002 at 0x[0-9a-f]+, work\+0x[0-9a-f]+, stackmap of jit_pp\.ll:\d+\n    the site itself is 11 bytes after the pc$`, r.Stdout)
 	require.Regexp(t, `(?m)^  => 0x[0-9a-f]+ \+0x[0-9a-f]+ .*; frame #2 returns here$`, r.Stdout)
 
 	for _, question := range [][]string{{"-f", "2"}, {"#2"}, {"2001"}, {"-t", clitest.PID(p), "2001", "-f", "2"}} {
@@ -88,9 +88,9 @@ func TestExplainStatus(t *testing.T) {
 	}
 	r = clitest.Run(t, "explain", "-p", clitest.PID(p), "2002")
 	require.Equal(t, 0, r.Code, r.Stderr)
-	require.Regexp(t, `(?m)^work\+0x[0-9a-f]+, where no frame stands$`, r.Stdout)
+	require.Regexp(t, `(?m)^work\+0x[0-9a-f]+, where no frame is stopped$`, r.Stdout)
 	for want, question := range map[string]string{
-		"no record has the id 5 of the 2 that are known": "5", "there is no frame 99": "#99", "nothing is mapped at 0x10": "0x10",
+		"no record has the id 5 (2 known)": "5", "there is no frame 99": "#99", "nothing is mapped at 0x10": "0x10",
 	} {
 		clitest.Run(t, "explain", "-p", clitest.PID(p), question).FailsEmpty(t, 2, "nothing to explain: "+want)
 	}

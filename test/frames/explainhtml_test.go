@@ -35,7 +35,7 @@ func TestExplainHTML(t *testing.T) {
 	require.Empty(t, r.Stderr)
 	live := read()
 	require.True(t, strings.HasPrefix(live, "<!DOCTYPE html>\n"))
-	for _, want := range []string{"default-src &#39;none&#39;", "frame #2 of thread " + clitest.PID(p) + ": work", "rax is caller-saved and frame #1 does not keep it", "81985529216486895", "stopped for ", "The record’s bytes"} {
+	for _, want := range []string{"default-src &#39;none&#39;", "frame #2 of thread " + clitest.PID(p) + ": work", "rax is caller-saved and frame #1 does not preserve it", "81985529216486895", "stopped for ", "The record’s bytes"} {
 		require.Contains(t, live, want)
 	}
 	info, err := os.Stat(file)

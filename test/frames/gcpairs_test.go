@@ -101,7 +101,7 @@ def frames(site):
 		r = clitest.Run(t, "explain", "-p", clitest.PID(p), "--ir", module, "--layout", layout, "-f", "3")
 		require.Contains(t, r.Stdout, "    gc pair: its base is value 0; derived: 0x10000 + 24\n", about)
 		require.Contains(t, r.Stdout, "    gc pair: it is its own base\n", about)
-		require.Contains(t, r.Stdout, "    no gc pair: the record does not tell the collector of it\n", about)
+		require.Contains(t, r.Stdout, "    no gc pair: the record does not list it for the collector\n", about)
 		clitest.RequireValid(t, "explain.schema.json", clitest.Run(t, "explain", "-p", clitest.PID(p), "--ir", module, "--layout", layout, "-f", "3", "--json").Stdout)
 		r = clitest.Run(t, "frames", "-p", clitest.PID(p)) // without a module, of a record that by its id is a statepoint's
 		require.Regexp(t, `(?m)^        loc2 +0x10018 +\[\w+[+-]\d+\]  derived: 0x10000 \+ 24$|^        loc1 +0x10018 +\[\w+[+-]\d+\]  derived: 0x10000 \+ 24$`, r.Stdout, about)

@@ -46,7 +46,7 @@ func TestIRInAFolder(t *testing.T) {
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", dir)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `%acc +i64 +5525 `, r.Stdout)
-	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "2 sites of "+filepath.Join(dir, "the.bc")+", "+filepath.Join(dir, "the2.ll")+" fit this record, and they agree on 3 names and 4 types of 4 values")
+	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "2 sites of "+filepath.Join(dir, "the.bc")+", "+filepath.Join(dir, "the2.ll")+" match this record, and they agree on 3 names and 4 types of 4 values")
 
 	// A module that is only an earlier version gives no names, and frames are shown nevertheless.
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", filepath.Join(dir, "earl*.ll"))

@@ -188,20 +188,20 @@ func TestFunctionsByName(t *testing.T) {
 		r := clitest.Run(t, "trace", "--at", at, "--", program)
 		require.Equal(t, 2, r.Code)
 		require.Regexp(t, `^reframe: process \d+ had no function `+regexp.QuoteMeta(at+want), r.Stderr)
-		require.Contains(t, r.Stderr, "reframe: there was no exit\n")
+		require.Contains(t, r.Stderr, "reframe: no exit occurred\n")
 	}
 	r := clitest.Run(t, "trace", "--at", "/./", "--", program)
-	require.Regexp(t, `libc\.so\.6 has \d{4} functions that fit /\./, and none of them is watched: 1000 may be, and \d+ are already`, r.Stderr)
+	require.Regexp(t, `libc\.so\.6 has \d{4} functions that match /\./, and none of them has a breakpoint: the limit is 1000, and \d+ have one already`, r.Stderr)
 
 	p := livetest.Program(t, program, "stays")
-	clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F").FailsEmpty(t, 2, "process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f; --wait waits until it has")
+	clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F").FailsEmpty(t, 2, "process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f; use --wait to wait for one")
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
 	require.Contains(t, r.Stderr, "reframe: process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f\n")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	// There is nothing to be seen, also on a slow machine.
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--wait", "--for", "50ms")
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stderr, "the time of 50ms is over")
+	require.Contains(t, r.Stderr, "the time limit of 50ms was reached")
 	for function, want := range map[string]int{"main": 1, "/^mai/": 1, "_start": 1} {
 		r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--json", "--function", function)
 		require.Equal(t, 0, r.Code, r.Stderr)

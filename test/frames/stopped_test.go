@@ -71,7 +71,7 @@ func TestTraceWaitsForStopped(t *testing.T) {
 		words := bufio.NewReader(stderr)
 		line, err := words.ReadString('\n')
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf("reframe: process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d\n", p.PID), line)
+		require.Equal(t, fmt.Sprintf("reframe: process %d is stopped by a signal, and no exit occurs until it continues: kill -CONT %[1]d\n", p.PID), line)
 		p.Signal(t, syscall.SIGCONT)
 		for err == nil {
 			_, err = words.ReadString('\n')

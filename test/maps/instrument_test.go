@@ -74,7 +74,7 @@ left out: 2 values, half crashes the code generator of LLVM 14; the first: %c of
 		"--function nosuch":            "no place for a site in the functions of --function nosuch",
 		"--function f$ --complete":     "no place for a site in the functions of --function f$",
 		"--at sites":                   "no place for a site",
-		"--id 18446744073709551615":    "there are no more ids",
+		"--id 18446744073709551615":    "no ids are left",
 		"--at calls --function /^h$/":  "no place for a site",
 		"--at calls --llvm 22 -o /x/y": "/x",
 	} {

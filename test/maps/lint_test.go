@@ -148,7 +148,7 @@ func TestLintBoundsMemoryOfLayouts(t *testing.T) {
 			t.Parallel()
 			c := clitest.Command(t, "lint", module, "--layout", clitest.TempFile(t, "grows.star", star))
 			r := clitest.Finish(t, c)
-			require.Contains(t, r.Stdout+r.Stderr, "the layout's process ended, as it does where it wants over 256 MiB")
+			require.Contains(t, r.Stdout+r.Stderr, "the layout's process ended; its memory is limited to 256 MiB")
 			require.Equal(t, map[string]int{"at a site": 1, "at once": 2}[place], r.Code)
 			used := c.ProcessState.SysUsage().(*syscall.Rusage)
 			require.Less(t, used.Maxrss, int64(640<<10), "in KiB: without the bound its texts had 1 GiB")

@@ -105,8 +105,8 @@ func TestMapsCannotBeRead(t *testing.T) {
 		{"kind 9", set(16+24+8+16, "\x09"), nil, []string{"unknown kind 9"}},
 		{"as yk", set(0, ""), []string{"--dialect", "yk"}, []string{"as layout yk", "layout v3 fits"}},
 		{"as yk-old", set(0, ""), []string{"--dialect", "yk-old"}, []string{"as layout yk-old", "layout v3 fits"}},
-		{"as v1", set(0, ""), []string{"--dialect", "v1"}, []string{"layout v1 does not carry version 3", "layout v3 fits"}},
-		{"as v2", set(0, ""), []string{"--dialect", "v2"}, []string{"layout v2 does not carry version 3", "layout v3 fits"}},
+		{"as v1", set(0, ""), []string{"--dialect", "v1"}, []string{"layout v1 has no version 3", "layout v3 fits"}},
+		{"as v2", set(0, ""), []string{"--dialect", "v2"}, []string{"layout v2 has no version 3", "layout v3 fits"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := clitest.ChangedObject(t, object, "bad.o", c.change)
@@ -142,7 +142,7 @@ func TestMapsPartlyRead(t *testing.T) {
 	r := clitest.Run(t, "maps", path)
 	require.Equal(t, 1, r.Code)
 	require.Empty(t, r.Stderr)
-	what := fmt.Sprintf(".llvm_stackmaps+%#x: version 9 is not known; 1, 2 and 3 are", size)
+	what := fmt.Sprintf(".llvm_stackmaps+%#x: version 9 is not supported; expected 1, 2 or 3", size)
 	require.Equal(t, 1, strings.Count(r.Stdout, what), r.Stdout)
 	require.Equal(t, want.records, strings.Count(r.Stdout, "    record "))
 

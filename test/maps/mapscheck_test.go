@@ -71,7 +71,7 @@ func TestCheckCorpus(t *testing.T) {
 	})
 	for _, rule := range []string{"record counts add up", "reserved fields are zero", "functions are in executable memory",
 		"offsets are inside their function", "offsets are on instruction boundaries", "registers are the architecture's",
-		"sizes of memory and constants"} {
+		"memory and constants have valid sizes"} {
 		_, checked := seen.Load(rule)
 		require.True(t, checked, rule)
 	}
@@ -200,21 +200,21 @@ func TestCheckFindsEachRule(t *testing.T) {
 		{"a live-out of 99 bytes", object, bytesAt{liveRecord + 36 + 3, "\x63"},
 			"sizes fit their registers", "live", liveRecord, "live-out 0 of record 4: 99 bytes of rbx"},
 		{"a constant of 4 bytes", object, bytesAt{anyregRecord + 16 + 4*12 + 2, "\x04"},
-			"sizes of memory and constants", "anyreg", anyregRecord, "location 4 of record 5: a constant of 4 bytes"},
+			"memory and constants have valid sizes", "anyreg", anyregRecord, "location 4 of record 5: a constant of 4 bytes"},
 		{"a constant in a register", object, bytesAt{anyregRecord + 16 + 4*12 + 4, "\x03"},
-			"sizes of memory and constants", "anyreg", anyregRecord, "location 4 of record 5: a constant with register 3"},
+			"memory and constants have valid sizes", "anyreg", anyregRecord, "location 4 of record 5: a constant with register 3"},
 		{"no memory", object, bytesAt{transitionRecord + 16 + 3*12 + 2, "\x00"},
-			"sizes of memory and constants", "transition", transitionRecord, "location 3 of record 6: 0 bytes of memory"},
+			"memory and constants have valid sizes", "transition", transitionRecord, "location 3 of record 6: 0 bytes of memory"},
 		{"an address of 4 bytes", object, bytesAt{transitionRecord + 16 + 4*12 + 2, "\x04"},
-			"sizes of memory and constants", "transition", transitionRecord, "location 4 of record 6: an address of 4 bytes"},
+			"memory and constants have valid sizes", "transition", transitionRecord, "location 4 of record 6: an address of 4 bytes"},
 		{"constant 1 of 1", object, bytesAt{anyregRecord + 16 + 3*12 + 8, "\x01"},
 			"constant indexes are in range", "anyreg", anyregRecord, "location 3 of record 5"},
 		{"constant -1", object, bytesAt{anyregRecord + 16 + 3*12 + 8, "\xff\xff\xff\xff"},
 			"constant indexes are in range", "anyreg", anyregRecord, "location 3 of record 5"},
 		{"a live-out twice", object, bytesAt{liveRecord + 36 + 4, "\x03"},
-			"each live-out stands once", "live", liveRecord, "live-out 1 of record 4 is register 3, after register 3"},
+			"each live-out is listed once", "live", liveRecord, "live-out 1 of record 4 is register 3, after register 3"},
 		{"a stack of 1000 bytes", object, bytesAt{16 + 2*24 + 8, "\xe8\x03"},
-			"stack sizes agree", "vector", 16 + 2*24, "its stack has 1000 bytes here, and "},
+			"stack sizes agree", "vector", 16 + 2*24, "its frame has 1000 bytes here, but "},
 		{"a stack of 1000 bytes, linked", linked, bytesAt{16 + 5*24 + 8, "\xe8\x03"},
 			"stack sizes agree", "transition", 16 + 5*24, " by CFI"},
 		{"less stack", sized, bytesAt{16 + 5*24 + 8, "\x01"},

@@ -177,7 +177,7 @@ func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	}
 	r := clitest.Run(t, "maps", path)
 	require.Equal(t, 0, r.Code, r.Stderr)
-	require.Contains(t, r.Stdout, "does not say which of them these belong to\n    record 77 at +0xc, 5 locations\n")
+	require.Contains(t, r.Stdout, "does not assign its records to them\n    record 77 at +0xc, 5 locations\n")
 	require.NotContains(t, r.Stdout, "(0x401") // the address of no site
 	// It has a number, but no address.
 	require.Equal(t, 0, clitest.Run(t, "maps", path, "--record", "78").Code)
@@ -220,7 +220,7 @@ func TestMapsAmbiguous(t *testing.T) {
 	require.Equal(t, []any{"v3"}, images[0]["also"])
 	r := clitest.Run(t, "maps", path)
 	require.Equal(t, 0, r.Code, r.Stderr)
-	require.Contains(t, r.Stdout, "the section fits the layout v3 to the last byte too; choose with --dialect\n")
+	require.Contains(t, r.Stdout, "the section also fits layout v3 to the last byte; choose with --dialect\n")
 
 	// Either layout can be chosen, with a note about the other.
 	for dialect, c := range map[string]struct{ other, kind, register, size string }{

@@ -157,7 +157,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 	other := livetest.CBinary(t, "nojit.c")
 	require.NoError(t, os.Rename(program, program+".old"))
 	clitest.RunTool(t, "cp", other, program)
-	why := fmt.Sprintf("%s: the file there now is another one: its build id is %s, and that in the core %s", program, clitest.BuildID(t, other), clitest.BuildID(t, old))
+	why := fmt.Sprintf("%s: the file there now is a different one: its build id is %s, and that in the core %s", program, clitest.BuildID(t, other), clitest.BuildID(t, old))
 	r := look("frames")
 	require.Contains(t, r.Stdout, why)
 	require.Contains(t, r.Stdout, "--exe")
@@ -175,7 +175,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 
 	for _, verb := range clitest.CaptureVerbs {
 		args := []string{verb, "--core", core, "--exe", other}
-		clitest.Run(t, args...).FailsEmpty(t, 2, other+": it is another one: its build id is "+clitest.BuildID(t, other), "and that in the core "+clitest.BuildID(t, old), "--exe")
+		clitest.Run(t, args...).FailsEmpty(t, 2, other+": it is a different file: its build id is "+clitest.BuildID(t, other), "but that in the core is "+clitest.BuildID(t, old), "--exe")
 		clitest.Run(t, verb, "--core", core, "--exe", filepath.Join(dir, "nowhere")).FailsEmpty(t, 2, "nowhere", "no such file or directory")
 		clitest.Run(t, verb, "--core", core, "--sysroot", filepath.Join(dir, "nowhere")).FailsEmpty(t, 2, "nowhere", "no such file or directory", "give the directory")
 	}

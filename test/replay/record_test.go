@@ -38,7 +38,7 @@ func TestRecordProcess(t *testing.T) {
 			require.Regexp(t, "^"+regexp.QuoteMeta(core)+`  1 thread, \d+ (KiB|MiB) of memory \(`+memory+`\)$`, first)
 			touched := ""
 			if len(more) > 1 && memory == "minimal" {
-				touched = `  with what the interpreter touched in \d runs?\n(?:  frame .*\n)*`
+				touched = `  with the pages that the interpreter read in \d runs?\n(?:  frame .*\n)*`
 			}
 			require.Regexp(t, "^"+touched+"  it holds "+holds[memory]+": look for secrets before you share it\n$", rest)
 			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.Stderr) // quoted where TMPDIR asks for it
@@ -72,7 +72,7 @@ func TestRecordExit(t *testing.T) {
 		require.Equal(t, 0, r.Code, r.Stderr)
 		require.Equal(t, clitest.OutputUntraced(t, host), r.Stdout)
 		require.Regexp(t, `^`+regexp.QuoteMeta(core)+`  2 threads, \d+ KiB of memory \(minimal\)\n  at tick\+0x[0-9a-f]+, record 1, stackmap, before\n`+
-			`  with what the interpreter touched in 1 run\n  it holds parts of the memory of the process, and not its environment: .*\nit was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.Stderr)
+			`  with the pages that the interpreter read in 1 run\n  it holds parts of the memory of the process, and not its environment: .*\nit was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core `, r.Stderr)
 		f := clitest.Run(t, "frames", "--core", core, "--ir", module, "--function", "tick", "--json")
 		require.Contains(t, []int{0, 1}, f.Code, f.Stderr)
 		var slots []map[string]any
@@ -103,9 +103,9 @@ func TestRecordNoExit(t *testing.T) {
 	core := filepath.Join(dir, "exit.core")
 	for flags, want := range map[string]string{
 		"--hit 1001":         "the process exited with status 0: only 1000 such exits occurred, but --hit 1001 was given",
-		"--stop-at %i>5000":  "the process exited with status 0: there was no such exit",
-		"--record 77":        "the process exited with status 0: there was no such exit",
-		"--at no_such_thing": "the process exited with status 0: there was no such exit",
+		"--stop-at %i>5000":  "the process exited with status 0: no such exit occurred",
+		"--record 77":        "the process exited with status 0: no such exit occurred",
+		"--at no_such_thing": "the process exited with status 0: no such exit occurred",
 	} {
 		args := append([]string{"record", "--ir", module, "-o", core}, strings.Fields(flags)...)
 		r := clitest.Run(t, append(append(args, "--"), host...)...)

@@ -61,7 +61,7 @@ func TestReplayCores(t *testing.T) {
 		`^ok       DIR/core.0001 +sum_opt`,
 		`^ok       DIR/core.0002 +sum_opt`,
 		`^$`,
-		`^6 cores: 3 ok, 3 failed; 4 other files passed over$`,
+		`^6 cores: 3 ok, 3 failed; 4 other files skipped$`,
 		`^      3 at sum_opt, record 2882400000, deoptimize$`,
 	} {
 		require.Regexp(t, want, lines[n], r.Stdout)
@@ -159,7 +159,7 @@ returns 332833500
 `), 0o644))
 	r := clitest.Run(t, "replay", "--cores", dir, "--each", script)
 	require.Equal(t, 1, r.Code, r.Stderr)
-	for _, want := range []string{`(?m)^failed   \S+/b-32-bit +\S*check.txtar:2: .*32-bit`, `(?m)^ok       \S+/core.0000$`, `(?m)^ok       \S+/core.0002$`, `(?m)^6 cores: 3 ok, 3 failed; 4 other files passed over$`} {
+	for _, want := range []string{`(?m)^failed   \S+/b-32-bit +\S*check.txtar:2: .*32-bit`, `(?m)^ok       \S+/core.0000$`, `(?m)^ok       \S+/core.0002$`, `(?m)^6 cores: 3 ok, 3 failed; 4 other files skipped$`} {
 		require.Regexp(t, want, r.Stdout)
 	}
 }
@@ -226,7 +226,7 @@ func TestReplayKilled(t *testing.T) {
 	_, summary = outcomes(t, clitest.Run(t, args...).Stdout)
 	require.EqualValues(t, cores+3, summary["kept"])
 
-	clitest.Run(t, append(args, "--steps", "5")...).FailsEmpty(t, 2, journal, `the journal is of a run with "--steps 100000000", and this one has "--steps 5"`)
+	clitest.Run(t, append(args, "--steps", "5")...).FailsEmpty(t, 2, journal, `the journal belongs to a run with "--steps 100000000", but this run has "--steps 5"`)
 }
 
 // A run that the user interrupts reports what is done.
@@ -270,7 +270,7 @@ func TestReplayScripts(t *testing.T) {
 	r := clitest.Run(t, "replay", dir+"/...", "--timeout", "10s", "--junit", filepath.Join(dir, "report.xml"))
 	require.Equal(t, 1, r.Code, r.Stderr)
 	text := strings.ReplaceAll(r.Stdout, dir+"/", "")
-	for _, want := range []string{`^ok       a.txtar\n`, `\nskipped  c.txtar +not here\n`, `\nfailed   d.txtar +d.txtar:1: .*given up after 10s`, `\nfailed   sub/b.txtar +sub/b.txtar:3: `, `\nok       sub/e.txtar\n`, `\n5 scripts: 2 ok, 2 failed, 1 skipped\n$`} {
+	for _, want := range []string{`^ok       a.txtar\n`, `\nskipped  c.txtar +not here\n`, `\nfailed   d.txtar +d.txtar:1: .*stopped after 10s`, `\nfailed   sub/b.txtar +sub/b.txtar:3: `, `\nok       sub/e.txtar\n`, `\n5 scripts: 2 ok, 2 failed, 1 skipped\n$`} {
 		require.Regexp(t, want, text)
 	}
 	r = clitest.Run(t, "replay", dir+"/...", "--run", "a.txtar$|e.txtar$")
@@ -335,7 +335,7 @@ func TestReplayRefuses(t *testing.T) {
 		{[]string{"--cores", dir, "--run", "nothing"}, 2, "--run nothing: no path matches"},
 		{[]string{"--cores", dir, "--ir", filepath.Join(dir, "gone.ll")}, 2, "gone.ll"},
 		{[]string{"--cores", dir, "--each", filepath.Join(dir, "gone.txtar")}, 2, "gone.txtar: no such file"},
-		{[]string{dir, "--cores", "--journal", other}, 2, "other.txt: line 1: this is no journal of reframe replay; it is left as it is"},
+		{[]string{dir, "--cores", "--journal", other}, 2, "other.txt: line 1: not a journal of reframe replay; the file was not changed"},
 		{[]string{dir, "--cores", "--junit", filepath.Join(dir, "no", "x.xml")}, 2, "no such file or directory"},
 	} {
 		r := clitest.Run(t, append([]string{"replay"}, c.args...)...)
@@ -374,7 +374,7 @@ func TestReplayWithoutRoom(t *testing.T) {
 	c.Path, c.Dir = c.Args[0], dir
 	r := clitest.Finish(t, c)
 	require.Equal(t, 2, r.Code, r.Stderr)
-	require.Equal(t, "reframe: the journal cannot be kept: write full/journal: no space left on device\n", r.Stderr)
+	require.Equal(t, "reframe: cannot write the journal: write full/journal: no space left on device\n", r.Stderr)
 	part, summary := outcomes(t, r.Stdout)
 	require.Positive(t, summary["not_run"])
 	whole, summary := outcomes(t, clitest.Run(t, append(args, "--journal", filepath.Join(dir, "kept"))...).Stdout)

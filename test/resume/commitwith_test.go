@@ -110,7 +110,7 @@ it would write: 2 bytes in 1 place, 9 registers
 |  rsp   0x[0-9a-f]+ -> 0x[0-9a-f]+
 ){7}  rip   0x[0-9a-f]+ -> 0x[0-9a-f]+
 result i64 -7 in rax
-frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #\d+
+frames #0 to #\d+ are discarded, and the thread continues at main\+0x[0-9a-f]+, frame #\d+
 \z`, r.Stdout)
 	require.Regexp(t, `^pid \d+ was stopped for \d+\.\d+ ms and is running again\n\z`, r.Stderr)
 
@@ -177,17 +177,17 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	}{
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","id":2,"method":"memory.allocate","params":{"size":8}}`}, "sh allocated 8 bytes, which the process does not have"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","method":"output","params":{"text":"7\\n"}}`},
-			"sh printed, which would be lost: only what it stored to the process's memory can be written back"},
+			"sh printed, which would be lost: only its stores to the process's memory can be written back"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":true}`, nil, "sh took a lock, or holds one that was not held before"},
 		{`{"returned":{"type":"i64","bits":"0x7"}}`, nil, `sh does not say that it took no lock ("locked":false)`},
-		{`{"threw":{"text":"NullPointerException"},"locked":false}`, nil, "Foo.bar was left by an exception (NullPointerException), and sh does not say what compiled code returns then"},
-		{`{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, "sh cannot go on: no bytecode 0xba at Foo.bar @ 17"},
-		{`{"unsupported":"this\\nthat"}`, nil, "sh cannot go on: this that"},
-		{`{"malformed":"Foo.bar @ 17 has no operand stack"}`, nil, "there are no such frames, says sh: Foo.bar @ 17 has no operand stack"},
-		{`{"returned":{"type":"f64","bits":"0x7"},"locked":false}`, nil, "the interpreter returns a value of type f64, and @compiled one of type i64"},
-		{`{"returned":{"type":"i32","bits":"0x7"},"locked":false}`, nil, "the interpreter returns a value of type i32, and @compiled one of type i64"},
-		{`{"returned":null,"locked":false}`, nil, "the interpreter returns nothing, and @compiled a value of type i64"},
-		{`{"returned":{"type":"i64","bits":"0x10000000000000007"},"locked":false}`, nil, `returned: "0x10000000000000007" is no number of up to 64 bits`},
+		{`{"threw":{"text":"NullPointerException"},"locked":false}`, nil, "Foo.bar ended with an exception (NullPointerException), and sh does not report what compiled code returns in this case"},
+		{`{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, "sh cannot continue: no bytecode 0xba at Foo.bar @ 17"},
+		{`{"unsupported":"this\\nthat"}`, nil, "sh cannot continue: this that"},
+		{`{"malformed":"Foo.bar @ 17 has no operand stack"}`, nil, "sh reports malformed frames: Foo.bar @ 17 has no operand stack"},
+		{`{"returned":{"type":"f64","bits":"0x7"},"locked":false}`, nil, "the interpreter returned a value of type f64, but @compiled returns one of type i64"},
+		{`{"returned":{"type":"i32","bits":"0x7"},"locked":false}`, nil, "the interpreter returned a value of type i32, but @compiled returns one of type i64"},
+		{`{"returned":null,"locked":false}`, nil, "the interpreter returned nothing, but @compiled returns a value of type i64"},
+		{`{"returned":{"type":"i64","bits":"0x10000000000000007"},"locked":false}`, nil, `returned: "0x10000000000000007" does not fit in 64 bits`},
 		{`{}`, nil, "it has none of returned, threw, unsupported, malformed"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":0}`, nil, "cannot unmarshal number into Go struct field answer.locked of type bool"},
 	} {
@@ -201,7 +201,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	clitest.Run(t, committed(p, "true", "--result", "seven")...).FailsEmpty(t, 64, `--result: expected an integer, pointer or float, got "seven"`)
 	clitest.Run(t, committed(p, "true", "--result", "7")...).FailsEmpty(t, 2, "nothing is committed: frame #2, compiled: --result cannot be used: its innermost VM frame has no pending call")
 	command, _ := clitest.AnsweringInterpreter(t, clitest.Returned42)
-	clitest.Run(t, "resume", "-p", clitest.PID(p), "--layout", "simple", "--with", command, "--commit").FailsEmpty(t, 2, "reframe: nothing is committed: no given module defines the function of frame #", ", compiled, so that what its caller waits for is not known; give it with --ir")
+	clitest.Run(t, "resume", "-p", clitest.PID(p), "--layout", "simple", "--with", command, "--commit").FailsEmpty(t, 2, "reframe: nothing is committed: no given module defines the function of frame #", ", compiled, so the type that its caller expects is unknown; give it with --ir")
 	p.Signal(t, syscall.SIGUSR1)
 	require.NoError(t, p.Wait())
 	require.Equal(t, "ready\nreturned -1, heap 1\n", p.Output())
@@ -216,10 +216,10 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 		says string
 	}{
 		{"a lock that was left out", leaving{"i64", "i64", ", i64 17213423617, ptr @heap", leavingI64.print},
-			"compiled code left out a lock of Foo.bar: the interpreter takes it, and only what it stores to the process's memory can be written back"},
+			"compiled code left out a lock of Foo.bar: the interpreter takes it, and only stores to the process's memory can be written back"},
 		{"an object", leaving{"i64", "i64", ", i64 12935233538, i32 4, i64 21474836484, ptr @name.Point, i32 1, i64 25769803784, i32 %n", leavingI64.print},
-			"object 4 (Point) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back"},
-		{"two registers", leaving{"{ i64, i64 }", "sl_i64i64s", "", "%i = extractvalue { i64, i64 } %r, 0"}, "@compiled returns a value of type { i64, i64 }, which is in no single register"},
+			"object 4 (Point) does not exist in the process: the interpreter allocates it, and only stores to the process's memory can be written back"},
+		{"two registers", leaving{"{ i64, i64 }", "sl_i64i64s", "", "%i = extractvalue { i64, i64 } %r, 0"}, "@compiled returns a value of type { i64, i64 }, which takes more than one register"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -257,7 +257,7 @@ func TestResumeWithCommitCallers(t *testing.T) {
 		}
 		r = clitest.Run(t, committed(p, command, more...)...)
 		require.Equal(t, 0, r.Code, r.Stderr)
-		require.Contains(t, r.Stdout, fmt.Sprintf("\nframes #0 to #%d are left, and the thread goes on at ", innermost+n))
+		require.Contains(t, r.Stdout, fmt.Sprintf("\nframes #0 to #%d are discarded, and the thread continues at ", innermost+n))
 		require.NoError(t, p.Wait())
 		require.Equal(t, "ready\nsum "+want+"\n", p.Output())
 		request, err := os.ReadFile(handed)
@@ -344,7 +344,7 @@ func TestResumeWithCommitTinyvm(t *testing.T) {
 			require.Equal(t, 0, r.Code, r.Stderr)
 			require.Contains(t, r.Stdout, "\nBox.add ")
 			require.Contains(t, r.Stdout, "says tinyvm after ")
-			require.Contains(t, r.Stdout, " are left, and the thread goes on at tinyvm_enter+")
+			require.Contains(t, r.Stdout, " are discarded, and the thread continues at tinyvm_enter+")
 			require.Equal(t, plain.Status != 0, p.Wait() != nil)
 			require.Equal(t, plain.Output, strings.Replace(p.Output(), "ready\n", "", 1))
 		}

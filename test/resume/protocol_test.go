@@ -178,13 +178,13 @@ func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	r := clitest.Run(t, "protocol", "check", "cat")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	require.Equal(t, "BROKEN  it answers initialize with the protocol that it speaks and a name\n"+
-		"          initialize (id 1): it asks while it is asked for initialize, where there is nothing to ask\n"+
-		"\n1 check tried, 1 broken; 23 not tried: it has not been greeted\n", r.Stdout)
+	require.Equal(t, "BROKEN  it answers initialize with its protocol version and a name\n"+
+		"          initialize (id 1): requests are not allowed during initialize\n"+
+		"\n1 check tried, 1 broken; 23 not tried: it ended during initialize\n", r.Stdout)
 	r = clitest.Run(t, "protocol", "check", `sed -u 's/"id":\([0-9]*\),.*initialize.*/"id":\1,"result":{"protocol":"reframe.vm\/1","name":"sed"}}/;t;s/.*/{}/'`)
 	require.Equal(t, 1, r.Code, r.Stderr)
-	require.Contains(t, r.Stdout, "kept    it answers initialize with the protocol that it speaks and a name\n          it is sed\n"+
-		"BROKEN  a request that it does not know is answered by the error -32601\n          \"{}\": no message of JSON-RPC 2.0: \"jsonrpc\" is not \"2.0\"\n")
+	require.Contains(t, r.Stdout, "kept    it answers initialize with its protocol version and a name\n          it is sed\n"+
+		"BROKEN  an unknown request is answered with the error -32601\n          \"{}\": not a message of JSON-RPC 2.0: \"jsonrpc\" is not \"2.0\"\n")
 	for _, c := range []struct {
 		args string
 		code int

@@ -75,12 +75,12 @@ func TestResumeToFrameRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--to-frame x", 64, "--to-frame x: the number of a caller's frame, or all"},
-		{"--to-frame 0", 64, "--to-frame 0: the number of a caller's frame, or all"},
-		{"--to-frame -1", 64, "--to-frame -1: the number of a caller's frame, or all"},
+		{"--to-frame x", 64, "--to-frame x: expected the number of a caller's frame, or all"},
+		{"--to-frame 0", 64, "--to-frame 0: expected the number of a caller's frame, or all"},
+		{"--to-frame -1", 64, "--to-frame -1: expected the number of a caller's frame, or all"},
 		{"--result=", 64, "the value of --result is empty"},
 		{"--to-frame 99", 2, "no frame to resume up to frame #99: frame #"},
-		{"-f 3 --to-frame 1", 2, "frame #1 is no caller of frame #3"},
+		{"-f 3 --to-frame 1", 2, "frame #1 is not a caller of frame #3"},
 		{"--result 1.5", 2, fmt.Sprintf(`the result for frame #%d, f: "1.5" is not a value of type i32`, n)},
 	} {
 		args := append([]string{"resume", "-p", clitest.PID(p), "--ir", p.IR}, strings.Fields(c.args)...)

@@ -33,7 +33,7 @@ it would write: 2 bytes in 1 place, 9 registers
 |  rsp   0x[0-9a-f]+ -> 0x[0-9a-f]+
 ){7}  rip   0x[0-9a-f]+ -> 0x[0-9a-f]+
 result i64 332833500 in rax
-frames #0 to #\d+ are left, and the thread goes on at main\+0x[0-9a-f]+, frame #\d+
+frames #0 to #\d+ are discarded, and the thread continues at main\+0x[0-9a-f]+, frame #\d+
 \z`, r.Stdout)
 		require.Regexp(t, `^pid \d+ was stopped for \d+\.\d+ ms and is running again\n\z`, r.Stderr)
 

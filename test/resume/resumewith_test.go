@@ -21,7 +21,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 	command, handed := clitest.AnsweringInterpreter(t, clitest.Returned42)
 	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", "simple", "--steps", "500", "--with", command)
 	require.Equal(t, 0, r.Code, r.Stderr)
-	require.Contains(t, r.Stdout, "\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 0 new bytes kept away from the process\n")
+	require.Contains(t, r.Stdout, "\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 0 new bytes discarded\n")
 	text, err := os.ReadFile(handed)
 	require.NoError(t, err)
 	heap := "0x" + strings.SplitN(strings.SplitN(string(text), `"type":"ref","value":"0x`, 2)[1], `"`, 2)[0]
@@ -65,12 +65,12 @@ func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
 		says, json   string
 	}{
 		{"returned", clitest.Returned42, []string{`{"jsonrpc":"2.0","method":"output","params":{"text":"7\\n8\\n"}}`, `{"jsonrpc":"2.0","id":1,"method":"memory.allocate","params":{"size":8}}`}, 0,
-			"it would have printed:\n  | 7\n  | 8\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 8 new bytes kept away from the core", `"bits":"0xffff00000000002a","requests":2,"allocated":8`},
+			"it would have printed:\n  | 7\n  | 8\nFoo.main returned i64 42, says sh after 3 instructions; 0 writes and 8 new bytes discarded", `"bits":"0xffff00000000002a","requests":2,"allocated":8`},
 		{"nothing", `{"returned":null}`, nil, 0, "Foo.main returned nothing, says sh after 0 instructions", `"method":"Foo.main","position":9`},
-		{"threw", `{"threw":{"text":"NullPointerException"}}`, nil, 0, "Foo.main was left by an exception: NullPointerException, says sh", `"threw":"NullPointerException"`},
-		{"unsupported", `{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, 2, "reframe: sh cannot go on: no bytecode 0xba at Foo.bar @ 17", `"unsupported":"no bytecode 0xba at Foo.bar @ 17"`},
-		{"malformed", `{"malformed":"Foo.bar @ 17 has no operand stack"}`, nil, 2, "reframe: there are no such frames, says sh: Foo.bar @ 17 has no operand stack", `"malformed":"Foo.bar @ 17 has no operand stack"`},
-		{"text that is no text", `{"threw":{"text":"\u001b[2J"}}`, nil, 0, "was left by an exception: \uFFFD[2J, says", `"threw":"\u001b[2J"`},
+		{"threw", `{"threw":{"text":"NullPointerException"}}`, nil, 0, "Foo.main ended with an exception: NullPointerException, says sh", `"threw":"NullPointerException"`},
+		{"unsupported", `{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, 2, "reframe: sh cannot continue: no bytecode 0xba at Foo.bar @ 17", `"unsupported":"no bytecode 0xba at Foo.bar @ 17"`},
+		{"malformed", `{"malformed":"Foo.bar @ 17 has no operand stack"}`, nil, 2, "reframe: sh reports malformed frames: Foo.bar @ 17 has no operand stack", `"malformed":"Foo.bar @ 17 has no operand stack"`},
+		{"text that is no text", `{"threw":{"text":"\u001b[2J"}}`, nil, 0, "ended with an exception: \uFFFD[2J, says", `"threw":"\u001b[2J"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

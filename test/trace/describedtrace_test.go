@@ -29,7 +29,7 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		require.Contains(t, r.Stderr, "  Point.sum @ 9, reexecute local[0]=object(0) ", "LLVM %d", llvm)
 		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...) // of which kind a record is, no one says then
 		require.Contains(t, r.Stderr, "  Math.step#1+")
-		require.NotContains(t, r.Stderr, "describes itself")
+		require.NotContains(t, r.Stderr, "found in the process")
 		require.NotContains(t, r.Stderr, "Point.sum @")
 	}
 }
@@ -94,7 +94,7 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	r := clitest.Run(t, append([]string{"stress", "--seed", "1", "--"}, host...)...)
 	require.Equal(t, 3, r.Code, r.Stderr)
 	require.Equal(t, "reframe: note: using the IR found in the process (--no-self-description to ignore them)\n", r.Stderr)
-	require.Regexp(t, `\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)\n`, r.Stdout)
+	require.Regexp(t, `\nexit 2:168, hit 168 of record 1, thread obj_host causes the difference alone \(\d+ runs more\)\n`, r.Stdout)
 	require.Equal(t, 3, clitest.RunSuggestion(t, r.Stdout).Code)
 	_, verify, _ := strings.Cut(r.Stdout, "compare with native code: ")
 	require.NotContains(t, verify, "--ir")
@@ -103,7 +103,7 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	require.Contains(t, r.Stderr, "1 exit verified in ")
 	r = clitest.Run(t, append([]string{"verify", "--no-self-description", "--ir", module, "--limit", "1", "--"}, host...)...)
 	require.Equal(t, 3, r.Code, r.Stderr)
-	require.NotContains(t, r.Stderr, "describes itself")
+	require.NotContains(t, r.Stderr, "found in the process")
 }
 
 // The same holds for scripts, whose conditions may use names that only the program describes.

@@ -68,16 +68,16 @@ func TestStopAtNoSuchName(t *testing.T) {
 			args []string
 			want string
 		}{
-			{[]string{"--ir", tick, "--stop-at", "%ac > 3"}, `%ac > 3: at "%ac > 3": no site that is meant has a slot of that name; there are %acc, %i, %x, %y`},
-			{[]string{"--ir", tick, "--stop-at", "%i > 3 && %acc == j"}, `at "j": no site that is meant has a slot of that name; there are %i, %x, %y, %acc`},
-			{[]string{"--ir", tick, "--record", "2", "--stop-at", "%i > 3"}, `at "%i > 3": no site that is meant has a slot with a name`},
-			{[]string{"--no-self-description", "--stop-at", "%i > 3"}, `slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on`},
-			{[]string{"--ir", guards, "--layout", layout, "--stop-at", "%nothing == 0"}, `at "%nothing == 0": no site that is meant has a slot of that name; there are %`},
-			{[]string{"--no-self-description", "--ir", tick, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no site that is meant has a slot of that name; there are %`},
-			{[]string{"--ir", tick, "--stop-at", "local[2] > 100 && %ac > 3"}, `at "%ac > 3": no site that is meant has a slot of that name; there are %acc`},
-			{[]string{"--ir", tick, "--layout", layout, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no site that is meant has a slot of that name; there are %`},
+			{[]string{"--ir", tick, "--stop-at", "%ac > 3"}, `%ac > 3: at "%ac > 3": no selected site has a slot of that name; the names are %acc, %i, %x, %y`},
+			{[]string{"--ir", tick, "--stop-at", "%i > 3 && %acc == j"}, `at "j": no selected site has a slot of that name; the names are %i, %x, %y, %acc`},
+			{[]string{"--ir", tick, "--record", "2", "--stop-at", "%i > 3"}, `at "%i > 3": no selected site has a slot with a name`},
+			{[]string{"--no-self-description", "--stop-at", "%i > 3"}, `names of slots come from a module (--ir) or a layout (--layout); without them the slots are loc0, loc1 and so on`},
+			{[]string{"--ir", guards, "--layout", layout, "--stop-at", "%nothing == 0"}, `at "%nothing == 0": no selected site has a slot of that name; the names are %`},
+			{[]string{"--no-self-description", "--ir", tick, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no selected site has a slot of that name; the names are %`},
+			{[]string{"--ir", tick, "--stop-at", "local[2] > 100 && %ac > 3"}, `at "%ac > 3": no selected site has a slot of that name; the names are %acc`},
+			{[]string{"--ir", tick, "--layout", layout, "--stop-at", "local[2] > 100"}, `at "local[2] > 100": no selected site has a slot of that name; the names are %`},
 			{[]string{"--ir", tick, "--stop-at", "1 == 1"}, `1 == 1: at "1 == 1": it asks for no slot`},
-			{[]string{"--ir", tick, "--stop-at", "%i > 3 && false"}, "it can hold nowhere: no site has all the slots that it asks for"},
+			{[]string{"--ir", tick, "--stop-at", "%i > 3 && false"}, "it is true at no site: no site has all the slots that it names"},
 		} {
 			r := clitest.Run(t, append(append(verb[:len(verb):len(verb)], c.args...), "--", "touch", file)...)
 			r.FailsEmpty(t, 64, "--stop-at: ", c.want)
@@ -88,18 +88,18 @@ func TestStopAtNoSuchName(t *testing.T) {
 	for _, text := range []string{"%i > 3 || %none == 3", "loc0 > 3", "#7 == 3", `%"i" == x`} {
 		r := clitest.Run(t, "trace", "--ir", tick, "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.Code, r.Stderr)
-		require.Contains(t, r.Stderr, "there was no exit")
+		require.Contains(t, r.Stderr, "no exit occurred")
 		require.FileExists(t, file)
 	}
 	// This includes names that the target may describe itself.
 	for _, text := range []string{"%i > 3", "local[2] > 100"} {
 		r := clitest.Run(t, "trace", "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.Code, r.Stderr)
-		require.Contains(t, r.Stderr, "there was no exit")
+		require.Contains(t, r.Stderr, "no exit occurred")
 	}
 	object, _ := clitest.TickObject(t)
 	r := clitest.Run(t, append([]string{"trace", "--stop-at", "%i > 3", "--"}, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})...)...)
-	require.Contains(t, r.Stderr, "\n1000 exits had no slot that the condition asks for: names of slots come from a module or a layout, given by --ir or --layout or contained in the target\n")
+	require.Contains(t, r.Stderr, "\n1000 exits had no slot that the condition names: names of slots come from a module or a layout, given by --ir or --layout or contained in the target\n")
 	r = clitest.Run(t, "help", "conditions")
 	require.Zero(t, r.Code)
 	require.Contains(t, r.Stdout, "%i > 100 && (%acc == 0x10 || %acc < %i * 2)")

@@ -169,7 +169,7 @@ func TestTraceDryRun(t *testing.T) {
 		clitest.RequireValid(t, "trace.schema.json", line)
 	}
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--dry-run", "--site", "deoptimize")
-	r.Fails(t, 2, "none of the 1 records that are known is meant")
+	r.Fails(t, 2, "no record is selected (1 known)")
 }
 
 // An error in the list of registered objects is reported.
@@ -180,7 +180,7 @@ func TestTraceCorruptRegistry(t *testing.T) {
 		"wild":      "list of registered JIT objects is corrupt: entry 2 cannot be read: 32 bytes at 0x5ead00000000",
 		"wildfile":  "cannot be used: it points outside of memory",
 		"hugesize":  "cannot be used: it claims 9223372036854775807 bytes",
-		"badmagic":  "cannot be used: it points to something that is no 64-bit ELF object",
+		"badmagic":  "cannot be used: it does not point to a 64-bit ELF object",
 		"truncated": "cannot be used: its section headers lie outside of it",
 	} {
 		p := livetest.C(t, "corrupt.c", nil, how)
@@ -224,7 +224,7 @@ int main(int argc, char **argv) {
 	require.Equal(t, "done\n", r.Stdout)
 	require.Contains(t, r.Stderr, "cannot set a breakpoint")
 	require.Contains(t, r.Stderr, "the process exited with status 0")
-	require.Contains(t, r.Stderr, "there was no exit")
+	require.Contains(t, r.Stderr, "no exit occurred")
 }
 
 // A signal ends the trace, and the process continues with its original code.
@@ -329,7 +329,7 @@ func TestTraceUsage(t *testing.T) {
 		{Args: "trace --for 0s -- ls", Want: "--for 0s: must be above 0"},
 		{Args: "trace --for -1s -- ls", Want: "--for -1s: must be above 0"},
 		{Args: "trace --at f --site stackmap -- ls", Want: "--at cannot be combined with"},
-		{Args: "trace --site what -- ls", Want: "--site what: one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
+		{Args: "trace --site what -- ls", Want: "--site what: expected one of stackmap, patchpoint, statepoint, deoptimize, unknown"},
 		{Args: "trace --record x -- ls", Want: "--record x: expected a 64-bit number, such as 2882400000 or 0xabcdef00"},
 		{Args: "trace --function ( -- ls", Want: "--function (: error parsing regexp"},
 		{Args: "trace --stop-at %i=3 -- ls", Want: `--stop-at: %i=3: at "=3": a comparison is written ==`},
@@ -340,8 +340,8 @@ func TestTraceUsage(t *testing.T) {
 		"trace -p 4194303":                    "no such process",
 		"trace -o /nothing/here -- ls":        "/nothing/here",
 		"trace --ir /nothing/here.ll -- ls":   "/nothing/here.ll",
-		"trace -- true":                       "there was no exit",
-		"trace --at no_such_function -- true": "there was no exit",
+		"trace -- true":                       "no exit occurred",
+		"trace --at no_such_function -- true": "no exit occurred",
 	})
 }
 

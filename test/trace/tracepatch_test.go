@@ -32,7 +32,7 @@ func TestTraceOverwritten(t *testing.T) {
 	r := run("5")
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "called 120\n")
-	require.Contains(t, r.Stderr, "reframe: the program has overwritten the breakpoint of record 104 at f4+0x10: its exits there, before that was set again, may be missing\n")
+	require.Contains(t, r.Stderr, "reframe: the program has overwritten the breakpoint of record 104 at f4+0x10: exits there may be missing until it was set again\n")
 	require.Contains(t, r.Stderr, fmt.Sprintf("exits may be missing: the program has overwritten breakpoints at %d places\n", 6-held))
 	if held == 4 {
 		r = run("3")

@@ -97,7 +97,7 @@ func TestGuardIsBornSafe(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, words.Close())
 		require.NotContains(t, string(text), "guard process was killed")
-		require.Regexp(t, ` exits? in |obj_host ended before it began`, string(text)) // the signal is for the command, too
+		require.Regexp(t, ` exits? in |obj_host ended before its first instruction`, string(text)) // the signal is for the command, too
 	}
 }
 

@@ -29,13 +29,13 @@ func TestFor(t *testing.T) {
 		status int
 		words  string
 	}{
-		{[]string{"trace", "--count"}, busy, 0, `^\d+ exits in \d+\.\d{3} s; the time of LONG is over\n  \d+  tick\+`},
-		{[]string{"trace", "--ir", module, "--stop-at", "%i < 0"}, busy, 0, `^\d+ exits, 0 shown in \d+\.\d{3} s; the time of LONG is over\n`},
-		{[]string{"trace"}, idle, 2, `^0 exits in \d+\.\d{3} s; the time of LONG is over\nreframe: there was no exit\n$`},
-		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ skipped; )?the time of LONG is over\n(  \d+  skipped: .*\n)*$`},
-		{[]string{"verify", "--ir", module}, idle, 2, `; the time of LONG is over\nreframe: there was no exit\n$`},
-		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time of LONG is over: there was no such exit\n$`},
-		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time of LONG is over: only \d+ such exits occurred, but --hit 1000000000000 was given\n$`},
+		{[]string{"trace", "--count"}, busy, 0, `^\d+ exits in \d+\.\d{3} s; the time limit of LONG was reached\n  \d+  tick\+`},
+		{[]string{"trace", "--ir", module, "--stop-at", "%i < 0"}, busy, 0, `^\d+ exits, 0 shown in \d+\.\d{3} s; the time limit of LONG was reached\n`},
+		{[]string{"trace"}, idle, 2, `^0 exits in \d+\.\d{3} s; the time limit of LONG was reached\nreframe: no exit occurred\n$`},
+		{[]string{"verify", "--ir", module, "--timeout", "10m"}, busy, 0, `^\d+ exits? verified in \d+\.\d{3} s: \d+ same, 0 different, 0 not comparable; (\d+ skipped; )?the time limit of LONG was reached\n(  \d+  skipped: .*\n)*$`},
+		{[]string{"verify", "--ir", module}, idle, 2, `; the time limit of LONG was reached\nreframe: no exit occurred\n$`},
+		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time limit of LONG was reached: no such exit occurred\n$`},
+		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time limit of LONG was reached: only \d+ such exits occurred, but --hit 1000000000000 was given\n$`},
 	} {
 		long := "300ms" // in which nothing comes, slow or fast
 		if c.p == busy {
@@ -126,15 +126,15 @@ func TestJSONAlone(t *testing.T) {
 		error  string
 	}{
 		{"trace", []string{"--limit", "3"}, host, 0, 4, 0, ""},
-		{"trace", []string{"--record", "77"}, host, 2, 1, 1, "there was no exit"},
-		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "there was no exit"},
+		{"trace", []string{"--record", "77"}, host, 2, 1, 1, "no exit occurred"},
+		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "no exit occurred"},
 		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
-		{"trace", nil, []string{"true"}, 2, 1, 0, "there was no exit"},
+		{"trace", nil, []string{"true"}, 2, 1, 0, "no exit occurred"},
 		// This module is not the one that was compiled.
 		{"trace", []string{"--ir", clitest.EditedCopy(t, module, ", i64 %y)", ")"), "--limit", "1"}, host, 0, 2, 1, ""},
 		{"verify", []string{"--ir", module, "--limit", "2", "--all"}, host, 0, 3, 0, ""},
 		{"verify", []string{"--ir", module, "--skip", "100000"}, host, 2, 1, 0, "no exit was verified: all were skipped"},
-		{"verify", []string{"--ir", module}, []string{"true"}, 2, 1, 0, "there was no exit"},
+		{"verify", []string{"--ir", module}, []string{"true"}, 2, 1, 0, "no exit occurred"},
 		{"verify", []string{"--ir", livetest.IR(t, 19, "state.ll")}, livetest.ObjectHostCommand(t, state, livetest.ObjectHostOptions{Rounds: 1}), 0, 1, 0, ""},
 	} {
 		r := clitest.Run(t, append(append([]string{c.verb, "--json"}, c.args...), append([]string{"--"}, c.host...)...)...)
@@ -158,7 +158,7 @@ func TestJSONAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "exits")
 	r := clitest.Run(t, append([]string{"trace", "--json", "--record", "77", "-o", file, "--"}, host...)...)
 	require.Equal(t, 2, r.Code)
-	require.Regexp(t, `(?m)^0 exits in .*\nreframe: there was no exit\n$`, r.Stderr)
+	require.Regexp(t, `(?m)^0 exits in .*\nreframe: no exit occurred\n$`, r.Stderr)
 }
 
 // If no record matches, the message says which records there were.
@@ -167,9 +167,9 @@ func TestNoneIsMeant(t *testing.T) {
 	object, _ := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	for flags, want := range map[string]string{
-		"--record 78":                 "the process had 1 record, and none is meant; their ids are 1\n",
-		"--function tock":             "the process had 1 record, and none is meant; no function tock has records; nearest: tick\n",
-		"--record 78 --function tick": "the process had 1 record, and none is meant; their ids are 1\n",
+		"--record 78":                 "the process had 1 record, and none is selected; their ids are 1\n",
+		"--function tock":             "the process had 1 record, and none is selected; no function tock has records; nearest: tick\n",
+		"--record 78 --function tick": "the process had 1 record, and none is selected; their ids are 1\n",
 	} {
 		r := clitest.Run(t, append(append([]string{"trace"}, strings.Fields(flags)...), append([]string{"--"}, host...)...)...)
 		require.Equal(t, 2, r.Code)

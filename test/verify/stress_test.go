@@ -49,7 +49,7 @@ $`, r.Stdout)
 	c.Stdin = strings.NewReader(text)
 	r = clitest.Finish(t, c)
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stderr, "there was no exit")
+	require.Contains(t, r.Stderr, "no exit occurred")
 	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
 	var out struct {
 		Untouched, Stressed struct{ Stdout struct{ Bytes int } }
@@ -100,10 +100,10 @@ func TestStressFault(t *testing.T) {
 	r := clitest.Run(t, args...)
 	require.Equal(t, 2, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "\n  3  @rewrite, block %entry, line ")
-	require.Contains(t, r.Stderr, "at 3 exits that were left the interpreter ran into an error which native code may not come to: the frame may be wrong\n")
+	require.Contains(t, r.Stderr, "at 3 exits left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n")
 	found := clitest.RunInShell(t, clitest.Suggestions(r.Stderr)[0])
 	require.Equal(t, 3, found.Code, found.Stderr)
-	require.Contains(t, found.Stderr, "native code returns, and the interpreter does not get there")
+	require.Contains(t, found.Stderr, "native code returns, and the interpreter does not")
 	r = clitest.Run(t, append([]string{"stress", "--json"}, args[1:]...)...)
 	require.Contains(t, r.Stdout, `"failed": 3,`)
 	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
@@ -124,7 +124,7 @@ different stdout, byte 9, in line 1
         untouched  checksum \d+
         stressed   checksum \d+
 
-exit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d+ runs more\)
+exit 2:168, hit 168 of record 1, thread obj_host causes the difference alone \(\d+ runs more\)
   #0   jit     tick\+0x[0-9a-f]+ +record 1, stackmap, before   → tick, block %loop, at instruction 5
         %i       i64    167 +\w+
         %acc     i64    -3114145823040589968 +\w+
@@ -132,7 +132,7 @@ exit 2:168, hit 168 of record 1, thread obj_host alone makes the difference \(\d
         %y       i64    5931748030718079902 +\[\w+-\d+\]
 written: 0 bytes in 0 places, 9 registers
 result i64 7946794147618810192 in rax
-frame #0 is left, and the thread goes on at entry\+0x[0-9a-f]+, frame #1
+frame #0 is discarded, and the thread continues at entry\+0x[0-9a-f]+, frame #1
   core: .*/it's here/stress-\d+-2-168.core
   script: .*/it's here/stress-\d+-2-168.core.txtar
   reproduce: reframe stress --ir .* --only 2:168 -- .*
@@ -140,7 +140,7 @@ frame #0 is left, and the thread goes on at entry\+0x[0-9a-f]+, frame #1
 $`, r.Stdout)
 	found := clitest.RunSuggestion(t, r.Stdout)
 	require.Equal(t, 3, found.Code, found.Stderr)
-	require.Contains(t, found.Stdout, "\nexit 2:168, hit 168 of record 1, thread obj_host alone makes the difference (2 runs more)\n")
+	require.Contains(t, found.Stdout, "\nexit 2:168, hit 168 of record 1, thread obj_host causes the difference alone (2 runs more)\n")
 	_, verify, _ := strings.Cut(r.Stdout, "compare with native code: ")
 	found = clitest.RunInShell(t, strings.TrimSpace(verify))
 	require.Equal(t, 3, found.Code, found.Stderr)
@@ -182,10 +182,10 @@ func TestStressUsage(t *testing.T) {
 	clitest.RequireRefusals(t, []clitest.Refusal{
 		{Args: "stress --ir x", Want: "the command to run, after --, is missing"},
 		{Args: "stress --no-self-description -- ls", Want: "stress requires the compiled module, which the interpreter runs: --ir FILE.ll"},
-		{Args: "stress --ir x --probability 0 -- ls", Want: `--probability "0": a share of all exits, such as 0.01 or 1%, above 0 and up to 1`},
+		{Args: "stress --ir x --probability 0 -- ls", Want: `--probability "0": expected a share of all exits above 0 and up to 1, such as 0.01 or 1%`},
 		{Args: "stress --ir x --probability 101% -- ls", Want: `--probability "101%": a share`},
 		{Args: "stress --ir x --probability NaN -- ls", Want: `--probability "NaN": a share`},
-		{Args: "stress --ir x --only 0 -- ls", Want: `--only "0": the number of an exit, such as 17, or 2:17 of the second thread`},
+		{Args: "stress --ir x --only 0 -- ls", Want: `--only "0": expected the number of an exit, such as 17, or 2:17 for exit 17 of the second thread`},
 		{Args: "stress --ir x --only 3 --seed 1 -- ls", Want: "--only cannot be combined with --probability or --seed"},
 		{Args: "stress --ir x --steps 0 -- ls", Want: "--steps 0: must be from 1 to 1099511627776"},
 		{Args: "stress --ir x --time 0s -- ls", Want: "--time 0s: must be above 0"},
@@ -200,13 +200,13 @@ func TestStressUsage(t *testing.T) {
 		"stress --ir /nothing/here.ll -- ls":                          "/nothing/here.ll",
 		"stress --ir " + module + " --stdin /nothing/here -- ls":      "/nothing/here",
 		"stress --keep /dev/null/x --ir " + module + " -- true":       "/dev/null",
-		"stress --ir " + module + " -- true":                          "there was no exit\n",
-		"stress -- true":                                              "there was no exit; no module for the interpreter: the target contains none, and --ir FILE.ll was not given\n",
-		"stress -- " + host:                                           "no exit that was chosen could be committed; no module for the interpreter: ",
+		"stress --ir " + module + " -- true":                          "no exit occurred\n",
+		"stress -- true":                                              "no exit occurred; no module for the interpreter: the target contains none, and --ir FILE.ll was not given\n",
+		"stress -- " + host:                                           "no selected exit could be committed; no module for the interpreter: ",
 		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
-		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no exit that was chosen could be committed",
+		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no selected exit could be committed",
 		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",
-		"stress --ir " + module + " --time 1ms -- sleep 100":          "untouched it runs for longer than 1ms",
+		"stress --ir " + module + " --time 1ms -- sleep 100":          "it runs for longer than 1ms without deoptimizations",
 	})
 }
 

@@ -202,7 +202,7 @@ func TestVerifyUsage(t *testing.T) {
 		"verify --ir /nothing/here.ll -- ls":                               "/nothing/here.ll",
 		"verify --ir " + module + " -p 4194303":                            "no such process",
 		"verify --keep /dev/null/x --ir " + module + " -- true":            "/dev/null",
-		"verify --ir " + module + " -- true":                               "there was no exit",
+		"verify --ir " + module + " -- true":                               "no exit occurred",
 		"verify --ir " + module + " --skip 5000 -- " + host:                "no exit was verified: all were skipped",
 		"verify --ir " + module + " --limit 3 --memory 4K -- " + host:      "no exit could be verified",
 		"verify --ir " + module + " --limit 1 -o /nothing/here -- " + host: "/nothing/here",

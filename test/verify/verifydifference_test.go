@@ -196,7 +196,7 @@ func TestVerifyMemory(t *testing.T) {
 		l[0] = stackmap.Location{Kind: stackmap.Direct, Size: 8, Reg: rbp, Offset: 16}
 	}))
 	// %heap is the number 0.
-	require.Regexp(t, `  different: native code returns, and the interpreter does not get there
+	require.Regexp(t, `  different: native code returns, and the interpreter does not
         @rewrite, block %entry, line \d+: store: write of 8 bytes at 0x0: not mapped
   interpreter, the last of 2 instructions:
 `, run(func(l []stackmap.Location) { l[0] = l[1] }))

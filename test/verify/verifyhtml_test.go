@@ -149,8 +149,8 @@ func TestVerifyHTMLFromEntry(t *testing.T) {
 		titles []string
 	}{
 		"exit": {[]string{"--layout", livetest.Testdata(t, "programs", "baseline.layout.json"), "--from-entry"}, "difference-1.html",
-			[]string{"the state at the exit, and that of the baseline @plain", "what the baseline @plain returned"}},
-		"entry": {[]string{"--entry", "plain_opt", "--baseline", "plain"}, "difference-entry-1.html", []string{"what the function returned"}},
+			[]string{"state at the exit and in the baseline @plain", "result of the baseline @plain"}},
+		"entry": {[]string{"--entry", "plain_opt", "--baseline", "plain"}, "difference-entry-1.html", []string{"result of the function"}},
 	} {
 		dir := t.TempDir()
 		args := append(append([]string{"verify", "--ir", swapped + ".ll", "--html", dir}, c.args...), append([]string{"--"}, host...)...)

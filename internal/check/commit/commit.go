@@ -35,7 +35,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	}
 	outer := s.Frames[len(s.Frames)-1]
 	if f := outer.To(); f == nil || !deopt.SameType(to.native.Sig.Elem, f.Sig.Elem) {
-		return nil, nil, fmt.Errorf("the caller of %s waits for a value of type %v, which is not what the function that resumes returns", outer.Title(), to.native.Sig.Elem)
+		return nil, nil, fmt.Errorf("the caller of %s expects a value of type %v, but the function that resumes returns another type", outer.Title(), to.native.Sig.Elem)
 	}
 	report, run, changes, err := runOnce(ctx, s, l, 0, to)
 	if err != nil {
@@ -55,9 +55,9 @@ func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*con
 	}
 	switch shadow, err := session.ShadowStack(t.ID); {
 	case err != nil:
-		return nil, fmt.Errorf("whether there is a shadow stack is not known: %w", err)
+		return nil, fmt.Errorf("cannot determine whether the process has a shadow stack: %w", err)
 	case shadow:
-		return nil, errors.New("the process has a shadow stack, from which the return addresses of the frames that are left cannot be taken")
+		return nil, errors.New("the process has a shadow stack: the return addresses of the discarded frames cannot be removed from it")
 	}
 	to.maps, err = stack[0].View().Target().Mappings()
 	return to, err
@@ -109,10 +109,10 @@ func checkRepeatable(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *co
 		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
 	}
 	if at, differ := differing(changes, others); differ {
-		return fmt.Errorf("what the interpreter stored at %v depends on where it has memory of its own", at)
+		return fmt.Errorf("the value that the interpreter stored at %v depends on the addresses of its own memory", at)
 	}
 	if !first.Result.Value.Equal(second.Result.Value) {
-		return fmt.Errorf("the result depends on where the interpreter has memory of its own: %s, or %s", first.Result.Value.Format(), second.Result.Value.Format())
+		return fmt.Errorf("the result depends on the addresses of the interpreter's own memory: %s, or %s", first.Result.Value.Format(), second.Result.Value.Format())
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (c *Commit) Write() error {
 func onlyInside(r *deopt.Ran) error {
 	for _, c := range r.Result.Called {
 		if c.Effect >= interp.EffectState {
-			return fmt.Errorf("the interpreter called @%s, whose effect would be lost: only what it stored to the process's memory can be written back", c.Name)
+			return fmt.Errorf("the interpreter called @%s, whose effect would be lost: only its stores to the process's memory can be written back", c.Name)
 		}
 	}
 	return nil

@@ -69,6 +69,6 @@ func TestCommitFromPatchedSites(t *testing.T) {
 func TestCommitRefusesWhatThePatchLost(t *testing.T) {
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")
-		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is caller-saved and frame #1 does not keep it")
+		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is caller-saved and frame #1 does not preserve it")
 	})
 }

@@ -42,11 +42,11 @@ func TestCommitRefuses(t *testing.T) {
 		"a call of malloc": {plainWork, "  %m = call ptr @malloc(i64 8)\n" + returnZero, livetest.Start, "the interpreter called @malloc, whose effect would be lost"},
 		"a call of exit":   {plainWork, "  call void @exit(i32 3)\n" + returnZero, livetest.Start, "the interpreter called @exit, whose effect would be lost"},
 		"its own memory": {plainWork, "  store ptr @msg, ptr @pointer\n" + returnZero, livetest.Start,
-			"depends on where it has memory of its own"},
+			"depends on the addresses of its own memory"},
 		"its own memory, unaligned": {plainWork, "  store ptr @msg, ptr getelementptr (i8, ptr @packed, i64 1), align 1\n" + returnZero, livetest.Start,
-			"depends on where it has memory of its own"},
+			"depends on the addresses of its own memory"},
 		"a part of an address": {plainWork, "  %x = ptrtoint ptr @msg to i64\n  %y = lshr i64 %x, 12\n  %z = trunc i64 %y to i8\n  store i8 %z, ptr @byte\n" + returnZero, livetest.Start,
-			"depends on where it has memory of its own"},
+			"depends on the addresses of its own memory"},
 		"an undefined byte": {plainWork, "  %x = or i8 undef, 1\n  store i8 %x, ptr @byte\n" + returnZero, livetest.Start,
 			"the interpreter would write an undefined byte at 0x"},
 		"not writable": {plainWork, "  store i8 7, ptr @work\n" + returnZero, livetest.Start, ", which is not writable"},
@@ -112,7 +112,7 @@ define i32 @main() {
 		require.Equal(t, "41\n", printed)
 
 		p = livetest.Lli(t, version, livetest.Raw(t, text), "mcjit", "-tailcallopt")
-		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "how much of the stack @work, which is fastcc, takes with it as it returns is not known")
+		refusedCommit(t, p, frametest.Known(t, p), innermost, "", "the number of stack bytes that @work, which is fastcc, pops when it returns is unknown")
 	}
 }
 
@@ -129,7 +129,7 @@ entry:
 		"resume":{"function":"other","block":"entry"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{l}
-	refusedCommit(t, p, o, innermost, "", "waits for a value of type i64, which is not what the function that resumes returns")
+	refusedCommit(t, p, o, innermost, "", "expects a value of type i64, but the function that resumes returns another type")
 }
 
 // TestCommitRefusesSignalFrame requires an error if a signal frame lies between the frame and the innermost one: its mask and registers would not be
@@ -157,7 +157,7 @@ define i32 @main() {
 	p.Signal(t, syscall.SIGUSR1)
 	require.Eventually(t, func() bool { return strings.Contains(p.Output(), "handling") }, livetest.Patience, time.Millisecond)
 	p.AwaitPause(t)
-	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is that of a signal, whose handler has not returned")
+	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is a signal frame, and its handler has not returned")
 }
 
 // TestCommitKilled requires that a process killed while it is stopped is reported as gone.

@@ -66,7 +66,7 @@ func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart
 		}
 		same := slices.EqualFunc(parts, a.Parts, func(x, y abi.ReturnedPart) bool { return slices.Equal(x.Words, y.Words) })
 		if i > 0 && !same {
-			return nil, errors.New("in which registers it is returned depends on what processor the code was made for")
+			return nil, errors.New("its return registers depend on the processor that the code was compiled for")
 		}
 		parts = a.Parts
 	}

@@ -108,10 +108,10 @@ func TestCommitRefusesResults(t *testing.T) {
 	for name, c := range map[string]struct{ typ, body, want string }{
 		"in memory":              {"[4 x i64]", "  ret [4 x i64] zeroinitializer", "the result, of type [4 x i64]: its type is returned in memory, or on the x87 stack"},
 		"on the x87 stack":       {"x86_fp80", "  ret x86_fp80 0xK3FFF8000000000000000", "cannot tell where a value of type x86_fp80 is returned"},
-		"in one register or two": {"<8 x float>", "  ret <8 x float> zeroinitializer", "depends on what processor the code was made for"},
+		"in one register or two": {"<8 x float>", "  ret <8 x float> zeroinitializer", "depend on the processor that the code was compiled for"},
 		"undefined":              {"i64", "  ret i64 undef", "the result has undefined bits: undef"},
 		"partly undefined":       {"{ i64, i8 }", "  ret { i64, i8 } { i64 1, i8 undef }", "the result[1] has undefined bits"},
-		"memory of its own":      {"ptr", "  ret ptr @msg", "the result depends on where the interpreter has memory of its own: 0x54"},
+		"memory of its own":      {"ptr", "  ret ptr @msg", "the result depends on the addresses of the interpreter's own memory: 0x54"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := livetest.Prelude + "define " + c.typ + ` @work(i64 %a) noinline gc "statepoint-example" {

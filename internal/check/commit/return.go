@@ -36,12 +36,12 @@ func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error
 	arch := outer.View().Target().Arch()
 	results := abi.ResultsOf[arch]
 	if results == nil {
-		return nil, fmt.Errorf("how a frame is left for its caller on %s is not known", arch.Title)
+		return nil, fmt.Errorf("returning from a frame to its caller is not supported on %s", arch.Title)
 	}
 	frames := t.Frames
 	at := slices.Index(frames, outer)
 	if at < 0 || at+1 >= len(frames) {
-		return nil, fmt.Errorf("the caller of %s is not known: %s", outer.Title(), t.End.Reason)
+		return nil, fmt.Errorf("the caller of %s is unknown: %s", outer.Title(), t.End.Reason)
 	}
 	c := &continuation{caller: frames[at+1], arch: arch, results: results, registers: map[machine.DWARFReg][]byte{}}
 	for _, f := range frames[:at+1] {
@@ -64,7 +64,7 @@ func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error
 		}
 		b, err := c.caller.Physical().Registers.Bytes(reg)
 		if err != nil {
-			return nil, fmt.Errorf("a register of %s, where the thread is to go on, is not known: %w", c.caller.Title(), err)
+			return nil, fmt.Errorf("a register of %s, where the thread would continue, is unknown: %w", c.caller.Title(), err)
 		}
 		c.registers[reg] = b[:min(kept, len(b))]
 	}
@@ -95,22 +95,22 @@ func certain(frames []*deopt.Frame) error {
 		p := f.Physical()
 		switch {
 		case p.Signal:
-			return fmt.Errorf("%s is that of a signal, whose handler has not returned", f.Title())
+			return fmt.Errorf("%s is a signal frame, and its handler has not returned", f.Title())
 		case i > 0 && p.Guess != "":
 			return fmt.Errorf("%s may not be the caller of frame #%d: %s", f.Title(), f.Index-1, p.Guess)
 		case i > 0 && p.Rule != unwind.FromCFI:
-			return fmt.Errorf("the caller of %s was found by its %s and not by CFI, so that what its registers hold is not sure", frames[i-1].Title(), p.Rule)
+			return fmt.Errorf("the caller of %s was found by its %s, not by CFI, so the values of its registers are not certain", frames[i-1].Title(), p.Rule)
 		case i == len(frames)-1: // its caller does not matter
 			return nil
 		case p.NoCFA != "":
-			return fmt.Errorf("where %s begins is not known: %s", f.Title(), p.NoCFA)
+			return fmt.Errorf("the start of %s is unknown: %s", f.Title(), p.NoCFA)
 		}
 		sp, err := p.Registers.Addr(p.Registers.Arch().SP)
 		if err != nil {
 			return fmt.Errorf("the stack pointer of %s: %w", f.Title(), err)
 		}
 		if sp < below || p.CFA <= sp {
-			return fmt.Errorf("%s is not above the frames that it called, on one stack with them", f.Title())
+			return fmt.Errorf("%s is not above the frames that it called, on the same stack", f.Title())
 		}
 		below = sp
 	}
@@ -130,7 +130,7 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 		return fmt.Errorf("the return address of %s cannot be read: %w", callee.Title(), err)
 	}
 	if got := machine.Addr(binary.LittleEndian.Uint64(b[:])); got != f.Physical().PC {
-		return fmt.Errorf("the return address of %s is %v, and not that of %s", callee.Title(), got, f.Title())
+		return fmt.Errorf("the return address of %s is %v, which is not the pc of %s", callee.Title(), got, f.Title())
 	}
 	return nil
 }
@@ -139,11 +139,11 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	fn := f.NativeFunction()
 	if fn == nil {
-		return nil, fmt.Errorf("no given module defines the function of %s, so that what its caller waits for is not known; give it with --ir", f.Title())
+		return nil, fmt.Errorf("no given module defines the function of %s, so the type that its caller expects is unknown; give it with --ir", f.Title())
 	}
 	at, known := f.Symbols(fn)(fn.Name)
 	if fn.Name != f.Function && (!known || f.Offset == nil || at != f.Physical().PC-machine.Addr(*f.Offset)) {
-		return nil, fmt.Errorf("%s is inlined into %s, and what the caller of that waits for is not known", fn.Name, f.Title())
+		return nil, fmt.Errorf("%s is inlined into %s, and the type that the caller of the latter expects is unknown", fn.Name, f.Title())
 	}
 	for _, p := range fn.Params {
 		switch {
@@ -157,7 +157,7 @@ func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	case abi.CallerTakes:
 	case abi.FlagSays:
 		if !leavesArguments(f, fn) {
-			return nil, fmt.Errorf("how much of the stack @%s, which is fastcc, takes with it as it returns is not known", fn.Name)
+			return nil, fmt.Errorf("the number of stack bytes that @%s, which is fastcc, pops when it returns is unknown", fn.Name)
 		}
 	default:
 		return nil, fmt.Errorf("@%s has the calling convention %s", fn.Name, fn.CC)

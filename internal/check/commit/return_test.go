@@ -29,12 +29,12 @@ func TestCertain(t *testing.T) {
 		"sure":              {func([]*deopt.Frame) {}, ""},
 		"by registers":      {func(f []*deopt.Frame) { f[0].Physical().Rule = unwind.FromRegisters }, ""},
 		"the last one's":    {func(f []*deopt.Frame) { f[2].Physical().NoCFA = "it has none" }, ""},
-		"a signal":          {func(f []*deopt.Frame) { f[1].Physical().Signal = true }, "frame #1, b is that of a signal, whose handler has not returned"},
+		"a signal":          {func(f []*deopt.Frame) { f[1].Physical().Signal = true }, "frame #1, b is a signal frame, and its handler has not returned"},
 		"a guess":           {func(f []*deopt.Frame) { f[2].Physical().Guess = "a word on the stack" }, "frame #2, c may not be the caller of frame #1: a word on the stack"},
-		"another rule":      {func(f []*deopt.Frame) { f[2].Physical().Rule = unwind.FromScan }, "the caller of frame #1, b was found by its scan and not by CFI, so that what its registers hold is not sure"},
-		"no CFA":            {func(f []*deopt.Frame) { f[1].Physical().NoCFA = "it has none" }, "where frame #1, b begins is not known: it has none"},
+		"another rule":      {func(f []*deopt.Frame) { f[2].Physical().Rule = unwind.FromScan }, "the caller of frame #1, b was found by its scan, not by CFI, so the values of its registers are not certain"},
+		"no CFA":            {func(f []*deopt.Frame) { f[1].Physical().NoCFA = "it has none" }, "the start of frame #1, b is unknown: it has none"},
 		"no stack pointer":  {func(f []*deopt.Frame) { f[1].Physical().Registers.Forget(machine.AMD64.SP, errors.New("lost")) }, "the stack pointer of frame #1, b: lost"},
-		"another stack":     {func(f []*deopt.Frame) { f[1].Physical().Registers.SetUint(machine.AMD64.SP, 0x100) }, "frame #1, b is not above the frames that it called, on one stack with them"},
+		"another stack":     {func(f []*deopt.Frame) { f[1].Physical().Registers.SetUint(machine.AMD64.SP, 0x100) }, "frame #1, b is not above the frames that it called, on the same stack"},
 		"a backwards frame": {func(f []*deopt.Frame) { f[0].Physical().CFA = 0x800 }, "frame #0, a is not above"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.
 		return nil, nil, err
 	}
 	if t := to.native.Sig.Elem; t.Kind != ir.VoidKind && !inOneRegister(t) {
-		return nil, nil, fmt.Errorf("@%s returns a value of type %v, which is in no single register", to.native.Name, t)
+		return nil, nil, fmt.Errorf("@%s returns a value of type %v, which takes more than one register", to.native.Name, t)
 	}
 	ran, err := run(request)
 	if err != nil {
@@ -59,11 +59,11 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.
 func onlyStores(r *protocol.Resume) error {
 	if len(r.Objects) > 0 {
 		o := r.Objects[0]
-		return fmt.Errorf("object %d (%s) is none that the process has: the interpreter allocates it, and only what it stores to the process's memory can be written back", o.ID, oneLine(o.Class))
+		return fmt.Errorf("object %d (%s) does not exist in the process: the interpreter allocates it, and only stores to the process's memory can be written back", o.ID, oneLine(o.Class))
 	}
 	for _, f := range r.Frames {
 		if slices.ContainsFunc(f.Monitors, func(m protocol.Monitor) bool { return m.Eliminated }) {
-			return fmt.Errorf("compiled code left out a lock of %s: the interpreter takes it, and only what it stores to the process's memory can be written back", oneLine(f.Method))
+			return fmt.Errorf("compiled code left out a lock of %s: the interpreter takes it, and only stores to the process's memory can be written back", oneLine(f.Method))
 		}
 	}
 	return nil
@@ -77,13 +77,13 @@ func onlyStored(r *handover.Ran) error {
 	}
 	switch {
 	case a.Unsupported != "":
-		return fmt.Errorf("%s cannot go on: %s", name, oneLine(a.Unsupported))
+		return fmt.Errorf("%s cannot continue: %s", name, oneLine(a.Unsupported))
 	case a.Malformed != "":
-		return fmt.Errorf("there are no such frames, says %s: %s", name, oneLine(a.Malformed))
+		return fmt.Errorf("%s reports malformed frames: %s", name, oneLine(a.Malformed))
 	case !a.Returns: // it threw
-		return fmt.Errorf("%s was left by an exception (%s), and %s does not say what compiled code returns then", oneLine(r.Report.With.Method), oneLine(a.Threw.Text), name)
+		return fmt.Errorf("%s ended with an exception (%s), and %s does not report what compiled code returns in this case", oneLine(r.Report.With.Method), oneLine(a.Threw.Text), name)
 	case a.Output != "":
-		return fmt.Errorf("%s printed, which would be lost: only what it stored to the process's memory can be written back", name)
+		return fmt.Errorf("%s printed, which would be lost: only stores to the process's memory can be written back", name)
 	case a.Allocated > 0:
 		return fmt.Errorf("%s allocated %d bytes, which the process does not have", name, a.Allocated)
 	case a.Locked == nil:
@@ -119,9 +119,9 @@ func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	case is == nil && t.Kind == ir.VoidKind:
 		return none, nil
 	case is == nil:
-		return none, fmt.Errorf("the interpreter returns nothing, and @%s a value of type %v", native.Name, t)
+		return none, fmt.Errorf("the interpreter returned nothing, but @%s returns a value of type %v", native.Name, t)
 	case !slices.Contains(namesOf(t), is.Type):
-		return none, fmt.Errorf("the interpreter returns a value of type %s, and @%s one of type %v", oneLine(is.Type), native.Name, t)
+		return none, fmt.Errorf("the interpreter returned a value of type %s, but @%s returns one of type %v", oneLine(is.Type), native.Name, t)
 	}
 	bits, err := is.Bits.Uint()
 	if err != nil {
@@ -132,7 +132,7 @@ func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 		width = 0
 	}
 	if bits>>width != 0 {
-		return none, fmt.Errorf("the interpreter returns %#x, which no %s has", bits, is.Type)
+		return none, fmt.Errorf("the interpreter returned %#x, which is not a valid %s", bits, is.Type)
 	}
 	return interp.FromUint(t, bits), nil
 }

@@ -65,7 +65,7 @@ type walker struct {
 }
 
 // errEndless ends a run with too many exits.
-var errEndless = errors.New("it comes to far more exits than it has")
+var errEndless = errors.New("it reaches far more exits than before")
 
 // nativeTime bounds the time of native code that runs to the return of a function.
 const nativeTime = 10 * time.Second
@@ -313,7 +313,7 @@ func (w *walker) runThrough(tid int) error {
 	to := w.returns
 	w.returns = nil
 	if to == nil {
-		w.result.uncounted = "where its function returns to is not known"
+		w.result.uncounted = "the return address of its function is unknown"
 		return nil
 	}
 	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: nativeTime})
@@ -323,7 +323,7 @@ func (w *walker) runThrough(tid int) error {
 	case err != nil:
 		return err
 	case run.Stopped != "":
-		w.result.uncounted = "native code did not come to the return: " + run.Stopped
+		w.result.uncounted = "native code did not return: " + run.Stopped
 	}
 	w.native[tid] += run.Passed
 	w.nativeExits += run.Passed

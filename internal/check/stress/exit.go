@@ -43,7 +43,7 @@ func ParseExit(text string) (Exit, error) {
 		e.Number, err = strconv.ParseUint(number, 10, 64)
 	}
 	if err != nil || e.Thread < 1 || e.Number < 1 {
-		return e, fmt.Errorf("%q: the number of an exit, such as 17, or 2:17 of the second thread", text)
+		return e, fmt.Errorf("%q: expected the number of an exit, such as 17, or 2:17 for exit 17 of the second thread", text)
 	}
 	return e, nil
 }
@@ -56,7 +56,7 @@ func ParseProbability(text string) (float64, error) {
 		p /= 100
 	}
 	if err != nil || !(p > 0 && p <= 1) {
-		return 0, fmt.Errorf("%q: a share of all exits, such as 0.01 or 1%%, above 0 and up to 1", text)
+		return 0, fmt.Errorf("%q: expected a share of all exits above 0 and up to 1, such as 0.01 or 1%%", text)
 	}
 	return p, nil
 }

@@ -222,7 +222,7 @@ define i32 @main() {
   %r = call i32 @work(i32 0, i32 10000)
   %s = call i32 @sleep(i32 %r)
   ret i32 0
-}`), []string{"status"}, "does not end: it came to no exit any more", 0, true},
+}`), []string{"status"}, "does not end: it reached no exit any more", 0, true},
 	} {
 		if c.forLonger && !livetest.Whole() {
 			continue
@@ -260,7 +260,7 @@ func TestUndecided(t *testing.T) {
 	}
 	r := run(t, shell(`echo $$ >&2; exec "$@"`), o)
 	require.Equal(t, Undecided, r.Status)
-	require.Contains(t, r.Why, "it differs with no exit committed too")
+	require.Contains(t, r.Why, "it differs even with no exit committed")
 	require.Equal(t, []string{"stderr"}, whats(r))
 	require.Nil(t, r.Culprit)
 	require.Equal(t, 1, r.Reruns)
@@ -271,5 +271,5 @@ func TestUndecided(t *testing.T) {
 	require.Equal(t, Different, r.Status)
 	require.Nil(t, r.Culprit)
 	require.Equal(t, 3, r.Reruns)
-	require.Equal(t, "the command has run 3 times more, and may not run again (--reruns)", r.Narrowed)
+	require.Equal(t, "the limit of 3 further runs was reached (--reruns)", r.Narrowed)
 }

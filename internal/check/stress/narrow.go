@@ -20,10 +20,10 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	}
 	if s.differs(none) {
 		if none.TimedOut {
-			r.undecided("it runs for longer than %v under control, with no exit committed: --time says how long it may, --function, --record and --site leave exits out", s.options.Time)
+			r.undecided("it runs for longer than %v under control, even with no exit committed: use a longer --time, or fewer exits (--function, --record, --site)", s.options.Time)
 			return nil
 		}
-		r.undecided("it differs with no exit committed too: its output is not the same in each run, or it sees that it is slower")
+		r.undecided("it differs even with no exit committed: its output changes between runs, or depends on its speed")
 		return nil
 	}
 	s.bound = exitBound(none.exits)
@@ -31,7 +31,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	if first.TimedOut {
 		why := endlessReason(first, none, s.options.Time)
 		if why == "" {
-			r.undecided("it runs for longer than %v: --time says how long it may, and a lower --probability or --steps makes it faster", s.options.Time)
+			r.undecided("it runs for longer than %v: use a longer --time, or a lower --probability or --steps", s.options.Time)
 			return nil
 		}
 		r.Differences[0].Stressed += ": " + why
@@ -66,14 +66,14 @@ func (s *stresser) differs(a *attempt) bool {
 func (s *stresser) rerun(ctx context.Context, what string, p plan) (*attempt, error) {
 	r := &s.report
 	if r.Reruns >= s.options.Reruns {
-		r.Narrowed = fmt.Sprintf("the command has run %d times more, and may not run again (--reruns)", r.Reruns)
+		r.Narrowed = fmt.Sprintf("the limit of %d further runs was reached (--reruns)", r.Reruns)
 		if r.Status == "" {
 			r.Status, r.Why = Undecided, r.Narrowed
 		}
 		return nil, nil
 	}
 	r.Reruns++
-	s.options.Progress(fmt.Sprintf("runs again, %d: %s", r.Reruns, what))
+	s.options.Progress(fmt.Sprintf("run %d more: %s", r.Reruns, what))
 	return s.attempt(ctx, p)
 }
 
@@ -119,7 +119,7 @@ func (s *stresser) confirm(ctx context.Context, all []Exit, n int) error {
 			return nil
 		}
 	}
-	r.Narrowed = fmt.Sprintf("exit %v made a difference, and made none when that was tried again: it depends on the order in which threads run, or on the time", culprit)
+	r.Narrowed = fmt.Sprintf("exit %v caused a difference, but not when it was repeated: the difference depends on the order in which threads run, or on the time", culprit)
 	return nil
 }
 
@@ -132,9 +132,9 @@ func exitBound(n uint64) uint64 { return 2*n + 1000 }
 func endlessReason(a, none *attempt, limit time.Duration) string {
 	switch {
 	case a.exits > exitBound(none.exits):
-		return fmt.Sprintf("it came to %d exits, and with none committed it has %d", a.exits, none.exits)
+		return fmt.Sprintf("it reached %d exits, but %d with none committed", a.exits, none.exits)
 	case a.idle > limit/2 && none.Seconds < limit.Seconds()/8:
-		return "it came to no exit any more"
+		return "it reached no exit any more"
 	}
 	return ""
 }

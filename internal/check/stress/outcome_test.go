@@ -97,7 +97,7 @@ func TestExitNames(t *testing.T) {
 	}
 	for _, text := range []string{"", "0", "0:1", "1:0", "-1:1", "1:2:3", "x", "1:", ":1", "1.5", "18446744073709551616"} {
 		_, err := ParseExit(text)
-		require.ErrorContains(t, err, fmt.Sprintf("%q: the number of an exit", text))
+		require.ErrorContains(t, err, fmt.Sprintf("%q: expected the number of an exit", text))
 	}
 	for text, want := range map[string]float64{"0.01": 0.01, "1%": 0.01, "1": 1, "100%": 1, "1e-3": 0.001} {
 		got, err := ParseProbability(text)
@@ -131,8 +131,8 @@ func TestEndless(t *testing.T) {
 	const limit = time.Minute
 	require.Empty(t, endlessReason(&attempt{exits: 100, idle: 10 * time.Second}, none, limit))
 	require.Empty(t, endlessReason(&attempt{exits: 120, idle: 29 * time.Second}, none, limit), "threads that wait for each other may come to some more")
-	require.Equal(t, "it came to 5000 exits, and with none committed it has 100", endlessReason(&attempt{exits: 5000}, none, limit))
-	require.Equal(t, "it came to no exit any more", endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, none, limit))
+	require.Equal(t, "it reached 5000 exits, but 100 with none committed", endlessReason(&attempt{exits: 5000}, none, limit))
+	require.Equal(t, "it reached no exit any more", endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, none, limit))
 	require.Empty(t, endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
 }
 

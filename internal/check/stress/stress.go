@@ -93,7 +93,7 @@ func (s *stresser) run(ctx context.Context) error {
 		return err
 	}
 	if r.Untouched.TimedOut {
-		r.undecided("untouched it runs for longer than %v: --time says how long it may", s.options.Time)
+		r.undecided("it runs for longer than %v without deoptimizations: use a longer --time", s.options.Time)
 		return nil
 	}
 	s.options.Progress("runs stressed")

@@ -65,7 +65,7 @@ func (p *excluded) reason(f *ExitFilter) string {
 	if p.selected || p.records == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("the process had %s, and none is meant", sites.Plural(p.records, "record"))
+	text := fmt.Sprintf("the process had %s, and none is selected", sites.Plural(p.records, "record"))
 	if len(f.Records) > 0 {
 		var ids []string
 		for _, id := range p.ids {

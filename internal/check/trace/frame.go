@@ -113,7 +113,7 @@ func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
 			return nil
 		}
 	}
-	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread came here"}
+	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread stopped here"}
 }
 
 // WhyNone returns the reason why no frame can be resumed from the exit, whatever its values are, or "".

@@ -231,7 +231,7 @@ func (l *loaded) module(m *ptrace.Module) (*listing, error) {
 		if sym, ok := m.Image.Lookup(registerCode); ok {
 			l.watch(x, sym.Addr, true)
 		} else {
-			l.warn("%s has no %s: what its JIT registers from now on is not seen", m.Path, registerCode)
+			l.warn("%s has no %s: objects that its JIT registers from now on are not seen", m.Path, registerCode)
 		}
 	}
 	if sym, ok := m.Image.Lookup(debugState); ok {

@@ -38,7 +38,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	if name := p.Name(); name != "" {
 		if sym, ok := c.Image.Lookup(name); ok && here(sym) {
 			if _, alone := c.Image.Only(name); !alone {
-				x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; the one at %v is watched", c.Name, name, sym.Addr))
+				x.refused = append(x.refused, fmt.Sprintf("%s has several functions called %s; only the one at %v has a breakpoint", c.Name, name, sym.Addr))
 			}
 			l.watchCalls(x, c, n, sym)
 			return
@@ -54,7 +54,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	}
 	if l.matches[n].now+len(found) > maxNamed {
 		l.matches[n].over += len(found)
-		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that fit %s, and none of them is watched: %d may be, and %d are already", c.Name, len(found), p.Text, maxNamed, l.matches[n].now))
+		x.refused = append(x.refused, fmt.Sprintf("%s has %d functions that match %s, and none of them has a breakpoint: the limit is %d, and %d have one already", c.Name, len(found), p.Text, maxNamed, l.matches[n].now))
 		return
 	}
 	for _, sym := range found {
@@ -83,7 +83,7 @@ func (l *loaded) unnamed() (lines []string) {
 		case m.ever:
 			continue
 		case m.over > 0:
-			lines = append(lines, fmt.Sprintf("%v: %d functions fit %s, and %d may be watched", l.view.Target(), m.over, p.Text, maxNamed))
+			lines = append(lines, fmt.Sprintf("%v: %d functions match %s; the limit is %d", l.view.Target(), m.over, p.Text, maxNamed))
 			continue
 		}
 		nearest := l.nearest(n)

@@ -49,11 +49,11 @@ func (t *tracer) handleOverwritten(ev ptrace.Event) {
 	what := func(of string) {
 		switch {
 		case ev.Thread.ID != 0:
-			t.warn("thread %d cannot have the breakpoint of %s, whose exits there are missing: %s", ev.Thread.ID, of, ev.Why)
+			t.warn("thread %d cannot have the breakpoint of %s, so its exits there are missing: %s", ev.Thread.ID, of, ev.Why)
 		case ev.Armed:
-			t.warn("the program has overwritten the breakpoint of %s: its exits there, before that was set again, may be missing", of)
+			t.warn("the program has overwritten the breakpoint of %s: exits there may be missing until it was set again", of)
 		default:
-			t.warn("the program has overwritten the breakpoint of %s: its exits after that may be missing%s", of, because(ev.Why))
+			t.warn("the program has overwritten the breakpoint of %s: later exits there may be missing%s", of, because(ev.Why))
 		}
 	}
 	p := t.places[ev.At]

@@ -64,7 +64,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 		case watch:
 			insert = append(insert, ptrace.Breakpoint{Addr: addr, Hold: true, Uncounted: true})
 			if at != nil {
-				l.warn("%s is a place at which reframe itself has to stop: it is not traced", l.view.Space().NameOf(addr))
+				l.warn("%s is not traced: reframe needs a breakpoint of its own there", l.view.Space().NameOf(addr))
 			}
 		case at == nil || len(at.points) == 0:
 			delete(l.places, addr)

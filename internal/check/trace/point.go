@@ -259,7 +259,7 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 		if lost {
 			why = "not all instructions before its return address are known"
 		}
-		p.Note = fmt.Sprintf("%s: the breakpoint is where the %s has returned", why, got.Kind)
+		p.Note = fmt.Sprintf("%s: the breakpoint is at the return address of the %s", why, got.Kind)
 	case got.Kind == "" && m.PatchpointCall(e.Addr) != 0:
 		got.Kind, got.Moment = ir.PatchPointSite, frame.Before
 	}

@@ -281,10 +281,10 @@ func TestExitFilter(t *testing.T) {
 		"function":        {ExitFilter{Function: frametest.Pattern(names.Loose, "^sl")}, []uint64{21}, ""},
 		"site":            {ExitFilter{Sites: []string{"patchpoint"}}, []uint64{22}, ""},
 		"unknown sites":   {ExitFilter{Sites: []string{"unknown"}}, []uint64{21}, ""},
-		"all at once":     {ExitFilter{Records: []uint64{21}, Function: frametest.Pattern(names.Loose, "called")}, nil, "none of the 2 records that are known is meant"},
-		"no such record":  {ExitFilter{Records: []uint64{7}}, nil, "none of the 2 records that are known is meant"},
-		"no such site":    {ExitFilter{Sites: []string{"deoptimize"}}, nil, "none of the 2 records that are known is meant"},
-		"no such pattern": {ExitFilter{Function: frametest.Pattern(names.Loose, "^nothing$")}, nil, "none of the 2 records that are known is meant"},
+		"all at once":     {ExitFilter{Records: []uint64{21}, Function: frametest.Pattern(names.Loose, "called")}, nil, "no record is selected (2 known)"},
+		"no such record":  {ExitFilter{Records: []uint64{7}}, nil, "no record is selected (2 known)"},
+		"no such site":    {ExitFilter{Sites: []string{"deoptimize"}}, nil, "no record is selected (2 known)"},
+		"no such pattern": {ExitFilter{Function: frametest.Pattern(names.Loose, "^nothing$")}, nil, "no record is selected (2 known)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, said := planned(t, p.PID, Options{ExitFilter: c.filter})

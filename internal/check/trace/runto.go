@@ -53,9 +53,9 @@ func (e *NotReachedError) Error() string {
 	if e.End.Kind == EndKilled {
 		text = fmt.Sprintf("the program was killed by signal %d", e.End.Signal)
 	}
-	text += fmt.Sprintf(" before hit %d: it came there %d times", e.Want, e.Hits)
+	text += fmt.Sprintf(" before hit %d: it was there %d times", e.Want, e.Hits)
 	if e.Stop != nil {
-		text += fmt.Sprintf(", and %s held %d times", e.Stop.Text, e.Held)
+		text += fmt.Sprintf(", and %s was true %d times", e.Stop.Text, e.Held)
 	}
 	if e.Why != "" {
 		text += "; " + e.Why

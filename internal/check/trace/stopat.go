@@ -78,7 +78,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 			return c.Wrong(n, noSuchSlot(n.Text, all, len(o.Modules)+len(o.Layouts) > 0))
 		}
 	}
-	return &condition.Error{Text: c.Text, Why: "it can hold nowhere: no site has all the slots that it asks for"}
+	return &condition.Error{Text: c.Text, Why: "it is true at no site: no site has all the slots that it names"}
 }
 
 // siteNames lists the names of a site's slots.
@@ -97,17 +97,17 @@ const shownNames = 8
 // noSuchSlot reports that no site has a slot, and lists the existing ones, the nearest first.
 func noSuchSlot(want string, all map[string]string, given bool) string {
 	if !given {
-		return "slots have names where a module or a layout says so, which --ir or --layout gives; without them they are loc0, loc1 and so on"
+		return "names of slots come from a module (--ir) or a layout (--layout); without them the slots are loc0, loc1 and so on"
 	}
 	if len(all) == 0 {
-		return "no site that is meant has a slot with a name"
+		return "no selected site has a slot with a name"
 	}
 	plain := near.Sorted(want, slices.Collect(maps.Keys(all)))
 	var shown []string
 	for _, n := range plain[:min(len(plain), shownNames)] {
 		shown = append(shown, all[n])
 	}
-	text := "no site that is meant has a slot of that name; there are " + strings.Join(shown, ", ")
+	text := "no selected site has a slot of that name; the names are " + strings.Join(shown, ", ")
 	if more := len(plain) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

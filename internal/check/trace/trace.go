@@ -130,7 +130,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		return deopt.NoThread(t.view.Target(), id)
 	}
 	if t.session.Stopped() {
-		t.warn("process %d is stopped by a signal, and nothing comes until it goes on: kill -CONT %[1]d", t.session.PID())
+		t.warn("process %d is stopped by a signal, and no exit occurs until it continues: kill -CONT %[1]d", t.session.PID())
 	}
 	next := ctx
 	if t.options.For > 0 {
@@ -166,7 +166,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 }
 
 // errTimeUp ends a trace when its time is over.
-var errTimeUp = errors.New("the time is over")
+var errTimeUp = errors.New("the time limit was reached")
 
 func (t *tracer) event(ev ptrace.Event) error {
 	switch ev.Kind {
@@ -417,7 +417,7 @@ func (t *tracer) requirePlaces() error {
 	if !t.atSites { // a running process has its functions already; Wait covers code that is loaded later
 		lines := t.unnamed()
 		if len(t.places) == 0 {
-			return fmt.Errorf("%s; --wait waits until it has", strings.Join(lines, "; "))
+			return fmt.Errorf("%s; use --wait to wait for one", strings.Join(lines, "; "))
 		}
 		for _, line := range lines {
 			t.warn("%s", line)
@@ -429,7 +429,7 @@ func (t *tracer) requirePlaces() error {
 	why := t.whyNone()
 	for _, registering := range t.watches {
 		if registering {
-			t.warn("%s; waiting for what its JIT registers", why)
+			t.warn("%s; waiting for objects that its JIT registers", why)
 			return nil
 		}
 	}
@@ -492,7 +492,7 @@ func (t *tracer) warn(format string, args ...any) {
 	case t.warned[text] || len(t.warned) > maxWarnings:
 	case len(t.warned) == maxWarnings:
 		t.warned[text] = true
-		t.options.Warn("there is more of this kind, which is not said")
+		t.options.Warn("further warnings of this kind are omitted")
 	default:
 		t.warned[text] = true
 		t.options.Warn(text)

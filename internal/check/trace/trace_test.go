@@ -324,14 +324,14 @@ func TestTraceNothing(t *testing.T) {
 	_, err := trace(p.PID, Options{})
 	require.ErrorContains(t, err, "no stack map")
 	_, err = trace(p.PID, Options{At: []*names.Pattern{frametest.Pattern(names.Exact, "no_such_function")}})
-	require.ErrorContains(t, err, "has no function no_such_function; --wait waits until it has")
+	require.ErrorContains(t, err, "has no function no_such_function; use --wait to wait for one")
 	_, err = trace(p.PID, Options{Options: deopt.Options{Thread: 1}, Wait: true})
 	require.ErrorContains(t, err, fmt.Sprintf("process %d has no thread 1; it has %d ", p.PID, p.PID))
 	// A JIT may still register code.
 	l := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
 	said, err := trace(l.PID, Options{ExitFilter: ExitFilter{Records: []uint64{1}}})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []string{fmt.Sprintf("process %d: none of the 1 records that are known is meant; waiting for what its JIT registers", l.PID)}, said)
+	require.Equal(t, []string{fmt.Sprintf("process %d: no record is selected (1 known); waiting for objects that its JIT registers", l.PID)}, said)
 }
 
 // TestTraceOtherModule requires that a module that was not compiled names nothing, and that the exits are reported nevertheless.
@@ -349,7 +349,7 @@ define i64 @entry(i64 %a) {
 	m, err := ir.Parse("other.ll", []byte(text))
 	require.NoError(t, err)
 	lines, _, said := traceAll(t, p.PID, begin, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
-	require.Equal(t, []string{"other.ll is not what was compiled: record 1 of @tick has 4 live values, and line 3 of the module 1"}, said)
+	require.Equal(t, []string{"other.ll is not what was compiled: record 1 of @tick has 4 live values, but line 3 of the module has 1"}, said)
 	require.Len(t, lines, 1000)
 	require.Equal(t, "loc0", lines[0].slots[0].Name)
 }

@@ -89,7 +89,7 @@ func (e *Exits) Read(record func(text string) (uint64, error)) error {
 	}
 	for _, kind := range e.Filter.Sites {
 		if !slices.Contains(trace.SiteKinds, kind) {
-			return fmt.Errorf("--site %s: one of %s", kind, strings.Join(trace.SiteKinds, ", "))
+			return fmt.Errorf("--site %s: expected one of %s", kind, strings.Join(trace.SiteKinds, ", "))
 		}
 	}
 	return nil
@@ -163,14 +163,14 @@ func (r *Resume) Read(f *pflag.FlagSet) error {
 	default:
 		n, err := strconv.Atoi(r.to)
 		if err != nil || n < 1 {
-			return fmt.Errorf("--to-frame %s: the number of a caller's frame, or all", r.to)
+			return fmt.Errorf("--to-frame %s: expected the number of a caller's frame, or all", r.to)
 		}
 		r.Choice.To = n
 	}
 	for _, text := range r.calls {
 		name, value, ok := strings.Cut(text, "=")
 		if name = strings.TrimPrefix(name, "@"); !ok || name == "" {
-			return fmt.Errorf("--call %s: NAME=VALUE, what the function returns; NAME= of one that returns nothing", text)
+			return fmt.Errorf("--call %s: expected NAME=VALUE, or NAME= for a void function", text)
 		}
 		if _, twice := r.Limits.Calls[name]; twice {
 			return fmt.Errorf("--call %s: @%s is given twice", text, name)

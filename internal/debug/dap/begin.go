@@ -48,18 +48,18 @@ func capabilities() dap.Capabilities {
 	}
 	for _, kind := range trace.SiteKinds {
 		c.ExceptionBreakpointFilters = append(c.ExceptionBreakpointFilters, dap.ExceptionBreakpointsFilter{
-			Filter: kind, Label: "Exits at " + kind + " sites", Description: "Stops where optimized code is left at a site of this kind",
-			Default: kind == "deoptimize", SupportsCondition: true, ConditionDescription: "%i > 100 && %acc == 0: values of the frame that is left",
+			Filter: kind, Label: "Exits at " + kind + " sites", Description: "Stops at exits of optimized code at sites of this kind",
+			Default: kind == "deoptimize", SupportsCondition: true, ConditionDescription: "%i > 100 && %acc == 0: values of the frame at the exit",
 		})
 	}
 	c.ExceptionBreakpointFilters = append(c.ExceptionBreakpointFilters, dap.ExceptionBreakpointsFilter{Filter: differs, Label: "Native and interpreter differ",
-		Description: "At each exit both run to the return of the function, and what they come to is compared; other breakpoints of native code are not looked at meanwhile"})
+		Description: "At each exit both run to the return of the function, and their results are compared; other breakpoints of native code are ignored meanwhile"})
 	return c
 }
 
 func (c *conn) initialize(r *dap.InitializeRequest) error {
 	if f := r.Arguments.PathFormat; f != "" && f != "path" {
-		return fmt.Errorf("pathFormat %q: paths are paths here, as \"path\" has them", f)
+		return fmt.Errorf("pathFormat %q: only \"path\" is supported", f)
 	}
 	c.initialized, c.client = true, r.Arguments
 	if !r.Arguments.LinesStartAt1 {
@@ -125,7 +125,7 @@ func (c *conn) drain() {
 // configured starts the session: the client has sent its whole configuration.
 func (c *conn) configured(r *dap.ConfigurationDoneRequest) error {
 	if c.begun {
-		return errors.New("configurationDone came before")
+		return errors.New("configurationDone was already sent")
 	}
 	c.begun = true
 	c.respond(&r.Request, &dap.ConfigurationDoneResponse{})
@@ -170,7 +170,7 @@ func (c *conn) close() error {
 // terminate ends a launched program.
 func (c *conn) terminate(r *dap.TerminateRequest) error {
 	if !c.launched {
-		return errors.New("a process that was attached to, or a core, is not ended: disconnect lets it go on")
+		return errors.New("an attached process or a core cannot be terminated: disconnect instead, and the process continues")
 	}
 	err := c.close()
 	if err != nil {

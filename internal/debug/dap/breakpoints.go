@@ -152,7 +152,7 @@ const maxBreakpoints = 10_000
 
 func tooMany(n int) error {
 	if n > maxBreakpoints {
-		return fmt.Errorf("%d breakpoints: at most %d", n, maxBreakpoints)
+		return fmt.Errorf("%d breakpoints: at most %d are supported", n, maxBreakpoints)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (c *conn) resolve(b *lineBreakpoint) dap.Breakpoint {
 	answer.Verified = true
 	if site == nil {
 		answer.Line = instr.Line - 1 + c.line0
-		answer.Message = "the interpreter stops here; native code does not: its block has no site from here on"
+		answer.Message = "only the interpreter stops here: native code has no site from here to the end of the block"
 		return answer
 	}
 	b.instr = site.Instr
@@ -232,7 +232,7 @@ func instructionAt(m *ir.Module, line int) (*ir.Instr, error) {
 		}
 	}
 	if in == nil {
-		return nil, fmt.Errorf("line %d lies in no function of %s", line, m.Name)
+		return nil, fmt.Errorf("line %d is not in a function of %s", line, m.Name)
 	}
 	blocks, err := in.Body()
 	if err != nil {
@@ -245,7 +245,7 @@ func instructionAt(m *ir.Module, line int) (*ir.Instr, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("line %d lies behind the last instruction of @%s", line, in.Name)
+	return nil, fmt.Errorf("line %d is after the last instruction of @%s", line, in.Name)
 }
 
 // siteFrom returns the first site of a block at an instruction or after it, or nil.
@@ -317,7 +317,7 @@ func (c *conn) setExceptions(r *dap.SetExceptionBreakpointsRequest) error {
 		return err
 	}
 	if len(r.Arguments.ExceptionOptions) > 0 {
-		return fmt.Errorf("exceptionOptions are not known here: filters and filterOptions are")
+		return fmt.Errorf("exceptionOptions are not supported: use filters or filterOptions")
 	}
 	for _, b := range c.exceptions {
 		c.drop(b)
@@ -338,13 +338,13 @@ func (c *conn) setExceptions(r *dap.SetExceptionBreakpointsRequest) error {
 		switch {
 		case err != nil:
 		case a.FilterId == differs && a.Condition != "":
-			err = fmt.Errorf("the filter %s takes no condition", differs)
+			err = fmt.Errorf("filter %s cannot have a condition", differs)
 		case a.FilterId == differs && !c.target.Session.Runs():
-			err = fmt.Errorf("a core does not go on: nothing can be compared with native code")
+			err = fmt.Errorf("cannot compare with native code in a core, which does not run")
 		case a.FilterId == differs:
 			c.differ = true
 		case !slices.Contains(trace.SiteKinds, a.FilterId):
-			err = fmt.Errorf("there is no filter %.40q; there are %s and %s", a.FilterId, strings.Join(trace.SiteKinds, ", "), differs)
+			err = fmt.Errorf("unknown filter %.40q; expected one of %s, %s", a.FilterId, strings.Join(trace.SiteKinds, ", "), differs)
 		default:
 			if err = c.set(b, session.Breakpoint{ExitFilter: trace.ExitFilter{Sites: []string{a.FilterId}}}); err == nil {
 				c.exceptions = append(c.exceptions, b)

@@ -50,7 +50,7 @@ func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 		body.Description = fmt.Sprintf("@%s has no value %s", f.Name, a.Name)
 	default:
 		body.DataId = dataID(f, a.Name)
-		body.Description = fmt.Sprintf("%s of @%s, while the interpreter goes on", a.Name, f.Name)
+		body.Description = fmt.Sprintf("%s of @%s, while the interpreter runs", a.Name, f.Name)
 		body.AccessTypes, body.CanPersist = []dap.DataBreakpointAccessType{"write"}, true
 	}
 	c.respond(&r.Request, &dap.DataBreakpointInfoResponse{Body: body})
@@ -61,14 +61,14 @@ func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 func (c *conn) functionOf(e *entry) (*ir.Func, string) {
 	switch {
 	case e == nil || e.vm >= 0:
-		return nil, "values of a frame are watched, those of the scope Values: no parts, registers or values of a virtual machine"
+		return nil, "only values in the scope Values can be watched, not their parts, registers or values of a virtual machine"
 	case e.level.Run != nil:
 		return e.level.Run.Func, ""
 	}
 	if f := e.level.Physical.To(); f != nil {
 		return f, ""
 	}
-	return nil, "the frame resumes in no function of a module, so that the interpreter never has its values"
+	return nil, "the frame does not resume in a function of a module, so the interpreter never has its values"
 }
 
 func (c *conn) setData(r *dap.SetDataBreakpointsRequest) error {
@@ -86,9 +86,9 @@ func (c *conn) setData(r *dap.SetDataBreakpointsRequest) error {
 		switch {
 		case err != nil:
 		case k < 1 || a.DataId[0] != '@':
-			err = errors.New("dataId is what dataBreakpointInfo has answered")
+			err = errors.New("dataId must be from the response to dataBreakpointInfo")
 		case a.AccessType != "" && a.AccessType != "write":
-			err = fmt.Errorf("access type %q: a value is watched for being written alone", a.AccessType)
+			err = fmt.Errorf("access type %q: only \"write\" is supported", a.AccessType)
 		}
 		if answer.Verified = err == nil; err != nil {
 			answer.Message = err.Error()

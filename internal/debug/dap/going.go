@@ -171,7 +171,7 @@ func (c *conn) aside(f func() error) error {
 		return f()
 	}
 	if !c.going.native {
-		return errors.New("the interpreter goes on: pause it first")
+		return errors.New("the interpreter is running: pause it first")
 	}
 	request := c.going.request
 	c.going.cancel(errAside)
@@ -208,17 +208,17 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 		return err
 	}
 	if g, ok := m.(*dap.GotoRequest); ok && g.Arguments.TargetId != exitTarget {
-		return fmt.Errorf("there is no target %d: gotoTargets says which there are", g.Arguments.TargetId)
+		return fmt.Errorf("target %d not found; gotoTargets lists the targets", g.Arguments.TargetId)
 	}
 	run, was := s.Run(), s.Run() != nil
 	if !was {
 		switch m.(type) {
 		case *dap.StepBackRequest, *dap.ReverseContinueRequest, *dap.GotoRequest:
-			return errors.New("nothing was run since the exit: next, stepIn and stepOut have the interpreter go on from it")
+			return errors.New("the interpreter has not run since the exit: use next, stepIn or stepOut first")
 		}
 		var err error
 		if run, err = s.Resume(); err != nil {
-			return fmt.Errorf("the interpreter cannot go on from here: %w", err)
+			return fmt.Errorf("the interpreter cannot continue from here: %w", err)
 		}
 	}
 	at, response := stopped{reason: "step"}, dap.ResponseMessage(nil)
@@ -249,7 +249,7 @@ func (c *conn) move(m dap.Message, to *dap.Request) error {
 	case *dap.ContinueRequest:
 		response, f = &dap.ContinueResponse{}, func(ctx context.Context) error { return c.interpret(ctx, run, &at) }
 	default:
-		return fmt.Errorf("there is no request %q here", to.Command)
+		return fmt.Errorf("request %q is not supported", to.Command)
 	}
 	c.respond(to, response)
 	c.interpreter(to.Seq, run, &at, f)
@@ -292,7 +292,7 @@ func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(co
 	printed := len(run.Output())
 	c.begin(request, false, func(ctx context.Context) (o outcome) {
 		if o.err = f(ctx); errors.Is(o.err, errPaused) {
-			at.reason, at.description = "pause", "Given up: the interpreter has not moved"
+			at.reason, at.description = "pause", "Canceled: the interpreter has not moved"
 		}
 		if out := run.Output(); len(out) > printed {
 			c.print("stdout", out[printed:])
@@ -308,11 +308,11 @@ func (c *conn) endOf(run *session.Run) string {
 	text := ""
 	switch result, err := run.Ended(); {
 	case err != nil:
-		text = "the interpreter cannot go on: " + err.Error()
+		text = "the interpreter cannot continue: " + err.Error()
 	case result == nil:
 		return ""
 	case result.ExitCode != nil:
-		text = fmt.Sprintf("the interpreter came to the end of the program: status %d", *result.ExitCode)
+		text = fmt.Sprintf("the interpreter reached the end of the program: status %d", *result.ExitCode)
 	case result.Value.IsNone():
 		text = "the interpreter has returned"
 	default:

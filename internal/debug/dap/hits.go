@@ -60,7 +60,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 	}
 	m := hits.FindStringSubmatch(text)
 	if m == nil {
-		return nil, fmt.Errorf("hit count %q: a number, or == N, >= N, > N, or %% N for each N-th", text)
+		return nil, fmt.Errorf("hit count %q: expected N, == N, >= N, > N, or %% N for each N-th hit", text)
 	}
 	n, _ := strconv.ParseUint(m[2], 10, 64) // at most 18 digits always fit
 	switch {
@@ -69,7 +69,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 	case m[1] == ">":
 		return func(k uint64) bool { return k > n }, nil
 	case n == 0:
-		return nil, fmt.Errorf("hit count %q: a number above 0", text)
+		return nil, fmt.Errorf("hit count %q: must be above 0", text)
 	case m[1] == "%":
 		return func(k uint64) bool { return k%n == 0 }, nil
 	}
@@ -92,7 +92,7 @@ func parseMessage(text string) (*message, error) {
 		}
 		inside, after, closed := strings.Cut(rest, "}")
 		if !closed {
-			return nil, fmt.Errorf("log message %q: a { without its }", text)
+			return nil, fmt.Errorf("log message %q: { without }", text)
 		}
 		e, err := condition.ParseExpression(inside)
 		if err != nil {

@@ -24,7 +24,7 @@ const (
 func address(reference string, offset int) (machine.Addr, error) {
 	v, err := strconv.ParseUint(strings.TrimPrefix(reference, "0x"), 16, 64)
 	if err != nil || !strings.HasPrefix(reference, "0x") {
-		return 0, fmt.Errorf("memoryReference %.40q: an address, such as 0x7f0012340000", reference)
+		return 0, fmt.Errorf("memoryReference %.40q: expected an address, such as 0x7f0012340000", reference)
 	}
 	return machine.Addr(v + uint64(offset)), nil
 }
@@ -36,7 +36,7 @@ func (c *conn) readMemory(r *dap.ReadMemoryRequest) error {
 		return err
 	}
 	if a.Count < 0 || a.Count > maxMemory {
-		return fmt.Errorf("count %d: 0 to %d bytes", a.Count, maxMemory)
+		return fmt.Errorf("count %d: must be from 0 to %d bytes", a.Count, maxMemory)
 	}
 	data, _ := machine.ReadSome(c.target.Session, at, make([]byte, a.Count)) // the response has the number of unreadable bytes
 	c.respond(&r.Request, &dap.ReadMemoryResponse{Body: dap.ReadMemoryResponseBody{Address: string(frame.HexOf(at)),
@@ -51,7 +51,7 @@ func (c *conn) disassemble(r *dap.DisassembleRequest) error {
 		return err
 	}
 	if a.InstructionCount < 0 || a.InstructionCount > maxInstructions || a.InstructionOffset < -maxInstructions || a.InstructionOffset > maxInstructions {
-		return fmt.Errorf("instructionOffset %d and instructionCount %d: at most %d", a.InstructionOffset, a.InstructionCount, maxInstructions)
+		return fmt.Errorf("instructionOffset %d and instructionCount %d: must be at most %d", a.InstructionOffset, a.InstructionCount, maxInstructions)
 	}
 	d, err := c.target.Session.Disassembly(at, max(-a.InstructionOffset, 0), max(a.InstructionOffset+a.InstructionCount, 1))
 	if err != nil {

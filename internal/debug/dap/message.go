@@ -43,14 +43,14 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 			return nil, fmt.Errorf("%.40q is not a header field of the Debug Adapter Protocol: expected Content-Length", line)
 		}
 		if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || length < 0 {
-			return nil, fmt.Errorf("Content-Length %.20q: a number of bytes", strings.TrimSpace(value))
+			return nil, fmt.Errorf("Content-Length %.20q: expected a number of bytes", strings.TrimSpace(value))
 		}
 	}
 	switch {
 	case length < 0:
-		return nil, errors.New("a header without Content-Length: that is no message of the Debug Adapter Protocol")
+		return nil, errors.New("not a message of the Debug Adapter Protocol: a header without Content-Length")
 	case length > maxContent:
-		return nil, fmt.Errorf("a message of %d bytes: at most %d", length, maxContent)
+		return nil, fmt.Errorf("a message of %d bytes: the limit is %d", length, maxContent)
 	}
 	content, err := io.ReadAll(io.LimitReader(r, int64(length))) // allocates for the received bytes, not for the announced length
 	if err == nil && len(content) < length {
@@ -70,7 +70,7 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 		case b == '\n':
 			return strings.TrimSuffix(string(line), "\r"), nil
 		case len(line) >= most:
-			return "", fmt.Errorf("a header of more than %d bytes: that is no message of the Debug Adapter Protocol", maxHeader)
+			return "", fmt.Errorf("not a message of the Debug Adapter Protocol: a header of more than %d bytes", maxHeader)
 		}
 		line = append(line, b)
 	}
@@ -91,7 +91,7 @@ func decode(content []byte) (m incoming, err error) {
 		Command string `json:"command"`
 	}
 	if err := json.Unmarshal(content, &head); err != nil {
-		return m, fmt.Errorf("a message that is no JSON object of the protocol: %w", err)
+		return m, fmt.Errorf("not a message of the Debug Adapter Protocol: %w", err)
 	}
 	m.asked = dap.Request{ProtocolMessage: dap.ProtocolMessage{Seq: head.Seq, Type: head.Type}, Command: head.Command}
 	if head.Type != "request" {
@@ -102,9 +102,9 @@ func decode(content []byte) (m incoming, err error) {
 	var shape *json.UnmarshalTypeError
 	switch {
 	case errors.As(m.wrong, &unknown):
-		m.wrong = fmt.Errorf("there is no request %.40q here", head.Command)
+		m.wrong = fmt.Errorf("request %.40q is not supported", head.Command)
 	case errors.As(m.wrong, &shape):
-		m.wrong = fmt.Errorf("the arguments of %s: %s is of another type than the specification has it", head.Command, shape.Field)
+		m.wrong = fmt.Errorf("the arguments of %s: the type of %s is not that of the specification", head.Command, shape.Field)
 	}
 	return m, nil
 }

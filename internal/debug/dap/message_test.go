@@ -39,13 +39,13 @@ func TestReadsMessages(t *testing.T) {
 		"Content-Length: 5\r\n\r\nab":     "unexpected EOF",
 		"Content-Length: 5\r\n":           "unexpected EOF",
 		"Content":                         "unexpected EOF",
-		"\r\n\r\n":                        "a header without Content-Length: that is no message of the Debug Adapter Protocol",
-		"Content-Length: -1\r\n\r\n":      `Content-Length "-1": a number of bytes`,
-		"Content-Length: 4194305\r\n\r\n": "a message of 4194305 bytes: at most 4194304",
+		"\r\n\r\n":                        "not a message of the Debug Adapter Protocol: a header without Content-Length",
+		"Content-Length: -1\r\n\r\n":      `Content-Length "-1": expected a number of bytes`,
+		"Content-Length: 4194305\r\n\r\n": "a message of 4194305 bytes: the limit is 4194304",
 		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}": `"POST / HTTP/1.1" is not a header field of the Debug Adapter Protocol: expected Content-Length`,
 		"Content-Length: 2\r\nHost: localhost\r\n\r\n{}":                    `"Host: localhost" is not a header field of the Debug Adapter Protocol: expected Content-Length`,
-		strings.Repeat("Content-Type: y\r\n", 1000) + "\r\n":                "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
-		strings.Repeat("x", 5000):                                           "a header of more than 4096 bytes: that is no message of the Debug Adapter Protocol",
+		strings.Repeat("Content-Type: y\r\n", 1000) + "\r\n":                "not a message of the Debug Adapter Protocol: a header of more than 4096 bytes",
+		strings.Repeat("x", 5000):                                           "not a message of the Debug Adapter Protocol: a header of more than 4096 bytes",
 	} {
 		_, err := read(text)
 		require.EqualError(t, err, why, "%.60q", text)

@@ -63,7 +63,7 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	if err := json.Unmarshal(raw, &a); err != nil {
 		var shape *json.UnmarshalTypeError
 		if errors.As(err, &shape) {
-			return a, fmt.Errorf("%s is %s: it is to be %s", shape.Field, shape.Value, shape.Type)
+			return a, fmt.Errorf("%s is %s: expected %s", shape.Field, shape.Value, shape.Type)
 		}
 		return a, err
 	}
@@ -74,7 +74,7 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 			also.PID = json.RawMessage(text)
 		}
 		if json.Unmarshal(also.PID, &a.PID) != nil {
-			return a, fmt.Errorf("processId %s: a number", also.PID)
+			return a, fmt.Errorf("processId %s: expected a number", also.PID)
 		}
 	}
 	return a, nil
@@ -119,7 +119,7 @@ type Refused struct {
 // Error implements error.
 func (r *Refused) Error() string {
 	if r.Why == nil {
-		return "the peer left without a launch or attach request"
+		return "the client disconnected without a launch or attach request"
 	}
 	return r.Why.Error()
 }
@@ -131,7 +131,7 @@ func (r *Refused) Unwrap() error { return r.Why }
 var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
 // errGone ends a connection whose client has gone.
-var errGone = errors.New("the client is gone")
+var errGone = errors.New("the client disconnected")
 
 // Serve serves one client until it disconnects, its connection ends, or ctx is done; none of these is an error. An attached process then continues,
 // and a launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer
@@ -311,7 +311,7 @@ func (c *conn) early(m dap.Message) error {
 	switch command {
 	case "initialize":
 		if c.initialized {
-			return errors.New("initialize came before: it is sent once")
+			return errors.New("initialize was already sent")
 		}
 		return nil
 	case "disconnect", "cancel":
@@ -319,17 +319,17 @@ func (c *conn) early(m dap.Message) error {
 	}
 	switch {
 	case !c.initialized:
-		return fmt.Errorf("%s before initialize, which is the first request", command)
+		return fmt.Errorf("%s before initialize, which must be the first request", command)
 	case refused[command] != "":
 		return nil
 	case command == "launch" || command == "attach":
 		if c.target != nil {
-			return errors.New("there is a target already: disconnect, and begin a new session")
+			return errors.New("the session already has a target: disconnect, and start a new session")
 		}
 	case c.target == nil && c.ended:
 		return errors.New("the process has ended")
 	case c.target == nil:
-		return fmt.Errorf("%s before launch or attach: there is no target yet", command)
+		return fmt.Errorf("%s requires a target: send launch or attach first", command)
 	}
 	return nil
 }
@@ -405,9 +405,9 @@ func (c *conn) stands() error {
 	case c.ended:
 		return errors.New("the process has ended")
 	case c.going != nil && c.going.native:
-		return errors.New("the process goes on: pause it first")
+		return errors.New("the process is running: pause it first")
 	case c.going != nil:
-		return errors.New("the interpreter goes on: pause it first")
+		return errors.New("the interpreter is running: pause it first")
 	}
 	return nil
 }

@@ -58,12 +58,12 @@ func (c *conn) module(s *dap.Source) (*ir.Module, error) {
 	modules := c.target.Session.Modules()
 	if n := s.SourceReference; n > 0 {
 		if n > len(modules) {
-			return nil, fmt.Errorf("there is no source %d", n)
+			return nil, fmt.Errorf("source %d not found", n)
 		}
 		return modules[n-1], nil
 	}
 	if s.Path == "" {
-		return nil, errors.New("a source without a path and without a reference")
+		return nil, errors.New("the source has neither a path nor a reference")
 	}
 	is, err := os.Stat(s.Path)
 	for _, m := range modules {
@@ -75,9 +75,9 @@ func (c *conn) module(s *dap.Source) (*ir.Module, error) {
 		}
 	}
 	if len(modules) == 0 {
-		return nil, fmt.Errorf("no module is known yet: \"ir\" of the launch configuration names them, or the target tells them when it has them")
+		return nil, fmt.Errorf("no module is known yet: name one in \"ir\" of the launch configuration, or wait until the target loads one")
 	}
-	return nil, fmt.Errorf("%s is none of the modules of the target: \"ir\" of the launch configuration names them", s.Path)
+	return nil, fmt.Errorf("%s is not a module of the target: name it in \"ir\" of the launch configuration", s.Path)
 }
 
 func (c *conn) source(r *dap.SourceRequest) error {
@@ -86,7 +86,7 @@ func (c *conn) source(r *dap.SourceRequest) error {
 		s = *r.Arguments.Source
 	}
 	if c.going != nil {
-		return errors.New("sources are shown while the target stands: pause it first")
+		return errors.New("cannot show sources while the target runs: pause it first")
 	}
 	m, err := c.module(&s)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *conn) loadedSources(r *dap.LoadedSourcesRequest) error {
 // locations lists the lines at which a breakpoint is possible.
 func (c *conn) locations(r *dap.BreakpointLocationsRequest) error {
 	if c.going != nil {
-		return errors.New("lines are looked for while the target stands: pause it first")
+		return errors.New("cannot find lines while the target runs: pause it first")
 	}
 	m, err := c.module(&r.Arguments.Source)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *conn) modules(r *dap.ModulesRequest) error {
 	}
 	a := r.Arguments
 	if a.StartModule < 0 || a.ModuleCount < 0 {
-		return fmt.Errorf("startModule %d and moduleCount %d: numbers of 0 or more", a.StartModule, a.ModuleCount)
+		return fmt.Errorf("startModule %d and moduleCount %d: must be 0 or more", a.StartModule, a.ModuleCount)
 	}
 	body := dap.ModulesResponseBody{Modules: []dap.Module{}, TotalModules: len(list)}
 	list = list[min(a.StartModule, len(list)):]

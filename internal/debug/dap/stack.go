@@ -46,9 +46,9 @@ func (r *references) get(number int) (any, error) {
 	k := number - r.first - 1
 	switch {
 	case number > 0 && k < 0:
-		return nil, fmt.Errorf("reference %d is of an earlier stop: ask for the stack trace again", number)
+		return nil, fmt.Errorf("reference %d is from an earlier stop: request the stack trace again", number)
 	case k < 0 || k >= len(r.list):
-		return nil, fmt.Errorf("there is no reference %d", number)
+		return nil, fmt.Errorf("reference %d not found", number)
 	}
 	return r.list[k], nil
 }
@@ -81,7 +81,7 @@ func (c *conn) entry(id int) (*entry, error) {
 	if e, ok := is.(*entry); ok {
 		return e, nil
 	}
-	return nil, fmt.Errorf("reference %d is no frame", id)
+	return nil, fmt.Errorf("reference %d is not a frame", id)
 }
 
 func (c *conn) listThreads(r *dap.ThreadsRequest) error {
@@ -127,7 +127,7 @@ func (c *conn) stackTrace(r *dap.StackTraceRequest) error {
 	body := dap.StackTraceResponseBody{StackFrames: []dap.StackFrame{}, TotalFrames: len(list)}
 	a := r.Arguments
 	if a.StartFrame < 0 || a.Levels < 0 {
-		return fmt.Errorf("startFrame %d and levels %d: numbers of 0 or more", a.StartFrame, a.Levels)
+		return fmt.Errorf("startFrame %d and levels %d: must be 0 or more", a.StartFrame, a.Levels)
 	}
 	list = list[min(a.StartFrame, len(list)):]
 	if a.Levels > 0 {
@@ -150,7 +150,7 @@ func (c *conn) shown(e *entry) dap.StackFrame {
 		s.CanRestart = true
 	case e.vm >= 0:
 		vm := &f.VM.Frames[e.vm]
-		s.Name = cmp.Or(vm.Method, "a method that is not known")
+		s.Name = cmp.Or(vm.Method, "unknown method")
 		if vm.Position != nil {
 			s.Name += fmt.Sprintf(" @%d", *vm.Position)
 		}

@@ -48,10 +48,10 @@ func (c *conn) setVariable(r *dap.SetVariableRequest) error {
 	}
 	k := slices.IndexFunc(list, func(v variable) bool { return v.Name == a.Name })
 	if k < 0 {
-		return fmt.Errorf("there is no %s in reference %d", a.Name, a.VariablesReference)
+		return fmt.Errorf("%s not found in reference %d", a.Name, a.VariablesReference)
 	}
 	if list[k].set == "" {
-		return fmt.Errorf("%s cannot be set: values of the scope Values that have a name can, and those of a virtual machine's frames", a.Name)
+		return fmt.Errorf("%s cannot be set: only named values in the scope Values and values of a virtual machine's frames can be set", a.Name)
 	}
 	is, _ := c.refs.get(a.VariablesReference) // the list above came from it
 	var e *entry
@@ -61,7 +61,7 @@ func (c *conn) setVariable(r *dap.SetVariableRequest) error {
 	case *object:
 		e = is.entry
 	default:
-		return fmt.Errorf("a part of a value cannot be set: set all of it")
+		return fmt.Errorf("cannot set a part of a value: set all of it")
 	}
 	slot, moved, err := c.put(e, list[k].set, a.Value)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, e
 func (c *conn) afterSet(moved bool) {
 	c.renew()
 	if moved {
-		c.stoppedAt(stopped{reason: "restart", description: "A value was set: at the exit again"})
+		c.stoppedAt(stopped{reason: "restart", description: "A value was set: back at the exit"})
 	} else if c.client.SupportsInvalidatedEvent {
 		c.send(&dap.InvalidatedEvent{Event: event("invalidated"), Body: dap.InvalidatedEventBody{Areas: []dap.InvalidatedAreas{"variables"}}})
 	}
@@ -134,10 +134,10 @@ func (c *conn) afterSet(moved bool) {
 
 // words lists the commands of the console besides expressions.
 var words = []struct{ word, means string }{
-	{"exits", "the places at which exits can be seen"},
-	{"run", "the interpreter goes on from the exit to the next breakpoint, or to its end"},
-	{"output", "what the program would have printed since the exit"},
-	{"result VALUE", "what the call returns for which the frame waits"},
+	{"exits", "list the places where exits can occur"},
+	{"run", "run the interpreter from the exit to the next breakpoint, or to its end"},
+	{"output", "show the output of the interpreted program since the exit"},
+	{"result VALUE", "set the result of the call that the frame waits for"},
 	{"help", "this"},
 }
 
@@ -196,7 +196,7 @@ func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err erro
 	case text == "output":
 		run := s.Run()
 		if run == nil {
-			return true, errors.New("the interpreter has not gone on from here")
+			return true, errors.New("the interpreter has not run from here")
 		}
 		b.WriteString(run.Output())
 	case word == "result" && rest != "":
@@ -218,10 +218,10 @@ func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err erro
 		}
 		run, err := s.Resume()
 		if err != nil {
-			return true, fmt.Errorf("the interpreter cannot go on from here: %w", err)
+			return true, fmt.Errorf("the interpreter cannot continue from here: %w", err)
 		}
 		at := stopped{}
-		c.respond(&r.Request, &dap.EvaluateResponse{Body: dap.EvaluateResponseBody{Result: "the interpreter goes on"}})
+		c.respond(&r.Request, &dap.EvaluateResponse{Body: dap.EvaluateResponseBody{Result: "the interpreter is running"}})
 		c.send(&dap.ContinuedEvent{Event: event("continued"), Body: dap.ContinuedEventBody{ThreadId: c.threads[0].Id, AllThreadsContinued: true}})
 		c.interpreter(r.Seq, run, &at, func(ctx context.Context) error { return c.interpret(ctx, run, &at) })
 		return true, nil
@@ -287,7 +287,7 @@ func (c *conn) completions(r *dap.CompletionsRequest) error {
 func (c *conn) exceptionInfo(r *dap.ExceptionInfoRequest) error {
 	at := c.stop
 	if at.reason != "exception" || at.exit == nil {
-		return errors.New("the target does not stand at an exit at which an exception filter stopped it")
+		return errors.New("the target is not stopped at an exit by an exception filter")
 	}
 	body := dap.ExceptionInfoResponseBody{BreakMode: "always", Description: at.text}
 	if x := at.exit; x.Record != nil {

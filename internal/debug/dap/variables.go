@@ -190,7 +190,7 @@ func ofVMScope(s *scope, hex bool) (list []variable) {
 		}
 	case objectsScope:
 		for _, o := range vm.Objects {
-			v := said(fmt.Sprintf("object[%d]", o.ID), cmp.Or(o.Class, "a class that is not known: "+o.Reason))
+			v := said(fmt.Sprintf("object[%d]", o.ID), cmp.Or(o.Class, "unknown class: "+o.Reason))
 			v.open, v.NamedVariables = &object{s.entry, o.ID}, len(o.Fields)
 			list = append(list, v)
 		}
@@ -298,13 +298,13 @@ func (c *conn) opened(reference int, hex bool) ([]variable, error) {
 	case *object:
 		return ofObject(is, hex), nil
 	}
-	return nil, fmt.Errorf("reference %d is a frame: scopes says what it has", reference)
+	return nil, fmt.Errorf("reference %d is a frame: use scopes", reference)
 }
 
 func (c *conn) variables(r *dap.VariablesRequest) error {
 	a := r.Arguments
 	if a.Start < 0 || a.Count < 0 {
-		return fmt.Errorf("start %d and count %d: numbers of 0 or more", a.Start, a.Count)
+		return fmt.Errorf("start %d and count %d: must be 0 or more", a.Start, a.Count)
 	}
 	list, err := c.opened(a.VariablesReference, a.Format != nil && a.Format.Hex)
 	if err != nil {

@@ -31,23 +31,23 @@ func (p *Prompt) bisect(ctx context.Context, _ string) error {
 	if out.Instr == nil {
 		return nil
 	}
-	p.printf("%s\n", p.Printer.Bold("the first that native code has otherwise:"))
+	p.printf("%s\n", p.Printer.Bold("the first value that differs in native code:"))
 	p.instr(out.Instr, out.Interpreted)
 	if out.Native != "" {
 		p.printf("          native code has %s\n", p.Printer.Printable(out.Native))
 	}
 	for _, o := range out.Operands {
-		native := "not shown by any site"
+		native := "not recorded at any site"
 		if o.Native != "" {
 			native = "in native code " + o.Native
 		}
 		p.printf("          %s = %s, %s\n", p.Printer.Printable(o.Name), p.Printer.Printable(o.Interpreted), p.Printer.Printable(native))
 	}
 	if len(out.Alike) > 0 {
-		p.printf("          what native code has there is in the interpreter %s: the record may be of that\n", p.Printer.Printable(strings.Join(out.Alike, ", ")))
+		p.printf("          the value in native code equals %s of the interpreter: the record may contain that instead\n", p.Printer.Printable(strings.Join(out.Alike, ", ")))
 	}
 	if len(out.Suspects) > 1 {
-		p.printf("it was computed from what no site shows, of which any may have gone wrong:\n")
+		p.printf("it was computed from values that no site records; any of them may be wrong:\n")
 		for _, i := range out.Suspects {
 			p.instr(i, "")
 		}

@@ -36,7 +36,7 @@ func (p *Prompt) diff(context.Context, string) error {
 	pair := p.Session.Diff()
 	switch {
 	case pair == nil:
-		return errors.New("native code and the interpreter have not gone on side by side; both has them")
+		return errors.New("native code and the interpreter have not run side by side; use both")
 	case !pair.Parted && pair.Why == "":
 		p.printf("they agree\n")
 		return nil
@@ -87,11 +87,11 @@ func (p *Prompt) pair(pair *session.Pair) {
 	}
 	switch {
 	case pair.Why != "":
-		p.printf("nothing can be said: %s\n", p.Printer.Printable(pair.Why))
+		p.printf("cannot compare: %s\n", p.Printer.Printable(pair.Why))
 	case pair.Failed != "":
-		p.printf("the interpreter cannot go on: %s\n", p.Printer.Printable(pair.Failed))
+		p.printf("the interpreter cannot continue: %s\n", p.Printer.Printable(pair.Failed))
 	case pair.Elsewhere():
-		p.printf("%s\n", p.Printer.Bold("they have come to different places"))
+		p.printf("%s\n", p.Printer.Bold("they are at different places"))
 	case pair.Parted:
 		p.printf("%s\n", p.Printer.Bold("they differ"))
 	default:

@@ -98,7 +98,7 @@ func (p *Prompt) setBreakpoint(args string, once bool) error {
 	if err != nil {
 		return err
 	}
-	where := "no such place yet: it is waited for"
+	where := "pending: no such place yet"
 	if n > 0 {
 		where = places(n)
 	}
@@ -121,7 +121,7 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 		words = words[1:]
 		next := func() (string, error) {
 			if len(words) == 0 {
-				return "", wrong("%s: a name belongs behind it", word)
+				return "", wrong("%s requires a name after it", word)
 			}
 			name := words[0]
 			words = words[1:]
@@ -157,7 +157,7 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 				}
 			}
 			if b.Function != nil {
-				return b, wrong("%s and %s: one function, or a regular expression for several", b.Function.Text, name)
+				return b, wrong("%s and %s: expected one function, or a regular expression for several", b.Function.Text, name)
 			}
 			if b.Function, err = names.Loose(strings.TrimPrefix(name, "@")); err != nil {
 				return b, err
@@ -165,7 +165,7 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 		}
 	}
 	if b.At != nil && (len(b.Records)+len(b.Sites) > 0 || b.Function != nil) {
-		return b, wrong("calls of a symbol are no sites: at SYMBOL stands alone")
+		return b, wrong("at SYMBOL cannot be combined with other arguments: calls of a symbol are not sites")
 	}
 	return b, nil
 }
@@ -174,7 +174,7 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 func (p *Prompt) listBreakpoints(context.Context, string) error {
 	list := p.Session.Breakpoints()
 	if len(list) == 0 {
-		p.printf("there are no breakpoints; break sets one\n")
+		p.printf("no breakpoints; break sets one\n")
 	}
 	for _, b := range list {
 		more := ""
@@ -186,9 +186,9 @@ func (p *Prompt) listBreakpoints(context.Context, string) error {
 		}
 		p.printf("%-3d %s%s\n", b.Number, p.Printer.Printable(b.String()), more)
 		if b.Hits > 0 || b.Passed > 0 {
-			said := fmt.Sprintf("stopped it %s", times(b.Hits))
+			said := fmt.Sprintf("stopped %s", times(b.Hits))
 			if b.If != nil {
-				said += fmt.Sprintf(", did not hold %s", times(b.Passed))
+				said += fmt.Sprintf(", condition false %s", times(b.Passed))
 			}
 			p.printf("    %s\n", p.Printer.Dim(said))
 		}
@@ -213,7 +213,7 @@ func (p *Prompt) numbered(args string, do func(*session.Breakpoint)) error {
 	for _, word := range words {
 		n, err := strconv.Atoi(word)
 		if err != nil {
-			return wrong("%s: the number of a breakpoint", word)
+			return wrong("%s: expected the number of a breakpoint", word)
 		}
 		b, err := p.Session.Breakpoint(n)
 		if err != nil {

@@ -78,7 +78,7 @@ func commands() []*command {
 		{names: []string{"set"}, group: stepping, usage: "SLOT VALUE", about: "set a value of the exit for the interpreter; the process does not change. The run restarts", do: (*Prompt).set, complete: (*Prompt).completeSlots},
 		{names: []string{"result"}, group: stepping, usage: "VALUE", about: "set the result of the call that the frame waits for. The run restarts", do: (*Prompt).result},
 
-		{names: []string{"both"}, group: comparing, usage: "[N]", about: "run native code and the interpreter, each to the next record of this activation that shows values, or to its return, N times or until they differ, and print both side by side. All other threads stay stopped. step -b is the same", do: (*Prompt).both, repeats: true},
+		{names: []string{"both"}, group: comparing, usage: "[N]", about: "run native code and the interpreter, both to the next record with values in this activation, or to its return, and print their values side by side; repeat N times or until they differ. All other threads stay stopped. step -b is the same", do: (*Prompt).both, repeats: true},
 		{names: []string{"diff"}, group: comparing, about: "print only the values that differ", do: (*Prompt).diff},
 		{names: []string{"bisect"}, group: comparing, about: "run both until they differ or return, and name the first instruction of the IR whose value differs in native code", do: (*Prompt).bisect},
 
@@ -117,9 +117,9 @@ func find(word string) (*command, error) {
 		}
 		return nil, fmt.Errorf("%q may be %s", word, strings.Join(which, ", "))
 	}
-	text := fmt.Sprintf("there is no command %q; help lists them", word)
+	text := fmt.Sprintf("unknown command %q; help lists the commands", word)
 	if list := near.Sorted(word, names); len(list) > 0 && near.Distance(word, list[0]) <= 2 {
-		text = fmt.Sprintf("there is no command %q; did you mean %s?", word, list[0])
+		text = fmt.Sprintf("unknown command %q; did you mean %s?", word, list[0])
 	}
 	return nil, fmt.Errorf("%s", text)
 }
@@ -209,7 +209,7 @@ func (p *Prompt) detach(context.Context, string) error {
 	if err := p.Leave(false); err != nil {
 		return err
 	}
-	p.printf("it goes on by itself\n")
+	p.printf("it continues by itself\n")
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (p *Prompt) locals(context.Context, string) error {
 	}
 	if at.Physical != nil {
 		if at.Physical.Record == nil {
-			return fmt.Errorf("%s has no record, so nothing says which values it has%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
+			return fmt.Errorf("%s has no record, so its values are unknown%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
 		}
 		p.Printer.Frame(p.out, &at.Physical.Frame)
 		return nil
@@ -158,11 +158,11 @@ func (p *Prompt) address(text string) (machine.Addr, error) {
 		return 0, err
 	}
 	if !is.Read() || is.Hex == "" {
-		return 0, fmt.Errorf("%s is no address: it is %s", text, p.valueText(is, false))
+		return 0, fmt.Errorf("%s is not an address: it is %s", text, p.valueText(is, false))
 	}
 	var v uint64
 	if _, err := fmt.Sscanf(string(is.Hex), "0x%x", &v); err != nil {
-		return 0, fmt.Errorf("%s is no address: it is %s", text, is.Hex)
+		return 0, fmt.Errorf("%s is not an address: it is %s", text, is.Hex)
 	}
 	return machine.Addr(v), nil
 }

@@ -29,7 +29,7 @@ func (p *Prompt) script(ctx context.Context, args string) error {
 	case args == "":
 		return wrong("")
 	case p.Files.Core == "":
-		return errors.New("a script is about a core: record FILE keeps this moment first")
+		return errors.New("a script requires a core: use record FILE first")
 	}
 	if err := newfile.Free(args); err != nil {
 		return err

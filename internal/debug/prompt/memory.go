@@ -38,7 +38,7 @@ func parseShown(args string, pointer int) (s shown, expr string, err error) {
 	}
 	if m[1] != "" {
 		if s.n, err = strconv.Atoi(m[1]); err != nil || s.n < 1 || s.n > maxWords {
-			return s, "", wrong("/%s: 1 to %d words", m[1], maxWords)
+			return s, "", wrong("/%s: expected 1 to %d words", m[1], maxWords)
 		}
 	}
 	for _, c := range m[2] {
@@ -51,7 +51,7 @@ func parseShown(args string, pointer int) (s shown, expr string, err error) {
 				s.size = 1
 			}
 		default:
-			return s, "", wrong("/%c: a format is one of x d u o c a s, a size one of b h w g", c)
+			return s, "", wrong("/%c: expected a format (x d u o c a s) or a size (b h w g)", c)
 		}
 	}
 	if s.format == 'a' {

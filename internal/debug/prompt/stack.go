@@ -61,7 +61,7 @@ func number(args string, otherwise int) (int, error) {
 	}
 	n, err := strconv.Atoi(args)
 	if err != nil || n < 0 {
-		return 0, wrong("%s: a number", args)
+		return 0, wrong("%s: expected a number", args)
 	}
 	return n, nil
 }

@@ -43,7 +43,7 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 		return wrong("")
 	}
 	if p.Session.With() {
-		return errors.New("until goes to a block of the IR, and with --with the virtual machine's interpreter goes on: step, next and finish go by its instructions")
+		return errors.New("until requires the reference interpreter, which runs blocks of the IR: with --with use step, next or finish")
 	}
 	r, err := p.Session.Resume()
 	if err != nil {
@@ -74,10 +74,10 @@ func (p *Prompt) back(ctx context.Context, args string) error {
 	}
 	r := p.run()
 	if r == nil {
-		return errors.New("the interpreter has not gone on from the exit: there is nothing to go back to")
+		return errors.New("the interpreter has not run since the exit, so it cannot step back")
 	}
 	if r.Steps() == 0 {
-		return errors.New("this is the exit: before it there is only native code")
+		return errors.New("cannot step back from the exit: before it there is only native code")
 	}
 	if err := r.Back(ctx, uint64(n)); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	result, failed := r.Ended()
 	switch {
 	case failed != nil:
-		p.printf("the interpreter cannot go on: %s\n", p.Printer.Printable(failed.Error()))
+		p.printf("the interpreter cannot continue: %s\n", p.Printer.Printable(failed.Error()))
 	case result != nil:
 		p.printf("%s after %s\n", p.Printer.Bold(ended(result)), instructions(r.Steps()))
 		return nil
@@ -221,7 +221,7 @@ func (p *Prompt) leaveRun(context.Context, string) error {
 func (p *Prompt) output(context.Context, string) error {
 	r := p.run()
 	if r == nil {
-		return errors.New("the interpreter has not gone on from the exit")
+		return errors.New("the interpreter has not run since the exit")
 	}
 	for line := range strings.Lines(r.Output()) {
 		p.printf("%s\n", p.Printer.Printable(line))
@@ -242,7 +242,7 @@ func (p *Prompt) set(_ context.Context, args string) error {
 	}
 	p.printf("%s = %s\n", p.Printer.Printable(is.Name), p.valueText(is, false))
 	if again {
-		p.printf("the interpreter begins anew at the exit\n")
+		p.printf("the interpreter starts again at the exit\n")
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (p *Prompt) standsInVM(r *session.VMRun) error {
 	answer, failed := r.Ended()
 	switch {
 	case failed != nil:
-		p.printf("%s cannot go on: %s\n", name, p.Printer.Printable(failed.Error()))
+		p.printf("%s cannot continue: %s\n", name, p.Printer.Printable(failed.Error()))
 	case answer != nil:
 		p.printf("%s %s, says %s after %s\n", p.Printer.Printable(r.Method()), p.Printer.Bold(p.Printer.Printable(cameTo(answer))), name, instructions(r.Steps()))
 		return nil
@@ -39,7 +39,7 @@ func (p *Prompt) standsInVM(r *session.VMRun) error {
 func cameTo(a *protocol.Answer) string {
 	switch v := a.Returned; {
 	case a.Threw != nil:
-		return "was left by an exception: " + a.Threw.Text
+		return "ended with an exception: " + a.Threw.Text
 	case v == nil:
 		return "returned nothing"
 	default:

@@ -118,7 +118,7 @@ func (b *bisection) find(ctx context.Context) (err error) {
 		b.returned()
 	}
 	if b.out.Instr == nil && b.out.Why == "" {
-		b.out.Why = "no instruction of the interpreter's since the exit is behind it"
+		b.out.Why = "no instruction that the interpreter ran since the exit explains it"
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (b *bisection) branched() {
 		}
 	}
 	if len(list) == 0 {
-		b.out.Why = "no branch of the interpreter's since the last site leads to where native code is"
+		b.out.Why = "no branch that the interpreter took since the last site leads to the place of native code"
 		return
 	}
 	for _, t := range list {
@@ -347,7 +347,7 @@ func (b *bisection) returned() {
 		}
 	}
 	if first == nil {
-		b.out.By, b.out.Why = ByMemory, "native code has stored where the interpreter has not: "+b.addresses()
+		b.out.By, b.out.Why = ByMemory, "native code stored to addresses that the interpreter did not: "+b.addresses()
 		return
 	}
 	if of := first.args; b.out.By == ByMemory && first.instr.Op == ir.OpStore && of[0] != nil {
@@ -370,7 +370,7 @@ func (b *bisection) called() {
 	d := b.out.Pair.Call
 	b.out.Interpreted, b.out.Native = d.Interpreter, d.Native
 	if b.walk.ended == nil || d.Line == 0 {
-		b.out.Why = fmt.Sprintf("native code alone calls %s", d.Callee)
+		b.out.Why = fmt.Sprintf("only native code calls %s", d.Callee)
 		return
 	}
 	c := b.walk.ended

@@ -88,7 +88,7 @@ func (p *Pair) Differing() (list []Row) {
 func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	switch {
 	case s.process == nil:
-		return nil, errors.New("a core does not go on: step, until and finish have the interpreter go on from here")
+		return nil, errors.New("cannot run native code in a core: step, until and finish run the interpreter")
 	case s.stop.Why == Ended:
 		return nil, errEndedProcess
 	}
@@ -270,7 +270,7 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 		row := Row{Name: native.Name, Type: native.Type, Native: native}
 		row.Interpreted = frame.Slot{Index: native.Index, Name: native.Name, Type: native.Type, Status: frame.Missing}
 		if native.Index >= len(site.Live) {
-			row.Why = "it is none of the values that the module hands over"
+			row.Why = "it is not a value that the module passes"
 			row.Interpreted.Code, row.Interpreted.Reason = frame.NotReached, row.Why
 			list = append(list, row)
 			continue
@@ -312,7 +312,7 @@ func (r *Run) same(dl *ir.DataLayout, row *Row) (same bool, why string) {
 	case abi.SameBits(row.is, native):
 		return true, ""
 	case is && r.lockstep.Made(at):
-		return false, fmt.Sprintf("the interpreter has memory of its own at %#x", at)
+		return false, fmt.Sprintf("%#x is in the interpreter's own memory", at)
 	}
 	return false, ""
 }

@@ -102,7 +102,7 @@ func TestBothAgree(t *testing.T) {
 // A core cannot run native code.
 func TestBothOfCore(t *testing.T) {
 	_, err := inLoop(t).Both(t.Context())
-	require.ErrorContains(t, err, "a core does not go on")
+	require.ErrorContains(t, err, "in a core")
 }
 
 // header is the beginning of a module of the tests.

@@ -105,7 +105,7 @@ func (s *Session) Breakpoint(number int) (*Breakpoint, error) {
 			return b, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no breakpoint %d", number)
+	return nil, fmt.Errorf("breakpoint %d not found", number)
 }
 
 // Delete deletes a breakpoint.

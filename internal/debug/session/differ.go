@@ -15,7 +15,7 @@ var errDiffers = errors.New("they differ")
 // breakpoints. When ctx is done it stops the process and returns no error.
 func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
 	if s.process == nil {
-		return s.stop, nil, errors.New("a core does not go on: nothing can be compared with native code")
+		return s.stop, nil, errors.New("cannot compare with native code in a core, which does not run")
 	}
 	if s.stop.Why == Ended {
 		return s.stop, nil, errEndedProcess

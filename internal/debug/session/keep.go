@@ -75,7 +75,7 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 		return text, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n# As it was tried: with other values.\n")
+	fmt.Fprintf(&b, "\n# As tried in the session, with changed values.\n")
 	for _, d := range s.done {
 		fmt.Fprintf(&b, "set %s %s\n", replay.Quoted(d.Slot), replay.Quoted(d.Value))
 	}

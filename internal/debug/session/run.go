@@ -70,7 +70,7 @@ func (r *Run) Steps() uint64 { return r.exec.Steps() - r.start }
 func (r *Run) Ended() (*interp.Result, error) { return r.result, r.failed }
 
 // errEnded is returned for a request to continue a run that has ended.
-var errEnded = errors.New("it has ended; back, or restart, goes to an earlier place")
+var errEnded = errors.New("the run has ended; use back or restart")
 
 // Step runs n instructions; a branch runs together with the phis that it leads to.
 func (r *Run) Step(ctx context.Context, n uint64) error {

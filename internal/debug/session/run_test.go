@@ -100,7 +100,7 @@ func TestStepsThroughALoop(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "332833500", result.Value.Format())
 	require.Equal(t, strings.Repeat("ready\n", 9), r.Output(), "of 100, 200 and so on")
-	require.ErrorContains(t, r.Step(t.Context(), 1), "it has ended")
+	require.ErrorContains(t, r.Step(t.Context(), 1), "the run has ended")
 }
 
 // After going back a run is at the same place with the same values as before: after single steps, after jumps of all kinds, and from its end.

@@ -110,7 +110,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s has no slots%s", f.Title(), frame.Noted(f.Notes))
 	}
-	return nil, fmt.Errorf("there is no slot %s; there are %s", name, strings.Join(names, " "))
+	return nil, fmt.Errorf("slot %s not found; the slots are %s", name, strings.Join(names, " "))
 }
 
 // ReadMemory implements [machine.Memory]: it reads the memory of the interpreter's run, or else of the target.
@@ -125,7 +125,7 @@ func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 		}
 		for n, bits := range unknown {
 			if bits != 0 {
-				return &machine.MemoryError{Addr: addr + machine.Addr(n), Len: 1, Why: "the run has left it undefined"}
+				return &machine.MemoryError{Addr: addr + machine.Addr(n), Len: 1, Why: "undefined in the run"}
 			}
 		}
 		return nil
@@ -166,7 +166,7 @@ func (s *Session) List(at Level, before, behind int) ([]Line, error) {
 	is := at.Place()
 	if is == nil {
 		if at.Physical != nil {
-			return nil, fmt.Errorf("%s: no module says which instruction it is%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
+			return nil, fmt.Errorf("%s: no module gives its instruction%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
 		}
 		return nil, errEnded
 	}

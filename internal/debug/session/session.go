@@ -174,7 +174,7 @@ func (s *Session) Thread() (*deopt.Thread, error) {
 			return &v.Threads[n], nil
 		}
 	}
-	return nil, errors.New("no thread could be looked at")
+	return nil, errors.New("no thread could be read")
 }
 
 // SetThread selects another thread, at its innermost frame with a record. It discards an interpreter's run.
@@ -266,7 +266,7 @@ func (s *Session) Level() (Level, error) {
 	case err != nil:
 		return Level{}, err
 	case s.level >= len(list):
-		return Level{}, fmt.Errorf("there is no frame %d; there are %d", s.level, len(list))
+		return Level{}, fmt.Errorf("frame %d not found; there are %d", s.level, len(list))
 	}
 	return list[s.level], nil
 }
@@ -278,7 +278,7 @@ func (s *Session) SetLevel(n int) error {
 	case err != nil:
 		return err
 	case n < 0 || n >= len(list):
-		return fmt.Errorf("there is no frame %d; they go from 0 to %d", n, len(list)-1)
+		return fmt.Errorf("frame %d not found; frames are 0 to %d", n, len(list)-1)
 	}
 	s.level = n
 	return nil
@@ -378,7 +378,7 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 		changed, f, err = v.SetVM(f, is.Name, text)
 	} else {
 		if is.Name == "" {
-			return nil, fmt.Errorf("slot %s has no name by which the code could take it", slot)
+			return nil, fmt.Errorf("slot %s has no name, so the code cannot use it", slot)
 		}
 		changed, f, err = v.Set(f, is.Name, text)
 	}
@@ -417,7 +417,7 @@ func (s *Session) Stop() Stop { return s.stop }
 // Continue resumes the process to the next exit with a breakpoint, or to its end. When ctx is done it stops the process, which is no error.
 func (s *Session) Continue(ctx context.Context) (Stop, error) {
 	if s.process == nil {
-		return s.stop, errors.New("a core does not go on; step, until and finish have the interpreter go on from here")
+		return s.stop, errors.New("cannot run native code in a core: step, until and finish run the interpreter")
 	}
 	if s.stop.Why == Ended {
 		return s.stop, errEndedProcess

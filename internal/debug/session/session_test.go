@@ -117,7 +117,7 @@ func TestBreakRefuses(t *testing.T) {
 	b.If, err = condition.Parse("%nothing == 1 && true")
 	require.NoError(t, err)
 	_, err = s.Break(b)
-	require.ErrorContains(t, err, "no site that is meant has a slot of that name; there are %n, %m, %p")
+	require.ErrorContains(t, err, "no selected site has a slot of that name; the names are %n, %m, %p")
 	require.Empty(t, s.Breakpoints())
 }
 
@@ -261,12 +261,12 @@ func TestLooksAndSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1003526", result.Value.Format(), "5525 and the square of 999, the last number below 1000")
 	_, err = s.Set("%no", "1")
-	require.ErrorContains(t, err, "there is no slot %no; there are")
+	require.ErrorContains(t, err, "slot %no not found; the slots are")
 	_, err = s.Set("%i", "many")
 	require.Error(t, err)
 	require.Equal(t, "999", value("i"))
 	_, err = s.Continue(t.Context())
-	require.ErrorContains(t, err, "a core does not go on")
+	require.ErrorContains(t, err, "in a core")
 }
 
 // What was tried at the exit becomes a script that passes.

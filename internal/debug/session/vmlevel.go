@@ -71,7 +71,7 @@ func (s *Session) interpreter(ctx context.Context) (*protocol.Child, error) {
 		return s.child, nil
 	}
 	if s.config.With == nil {
-		return nil, errors.New("no interpreter of a virtual machine was given")
+		return nil, errors.New("no interpreter of a virtual machine was given; use --with COMMAND")
 	}
 	t, err := s.Target()
 	if err != nil {

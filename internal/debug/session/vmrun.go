@@ -144,7 +144,7 @@ func (r *VMRun) Back(ctx context.Context, n uint64) error {
 	case err != nil:
 		return err
 	case a.Stopped == nil:
-		return fmt.Errorf("%s does not do the same once more: it has ended after %d instructions, and there were %d", r.Name(), p.steps, r.at.steps)
+		return fmt.Errorf("%s did not repeat its run: it ended after %d instructions, not after %d", r.Name(), p.steps, r.at.steps)
 	}
 	r.stands(p)
 	return nil
@@ -180,11 +180,11 @@ func (r *VMRun) run(ctx context.Context, from vmPlace, stop *protocol.Stop) (to 
 	}
 	r.name = c.About.Name
 	if stop != nil && !c.About.Step {
-		return to, nil, fmt.Errorf("%s does not offer to stop on the way (doc/user/protocol.md, step): resume has it go on to the end", r.Name())
+		return to, nil, fmt.Errorf("%s cannot stop before its end (doc/user/protocol.md, step): use resume", r.Name())
 	}
 	limit := cmp.Or(r.limits.Steps, defaultVMSteps)
 	if from.steps >= limit {
-		return to, nil, fmt.Errorf("it has run %d instructions since the exit, and more are not wanted; --steps allows others", from.steps)
+		return to, nil, fmt.Errorf("the limit of %d instructions since the exit was reached; --steps sets it", from.steps)
 	}
 	host, request := *r.host, *from.resume
 	host.Memory = from.memory.Fork()

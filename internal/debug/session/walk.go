@@ -91,7 +91,7 @@ func (w *walk) step(ctx context.Context) error {
 	i := r.exec.At(0)
 	c := &computed{instr: i, step: r.Steps()}
 	if w.count++; w.count > maxComputed {
-		return fmt.Errorf("the interpreter has run more than %d instructions since the exit: the origins of values are kept for no more", maxComputed)
+		return fmt.Errorf("the interpreter has run more than %d instructions since the exit: origins of values are recorded only up to that limit", maxComputed)
 	}
 	for _, a := range i.Args {
 		c.args = append(c.args, w.last[a])

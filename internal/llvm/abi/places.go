@@ -86,7 +86,7 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 		case !slices.Contains(argumentConventions, s.CC):
 			out[k].Why = "the calling convention " + s.CC
 		case apart:
-			out[k].Why = "an attribute of a parameter puts arguments elsewhere"
+			out[k].Why = "an attribute of a parameter changes the places of arguments"
 		}
 	}
 	for n, r := range rules {

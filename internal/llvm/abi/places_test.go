@@ -222,8 +222,8 @@ func ran(t *testing.T, arch *machine.Arch, text string, version int) []string {
 func TestArgumentsElsewhere(t *testing.T) {
 	for _, c := range []struct{ decl, want string }{
 		{"declare ghccc void @f(i64)", "the calling convention ghccc"},
-		{"declare void @f(ptr nest, i64)", "an attribute of a parameter puts arguments elsewhere"},
-		{"declare void @f(i64, i64 inreg)", "an attribute of a parameter puts arguments elsewhere"},
+		{"declare void @f(ptr nest, i64)", "an attribute of a parameter changes the places of arguments"},
+		{"declare void @f(i64, i64 inreg)", "an attribute of a parameter changes the places of arguments"},
 		{"declare void @f({ i64, i64 })", "cannot tell where an argument of type { i64, i64 } is"},
 		{"declare void @f(<8 x i32>)", "cannot tell where an argument of type <8 x i32> is"},
 	} {

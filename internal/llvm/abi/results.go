@@ -120,7 +120,7 @@ func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machi
 			return incomparable(err)
 		}
 		if u, ok := part.Interp.Uint(); !part.Same && ok && made(u) && p.pointerSized() {
-			return incomparable(fmt.Errorf("the result%s is %#x, where the interpreter has memory of its own", p.Path, u))
+			return incomparable(fmt.Errorf("the result%s is %#x, which is in the interpreter's own memory", p.Path, u))
 		}
 		out.Same = out.Same && part.Same
 		out.Parts = append(out.Parts, part)
@@ -178,7 +178,7 @@ func (a *Assignment) Value(v interp.Value, path string) error {
 
 // errElsewhere is returned when no register of a kind is left. Floats and doubles are then returned on the x87 stack, and any other value in memory as a
 // whole.
-var errElsewhere = frame.Because(frame.ResultElsewhere, "its type is returned in memory, or on the x87 stack, which is not read")
+var errElsewhere = frame.Because(frame.ResultElsewhere, "its type is returned in memory, or on the x87 stack, which is not supported")
 
 // unplaced returns the error for a type whose place is unknown.
 func unplaced(t *ir.Type) error {

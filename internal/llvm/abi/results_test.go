@@ -143,7 +143,7 @@ func requireReturned(t *testing.T, version int, attrs, level string, wide bool) 
 		require.True(t, r.unknown || r.memory == stored, r.value)
 		switch {
 		case r.memory || r.x87:
-			require.Equal(t, "its type is returned in memory, or on the x87 stack, which is not read", got.Why, r.value)
+			require.Equal(t, "its type is returned in memory, or on the x87 stack, which is not supported", got.Why, r.value)
 		case r.unknown:
 			require.Contains(t, got.Why, "cannot tell where a value of type ", r.value)
 		default:

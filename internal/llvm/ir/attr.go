@@ -224,7 +224,7 @@ func (p *parser) attributeRange() *Range {
 	pos := p.tok.pos
 	t := p.parseType()
 	if !isInt(t) {
-		p.fail(pos, "a range is of an integer type, not '%v'", t)
+		p.fail(pos, "a range must have an integer type, not '%v'", t)
 		return nil
 	}
 	low := p.rangeBound(t)

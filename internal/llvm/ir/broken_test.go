@@ -74,7 +74,7 @@ var broken = []struct {
 	{"data layout", "\ntarget datalayout = \"e-q:1\"\n", 2, 21, `data layout specification "q:1": is not known`},
 	{"pointer to void", "declare void @g()\n@a = global void* null\n", 2, 17, "there are no pointers to 'void'"},
 	{"atomic without ordering", body("%x = load atomic i32, ptr null, align 4\n  ret i32 %x"), 2, 33, "expected ordering on atomic instruction"},
-	{"block address of no block", "@a = global ptr blockaddress(@f, %nope)\ndefine void @f() {\n  ret void\n}\n", 1, 34, "blockaddress of '%nope', which is no block of that function"},
+	{"block address of no block", "@a = global ptr blockaddress(@f, %nope)\ndefine void @f() {\n  ret void\n}\n", 1, 34, "blockaddress of '%nope', which is not a block of that function"},
 	{"function type of forward struct", "@a = external global %t\n%t = type i32\n", 2, 11, "forward references to non-struct type"},
 	{"metadata after comma", body("ret i32 0, align 4"), 2, 14, "expected metadata after comma"},
 }

@@ -324,7 +324,7 @@ func (p *parser) parseBlockAddress(t *Type) *Const {
 func (a blockAddress) check(m *Module) error {
 	fn, _ := a.c.Target.(*Func)
 	if fn == nil || fn.Declared() || fn.Block(a.c.Block) == nil {
-		return errorAt(m.Name, m.src, a.tok.pos, "blockaddress of '%"+quoteName(a.c.Block)+"', which is no block of that function")
+		return errorAt(m.Name, m.src, a.tok.pos, "blockaddress of '%"+quoteName(a.c.Block)+"', which is not a block of that function")
 	}
 	return nil
 }

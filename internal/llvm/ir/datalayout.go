@@ -205,7 +205,7 @@ func (d *DataLayout) applyPointer(head string, fields []string) error {
 		return err
 	}
 	if size == 0 || align == 0 {
-		return fmt.Errorf("a pointer has a size and an alignment")
+		return fmt.Errorf("a pointer needs a size and an alignment")
 	}
 	index := size
 	if len(fields) > 3 {
@@ -213,7 +213,7 @@ func (d *DataLayout) applyPointer(head string, fields []string) error {
 			return err
 		}
 		if index == 0 || index > size {
-			return fmt.Errorf("an index is no wider than its pointer")
+			return fmt.Errorf("an index must not be wider than its pointer")
 		}
 	}
 	d.pointers[space] = pointerSpec{(size + 7) / 8, align, index}

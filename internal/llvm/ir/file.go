@@ -195,7 +195,7 @@ func runDisassembler(path string, bitcode []byte) ([]byte, error) {
 	case text.full:
 		return nil, errTooLarge
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("not done after %v", disassembleFor)
+		return nil, fmt.Errorf("it did not end within %v", disassembleFor)
 	case err != nil:
 		line, _, _ := strings.Cut(strings.TrimSpace(complaint.buf.String()), "\n")
 		return nil, fmt.Errorf("%w: %s", err, strings.ToValidUTF8(line, "?"))

@@ -69,7 +69,7 @@ func hexFloat(kind TypeKind, letter byte, digits string) (*big.Int, error) {
 		digits int
 	}{'K': {X86FP80Kind, 20}, 'L': {FP128Kind, 32}, 'M': {PPCFP128Kind, 32}, 'H': {HalfKind, 4}, 'R': {BFloatKind, 4}}[letter]
 	if form.kind != kind {
-		return nil, fmt.Errorf("0x%c is another type", letter)
+		return nil, fmt.Errorf("0x%c is for another type", letter)
 	}
 	var high, low uint64
 	ok := true

@@ -40,7 +40,7 @@ func (p *parser) parseType() *Type {
 	start := p.tok
 	t := p.parseBaseType()
 	if t.Kind == PointerKind && start.text == "ptr" && (p.isPunct('*') || p.isWord("addrspace")) {
-		p.fail(p.tok.pos, "'ptr' points to no type: ptr* is invalid")
+		p.fail(p.tok.pos, "ptr* is invalid: use ptr")
 	}
 	// pointer returns the type of a pointer to t.
 	pointer := func(space int) *Type {

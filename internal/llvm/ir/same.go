@@ -26,9 +26,9 @@ func Difference(f, g *Func) (what string, comparable bool) {
 	}
 	switch {
 	case len(f.Params) != len(g.Params) || !alikeTypes(f.Sig, g.Sig):
-		return fmt.Sprintf("@%s is of type %v there and %v here", f.Name, g.Sig, f.Sig), true
+		return fmt.Sprintf("@%s has type %v there, but %v here", f.Name, g.Sig, f.Sig), true
 	case len(blocks) != len(others):
-		return fmt.Sprintf("@%s has %d blocks there and %d here", f.Name, len(others), len(blocks)), true
+		return fmt.Sprintf("@%s has %d blocks there, but %d here", f.Name, len(others), len(blocks)), true
 	}
 	for n, b := range blocks {
 		if what := c.block(b, others[n]); what != "" {
@@ -45,11 +45,11 @@ func (c *comparison) block(b, o *Block) string {
 	here, there := told(b), told(o)
 	for n := range min(len(here), len(there)) {
 		if !c.instr(here[n], there[n]) {
-			return fmt.Sprintf("line %d has %s and there is %s", here[n].Line, here[n].line(), there[n].line())
+			return fmt.Sprintf("line %d has %s, which is %s there", here[n].Line, here[n].line(), there[n].line())
 		}
 	}
 	if len(here) != len(there) {
-		return fmt.Sprintf("block %s has %d instructions here and %d there", b.Ref(), len(here), len(there))
+		return fmt.Sprintf("block %s has %d instructions here, but %d there", b.Ref(), len(here), len(there))
 	}
 	return ""
 }

@@ -182,7 +182,7 @@ func (s *Site) patchPoint() error {
 	args := s.Instr.Args
 	n, ok := smallConst(args[3])
 	if !ok || n > uint64(len(args)-4) {
-		return fmt.Errorf("patchpoint has %d arguments after their number, which is %s", len(args)-4, args[3].Ref())
+		return fmt.Errorf("patchpoint has %d arguments after the number of arguments, which is %s", len(args)-4, args[3].Ref())
 	}
 	s.Callee, s.Live = args[2], args[4+n:]
 	return nil

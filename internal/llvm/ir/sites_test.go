@@ -169,7 +169,7 @@ define void @f(i64 %a) {
 `
 	for _, c := range []struct{ call, want string }{
 		{"call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %a, i32 0)", "test.ll:5: argument 1 of stackmap must be a constant, not %a"},
-		{"call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 0, ptr null, i32 2, i64 %a)", "test.ll:5: patchpoint has 1 arguments after their number, which is 2"},
+		{"call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 0, ptr null, i32 2, i64 %a)", "test.ll:5: patchpoint has 1 arguments after the number of arguments, which is 2"},
 	} {
 		_, err := parse(t, head+"  "+c.call+"\n  ret void\n}\n").Func("f").Sites()
 		require.EqualError(t, err, c.want)

@@ -107,7 +107,7 @@ func disagreement(sites []*ir.Site) string {
 			types++
 		}
 	}
-	fit := fmt.Sprintf("%d sites of %s fit this record", len(sites), modulesOf(sites))
+	fit := fmt.Sprintf("%d sites of %s match this record", len(sites), modulesOf(sites))
 	agree := fmt.Sprintf("they agree on %s of %s", Plural(types, "type"), Plural(len(all), "value"))
 	remedy := "; give each its own id"
 	if several(sites) {

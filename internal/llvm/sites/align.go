@@ -89,13 +89,13 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 		}
 		a.Statepoint, a.First, locations = &sp, stackmap.StatepointHead, sp.Deopt
 	} else if a.Head > len(locations)+may {
-		return a, fmt.Sprintf("has %d values, and the module's patchpoint records %d before the live ones", len(locations), a.Head)
+		return a, fmt.Sprintf("has %d values, but the module's patchpoint records %d before the live ones", len(locations), a.Head)
 	}
 	f := fitting{s, e, &a, locations, may}
 	dropped := f.dropped()
 	switch {
 	case dropped == 0:
-		return a, fmt.Sprintf("has %d live values, and line %d of the module %d", len(locations)-a.Head, s.Instr.Line, a.Live)
+		return a, fmt.Sprintf("has %d live values, but line %d of the module has %d", len(locations)-a.Head, s.Instr.Line, a.Live)
 	case dropped == 1 && !extended && whole || !solve:
 		return a, ""
 	}
@@ -105,7 +105,7 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 	return a, why
 }
 
-const notShaped = "is not a statepoint record, and the module has a statepoint there"
+const notShaped = "is not a statepoint record, but the module has a statepoint there"
 
 // maxVanished is the number of possibly missing operands of a site from which on operands are not aligned.
 const maxVanished = 63
@@ -238,7 +238,7 @@ func (f *fitting) solve(dropped uint64) (why string) {
 	}
 	end := reach[operands] & dropped
 	if end == 0 {
-		return fmt.Sprintf("has values that do not fit those of line %d of the module, whichever x87 operands are missing", f.site.Instr.Line)
+		return fmt.Sprintf("has values that do not match those of line %d of the module, whichever x87 operands are missing", f.site.Instr.Line)
 	}
 	if end == 1 {
 		f.out.At = nil

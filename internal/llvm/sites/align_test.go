@@ -68,7 +68,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		"statepoint": `%t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(void ()) @cb, i32 0, i32 0, i32 0, i32 0) [ "deopt"(OPERANDS) ]`,
 		"gc":         `%t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(void ()) @cb, i32 0, i32 0, i32 0, i32 0) [ "deopt"(OPERANDS), "gc-live"(ptr addrspace(1) %p, ptr %l) ]`,
 	}
-	const counts, fit = "live values", "do not fit"
+	const counts, fit = "live values", "do not match"
 	for _, c := range []struct {
 		site, operands, locations string
 		// want lists the index of the location of each live value, with - for none and ? for an unknown one, then "moved". Otherwise it is
@@ -156,7 +156,7 @@ func aligned(t *testing.T, text, call, words string) string {
 	e := RecordEntry{stackmap.Entry{Map: &stackmap.Map{}}, rec}
 	a, why := Align(s, e)
 	if why != "" {
-		for _, known := range []string{"live values", "do not fit"} {
+		for _, known := range []string{"live values", "do not match"} {
 			if strings.Contains(why, known) {
 				return known
 			}

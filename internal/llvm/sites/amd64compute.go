@@ -78,7 +78,7 @@ func tooNarrow(a *Alignment, e RecordEntry, s *ir.Site) string {
 			continue
 		}
 		if t := v.Type(); t.Kind == ir.IntKind && t.Bits == 64 && l.Size > 0 && l.Size < 8 {
-			return fmt.Sprintf("record %d has live value %d in %d bytes, and it is the %s %s in line %d of %s", uint64(e.Record.ID), k, l.Size, t, v.Ref(), s.Instr.Line, s.Func.Module.Name)
+			return fmt.Sprintf("record %d has live value %d in %d bytes, but it is the %s %s in line %d of %s", uint64(e.Record.ID), k, l.Size, t, v.Ref(), s.Instr.Line, s.Func.Module.Name)
 		}
 	}
 	return ""

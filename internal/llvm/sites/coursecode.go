@@ -35,7 +35,7 @@ func (f *stretch) course(points []point, budget *int) (c *Course, calls map[int]
 	f.steps = map[int]isa.Step{}
 	for k, p := range points {
 		if p.offset < 0 || p.offset > len(f.code) {
-			return nil, nil, "a record lies outside of its symbol"
+			return nil, nil, "a record is outside of its symbol"
 		}
 		w.at[p.offset] = append(w.at[p.offset], int32(k+1))
 	}

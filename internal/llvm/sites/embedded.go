@@ -65,7 +65,7 @@ func OwnText(img *object.Image, most int) ([]byte, error) {
 		return nil, nil
 	}
 	if s.Size > uint64(most) {
-		return nil, fmt.Errorf("%d bytes; up to %d are read", s.Size, most)
+		return nil, fmt.Errorf("%d bytes; the limit is %d", s.Size, most)
 	}
 	text, err := s.Data()
 	if err == nil && bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd}) { // magic number of zstd (RFC 8878, 3.1.1)

@@ -189,7 +189,7 @@ func namedBy(f *ir.Func) (named map[string]bool, why string) {
 		}
 	}
 	if w.asm {
-		return nil, "it has inline assembly, which may name anything"
+		return nil, "it has inline assembly, which may use any name"
 	}
 	if len(w.seen) > maxNamed {
 		return nil, tooMuch
@@ -320,7 +320,7 @@ func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) stri
 	}
 	for k := range points {
 		if !slices.Contains(may[k+1], true) {
-			return fmt.Sprintf("with calls in another order: the code calls @%s where the module does not", at[k].names[0])
+			return fmt.Sprintf("with calls in another order: only the code calls @%s at this position", at[k].names[0])
 		}
 	}
 	return ""

@@ -44,7 +44,7 @@ func inX87(t *ir.Type, triple string) bool {
 
 // ConfusedX87 is the reason why a value is unavailable if x87 values may be confused (llvm-project issue 55586).
 const ConfusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
-	"LLVM confuses those behind it"
+	"LLVM shifts the values after it"
 
 // confused returns the reason why a location may hold another value than the one of type t, or "". handleCall of X86FloatingPoint.cpp removes the operands
 // of a stackmap from the instruction but leaves their registers in its model of the x87 stack, because a stackmap overwrites no register. If the register is
@@ -86,7 +86,7 @@ func Halved(s *ir.Site, t *ir.Type, l stackmap.Location, arch *machine.Arch) str
 	// An integer as wide as an address is not passed in parts.
 	address := t.Kind == ir.PointerKind || t.Kind == ir.IntKind && t.Bits == 8*s.Func.Module.Layout.PointerBytes(0)
 	if l.Kind == stackmap.Direct && !address {
-		return "LLVM records its address in the frame and not its value"
+		return "LLVM records its address in the frame, not its value"
 	}
 	if (t.Kind == ir.StructKind || t.Kind == ir.ArrayKind) && Leaves(t) > 1 {
 		return "LLVM records only the first element of an aggregate"

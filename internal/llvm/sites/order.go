@@ -110,7 +110,7 @@ func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 			return not(tooMuch)
 		}
 		if !any {
-			return not("record %d at +%#x fits no site of @%s", uint64(rec.ID), rec.Offset, f.Name)
+			return not("record %d at +%#x matches no site of @%s", uint64(rec.ID), rec.Offset, f.Name)
 		}
 		may, points, positions = append(may, row), append(points, p), append(positions, rec.Pos)
 	}
@@ -137,7 +137,7 @@ func (ms *Modules) order(of Namer, e RecordEntry, f *ir.Func) *ordered {
 			}
 		}
 		if len(o.sites[pos]) == 0 {
-			return not("the code reaches its records in another order than the module reaches the sites")
+			return not("the order of the records in the code differs from that of the sites in the module")
 		}
 	}
 	for n, s := range sites {

@@ -148,7 +148,7 @@ func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) st
 	own, is := f.Module.Image.(*object.Image)
 	switch {
 	case is && img != nil && own != img && ms.ProvenanceOf(img, start, f).Sure != Certain:
-		return f.Module.Name + " is the module of another object"
+		return f.Module.Name + " belongs to another object"
 	case ms.Refuses != nil:
 		return ms.Refuses(ms, img, start, f)
 	}
@@ -238,7 +238,7 @@ func (c *Compiled) Named() (name string, ok bool) {
 }
 
 // NotGiven is the reason for a map that was not compiled from a given module.
-const NotGiven = "no given module is what this map was compiled from"
+const NotGiven = "this map was compiled from none of the given modules"
 
 // assign decides which modules the maps of a program may have been compiled from. A module compiles to one map, so if it fits several maps, none of them
 // gets it.
@@ -312,7 +312,7 @@ func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]in
 	switch {
 	case slices.ContainsFunc(fitting, shared):
 		name, _ := c.Named()
-		c.Why = fmt.Sprintf("several functions are called @%s; which of them this is is not known", name)
+		c.Why = fmt.Sprintf("several functions are called @%s, and it is unknown which of them this is", name)
 	case len(fitting) > 0:
 		c.From = fitting
 	case len(c.pool) > 0 && !slices.ContainsFunc(c.pool, func(m *ir.Module) bool { return claims[m] > 1 }):

@@ -119,7 +119,7 @@ func (ms *Modules) byIR(img *object.Image, f *ir.Func) (p Provenance, ok bool) {
 		case what == "":
 			return Provenance{Certain, "the section " + m.Name + " has the same"}, true
 		case differs == "":
-			differs = fmt.Sprintf("%s defines another @%s than the section %s: %s", f.Module.Name, f.Name, m.Name, what)
+			differs = fmt.Sprintf("%s and the section %[3]s define different functions @%[2]s: %[4]s", f.Module.Name, f.Name, m.Name, what)
 		}
 	}
 	return Provenance{Contradicted, differs}, differs != ""

@@ -107,7 +107,7 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 		{"constant", swap("i32 77", "i32 78"), "with 78 for @g, in line 12, where the code has 77"},
 		{"result", swap("ret i32 1001", "ret i32 1002"), "with 1002 as its result, in line 18, where the code has 1001"},
 		{"variable", swap("ptr @table", "ptr @other"), "without @table, which the code names"},
-		{"order", swap("call void @h(i32 4", "call void @g(i32 4", "call void @g(i32 4", "call void @h(i32 4"), "with calls in another order: the code calls @h where the module does not"},
+		{"order", swap("call void @h(i32 4", "call void @g(i32 4", "call void @g(i32 4", "call void @h(i32 4"), "with calls in another order: only the code calls @h at this position"},
 	} {
 		own, err := ir.Parse("own.ll", []byte(sumModule))
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestProvenanceByBitcode(t *testing.T) {
 		want  sites.Provenance
 	}{
 		{strings.ReplaceAll(sumModule, "%v", "%value"), sites.Provenance{Sure: sites.Certain, Why: "the section .llvmbc has the same"}},
-		{strings.ReplaceAll(sumModule, "i32 %v, 0", "i32 %v, 1"), sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll defines another @sum_opt than the section .llvmbc: line 13 has %c = icmp eq i32 %v, 1 and there is %c = icmp eq i32 %v, 0"}},
+		{strings.ReplaceAll(sumModule, "i32 %v, 0", "i32 %v, 1"), sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll and the section .llvmbc define different functions @sum_opt: line 13 has %c = icmp eq i32 %v, 1, which is %c = icmp eq i32 %v, 0 there"}},
 	} {
 		m, err := ir.Parse("sum.ll", []byte(c.other))
 		require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestProvenanceByText(t *testing.T) {
 		want  sites.Provenance
 	}{
 		{sumModule, sites.Provenance{Sure: sites.Certain, Why: "the section .reframe.ir has the same"}},
-		{strings.ReplaceAll(sumModule, "i32 1001", "i32 1002"), sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll defines another @sum_opt than the section .reframe.ir: line 18 has ret i32 1002 and there is ret i32 1001"}},
+		{strings.ReplaceAll(sumModule, "i32 1001", "i32 1002"), sites.Provenance{Sure: sites.Contradicted, Why: "sum.ll and the section .reframe.ir define different functions @sum_opt: line 18 has ret i32 1002, which is ret i32 1001 there"}},
 	} {
 		m, err := ir.Parse("sum.ll", []byte(c.other))
 		require.NoError(t, err)

@@ -118,7 +118,7 @@ func (ms *Modules) Sites(e RecordEntry, names ...string) (Candidates, error) {
 // otherPointers returns the reason if a module has another pointer size than the code, or "".
 func (ms *Modules) otherPointers(m *ir.Module) string {
 	if n := m.Layout.PointerBytes(0); ms.Pointer != 0 && n != ms.Pointer {
-		return fmt.Sprintf("is of code with pointers of %d bytes, and the module has pointers of %d", ms.Pointer, n)
+		return fmt.Sprintf("belongs to code with pointers of %d bytes, but the module has pointers of %d", ms.Pointer, n)
 	}
 	return ""
 }
@@ -330,7 +330,7 @@ func Misfit(s *ir.Site, e RecordEntry) string {
 		}
 		l, known := a.Location(k)
 		if got, agrees := agreesWith(e.Map, c.Int, c.Typ, l); known && !agrees {
-			return fmt.Sprintf("holds the constant %v as its live value %d, and line %d of the module %s", got, k, s.Instr.Line, c.Ref())
+			return fmt.Sprintf("has the constant %v as its live value %d, but line %d of the module has %s", got, k, s.Instr.Line, c.Ref())
 		}
 	}
 	return ""

@@ -78,9 +78,9 @@ func TestSitesOfARecord(t *testing.T) {
 		{"another function has the id too", "f", entry(t, 6, reg), nil, ""},
 		{"no such id", "f", entry(t, 99, reg), nil, ""},
 		{"anyregcc records result and arguments first", "any", entry(t, 5, reg, reg, reg, constant(9)), []int{26}, ""},
-		{"operand count", "f", entry(t, 1, reg), nil, "m.ll is not what was compiled: record 1 of @f has 1 live values, and line 6 of the module 2"},
-		{"constant", "f", entry(t, 1, reg, constant(6)), nil, "m.ll is not what was compiled: record 1 of @f holds the constant 6 as its live value 1, and line 6 of the module 7"},
-		{"too few for anyregcc", "any", entry(t, 5, reg), nil, "m.ll is not what was compiled: record 5 of @any has 1 values, and the module's patchpoint records 3 before the live ones"},
+		{"operand count", "f", entry(t, 1, reg), nil, "m.ll is not what was compiled: record 1 of @f has 1 live values, but line 6 of the module has 2"},
+		{"constant", "f", entry(t, 1, reg, constant(6)), nil, "m.ll is not what was compiled: record 1 of @f has the constant 6 as its live value 1, but line 6 of the module has 7"},
+		{"too few for anyregcc", "any", entry(t, 5, reg), nil, "m.ll is not what was compiled: record 5 of @any has 1 values, but the module's patchpoint records 3 before the live ones"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var names []string
@@ -110,7 +110,7 @@ func TestSitesOfAllRecords(t *testing.T) {
 	reg := stackmap.Location{Kind: stackmap.Register, Size: 8}
 	e := entryOf(t, stackmap.Record{ID: 1, Locations: []stackmap.Location{reg, reg}}, stackmap.Record{ID: 3})
 	_, err = sites.NewModules([]*ir.Module{m}).Sites(e, "f")
-	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, and line 9 of the module 1")
+	require.EqualError(t, err, "m.ll is not what was compiled: record 3 of @f has 0 live values, but line 9 of the module has 1")
 }
 
 // TestUndefMark requires that the mark of undef, as an entry of the constant table or sign-extended, is not taken for a value.

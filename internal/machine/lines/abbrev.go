@@ -42,7 +42,7 @@ func (r *Reader) abbrevTable(off uint64, sizes formSizes) (*abbrevTable, error) 
 		return nil, err
 	}
 	if off >= s.size {
-		return nil, s.fail(off, "a table behind its end")
+		return nil, s.fail(off, "a table after its end")
 	}
 	t := &abbrevTable{section: s, off: off, sizes: sizes, others: map[uint64]*abbrev{}}
 	r.abbrevs[off] = t

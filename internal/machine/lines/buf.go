@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-var errTruncated = errors.New("ends in the middle")
+var errTruncated = errors.New("ends in the middle of a value")
 
 // buf decodes a slice of bytes. After the first error all reads return zero, so callers check err once at the end.
 type buf struct {
@@ -56,7 +56,7 @@ func (b *buf) uint(size int) uint64 {
 	case 8:
 		return b.order.Uint64(p)
 	}
-	b.fail(errors.New("a number of an unknown size"))
+	b.fail(errors.New("a number of unsupported size"))
 	return 0
 }
 

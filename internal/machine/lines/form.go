@@ -120,7 +120,7 @@ func (b *buf) skipValue(form uint32, sizes formSizes) {
 	case formIndirect:
 		b.skipValue(b.indirect(), sizes)
 	default:
-		b.fail(fmt.Errorf("the form %#x is not known", form))
+		b.fail(fmt.Errorf("unknown form %#x", form))
 	}
 }
 
@@ -128,7 +128,7 @@ func (b *buf) skipValue(form uint32, sizes formSizes) {
 func (b *buf) indirect() uint32 {
 	form := b.uleb()
 	if form == formIndirect || form == formImplicitConst || form > 0xffff {
-		b.fail(fmt.Errorf("a value of the form %#x stands in its place", form))
+		b.fail(fmt.Errorf("DW_FORM_indirect gives the form %#x, which is not allowed", form))
 		return formFlagPresent
 	}
 	return uint32(form)
@@ -161,7 +161,7 @@ func (b *buf) value(a attr, sizes formSizes) value {
 		form == formGNUAddrIndex, form == formGNUStrIndex:
 		v.u = b.uleb()
 	default:
-		b.fail(fmt.Errorf("the form %#x is not known", form))
+		b.fail(fmt.Errorf("unknown form %#x", form))
 	}
 	return v
 }

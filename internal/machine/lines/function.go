@@ -37,7 +37,7 @@ func (u *unit) at(pc uint64) (p Place, err error) {
 		if err != nil {
 			return p, err
 		}
-		p.Missing = fmt.Sprintf("the function and its inlined calls are in %s (split DWARF), which is not read", name)
+		p.Missing = fmt.Sprintf("the function and its inlined calls are in %s (split DWARF), which is not supported", name)
 	}
 	if len(chain) == 0 {
 		if inner.File != "" {

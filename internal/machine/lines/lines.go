@@ -167,7 +167,7 @@ type lineProgram struct {
 func (p *lineProgram) header() {
 	p.version = int(p.uint(2))
 	if p.err == nil && (p.version < 2 || p.version > 5) {
-		p.fail(fmt.Errorf("a line table of DWARF %d", p.version))
+		p.fail(fmt.Errorf("a line table of DWARF %d, which is not supported", p.version))
 	}
 	if p.version >= 5 {
 		p.addr = int(p.uint(1))
@@ -186,7 +186,7 @@ func (p *lineProgram) header() {
 	p.lineBase, p.lineRange = int64(int8(p.uint(1))), p.uint(1)
 	p.lastCode = p.uint(1)
 	if p.err == nil && (p.lineRange == 0 || p.maxOps == 0 || p.lastCode == 0) {
-		p.fail(fmt.Errorf("a line range, a number of operations or a first opcode of 0"))
+		p.fail(fmt.Errorf("a line range, number of operations or first opcode is 0"))
 	}
 	for n := uint64(1); n < p.lastCode && p.err == nil; n++ {
 		p.lengths = append(p.lengths, p.uint(1))
@@ -267,7 +267,7 @@ func (p *lineProgram) paths() (list []file) {
 			}
 		}
 		if p.pos == from && p.err == nil {
-			p.fail(fmt.Errorf("a table of %d paths without bytes", n))
+			p.fail(fmt.Errorf("a table of %d paths that have no bytes", n))
 		}
 		list = append(list, f)
 		if !p.table.unit.r.budget.hold(32) {

@@ -83,6 +83,6 @@ func TestSplitDWARF(t *testing.T) {
 		require.NotZero(t, want.Lines[0].Line)
 		require.Equal(t, [3]any{want.Lines[0].File, want.Lines[0].Line, want.Lines[0].Column}, [3]any{p.Lines[0].File, p.Lines[0].Line, p.Lines[0].Column})
 		require.Empty(t, p.Lines[0].Function)
-		require.Contains(t, p.Missing, ".dwo (split DWARF), which is not read")
+		require.Contains(t, p.Missing, ".dwo (split DWARF), which is not supported")
 	}
 }

@@ -55,7 +55,7 @@ func (r *Reader) unitAt(off uint64) (*unit, error) {
 	u := &unit{r: r, off: off}
 	n, wide := b.length()
 	if start := off + uint64(b.pos); b.err == nil && n > info.size-start {
-		return nil, info.fail(off, "a unit of %d bytes, of which %d are there", n, info.size-start)
+		return nil, info.fail(off, "a unit of %d bytes, of which %d are in the section", n, info.size-start)
 	}
 	u.end = off + uint64(b.pos) + n
 	u.sizes.offset = 4
@@ -64,7 +64,7 @@ func (r *Reader) unitAt(off uint64) (*unit, error) {
 	}
 	u.version = int(b.uint(2))
 	if b.err == nil && (u.version < 2 || u.version > 5) {
-		return nil, info.fail(off, "a unit of DWARF %d", u.version)
+		return nil, info.fail(off, "a unit of DWARF %d, which is not supported", u.version)
 	}
 	kind, table := uint64(0), uint64(0)
 	if u.version >= 5 {
@@ -86,7 +86,7 @@ func (r *Reader) unitAt(off uint64) (*unit, error) {
 		return nil, info.fail(off, "%w", b.err)
 	}
 	if u.sizes.addr != 4 && u.sizes.addr != 8 {
-		return nil, info.fail(off, "a unit with addresses of %d bytes", u.sizes.addr)
+		return nil, info.fail(off, "a unit with addresses of %d bytes, which are not supported", u.sizes.addr)
 	}
 	u.sizes.refAddr = u.sizes.offset
 	if u.version == 2 {
@@ -473,7 +473,7 @@ func (u *unit) rangeEntry(b *buf, base *uint64) (low, high uint64, kind int, err
 		low = b.uint(size)
 		high = low + b.uleb()
 	default:
-		b.fail(fmt.Errorf("a range of the unknown kind %d", kind))
+		b.fail(fmt.Errorf("a range of unknown kind %d", kind))
 	}
 	return low, high, kind, err
 }

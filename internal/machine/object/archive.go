@@ -81,10 +81,10 @@ func (a *archive) member(at int64) (m member, next int64, err error) {
 		if name, err = a.longName(name); err != nil {
 			return m, 0, err
 		}
-		return m, 0, fmt.Errorf("a thin archive: give its members instead, the first is %q: name those", name)
+		return m, 0, fmt.Errorf("a thin archive, which has no contents: give its members instead; the first is %q", name)
 	}
 	if length > a.size-start {
-		return m, 0, fmt.Errorf("a member of %d bytes where %d are left", length, a.size-start)
+		return m, 0, fmt.Errorf("a member of %d bytes, but only %d are left", length, a.size-start)
 	}
 	// Members start at even offsets.
 	next = start + length + length&1

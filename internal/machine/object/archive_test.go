@@ -117,8 +117,8 @@ func TestThinArchive(t *testing.T) {
 	names, failures := listed(t, "lib.a", readFile(t, lib))
 	require.Empty(t, names)
 	require.Len(t, failures, 1)
-	require.Contains(t, failures[0], `a thin archive: give its members instead, the first is "`)
-	require.Contains(t, failures[0], `a.o": name those`)
+	require.Contains(t, failures[0], `a thin archive, which has no contents: give its members instead; the first is "`)
+	require.Contains(t, failures[0], `a.o"`)
 }
 
 // TestImportLibrary reads the library that lld-link writes beside a DLL. It contains an index and stubs.
@@ -174,7 +174,7 @@ func TestBrokenArchives(t *testing.T) {
 		{"a member that is cut", pad(header("a/", len(broken))+broken) + header("b/", len(object)) + object, []string{"x(b)"}, []string{"x(a): "}},
 		{"a header that is cut", pad(header("a/", len(object))+object) + "b", []string{"x(a)"}, []string{"it ends inside the header of a member"}},
 		{"no header", strings.Repeat("x", 60), nil, []string{"x+0x8: malformed member header"}},
-		{"a size past the end", header("a/", 5) + "1234", nil, []string{"a member of 5 bytes where 4 are left"}},
+		{"a size past the end", header("a/", 5) + "1234", nil, []string{"a member of 5 bytes, but only 4 are left"}},
 		{"a size that is none", header("a/", "-1"), nil, []string{`"-1" is not a valid member size`}},
 		{"a name past the end", header("//", 2) + "a\n" + header("/2", 0), nil, []string{`"/2" is not a valid member name`}},
 		{"a name without names", header("/0", 0), nil, []string{`"/0" is not a valid member name`}},

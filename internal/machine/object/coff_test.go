@@ -268,9 +268,9 @@ func TestNotCOFF(t *testing.T) {
 	_, err = image(t, i386).Arch()
 	require.EqualError(t, err, "image: COFF for i386 is not supported")
 	_, _, err = image(t, i386).StackMaps()[0].Relocated()
-	require.ErrorContains(t, err, ".llvm_stackmaps: its relocation 0: the relocations of i386 are not known")
+	require.ErrorContains(t, err, ".llvm_stackmaps: its relocation 0: relocations of i386 are not supported")
 	s := image(t, good).StackMaps()[0]
 	at := image(t, good).format.(*coffFormat).headers[s.index].Relocations
 	_, _, err = image(t, change(int(at)+8, 0x77)).StackMaps()[0].Relocated()
-	require.EqualError(t, err, "image: .llvm_stackmaps: its relocation 0: kind 0x77 of x86-64 at 0x10 is not known")
+	require.EqualError(t, err, "image: .llvm_stackmaps: its relocation 0: kind 0x77 of x86-64 at 0x10 is not supported")
 }

@@ -54,7 +54,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	}
 	kinds, ok := coffFixups[f.machine]
 	if !ok {
-		return nil, fail(0, "the relocations of %s are not known", coffMachines[f.machine])
+		return nil, fail(0, "relocations of %s are not supported", coffMachines[f.machine])
 	}
 	if h.Flags&coffManyRelocs != 0 && count == 0xffff {
 		// If the count does not fit, the first row holds it. It includes that row.
@@ -84,7 +84,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 		}
 		x, ok := kinds[kind]
 		if !ok {
-			return nil, fail(n, "kind %#x of %s at %#x is not known", kind, coffMachines[f.machine], off)
+			return nil, fail(n, "kind %#x of %s at %#x is not supported", kind, coffMachines[f.machine], off)
 		}
 		var sym rawSymbol
 		if ok = symbols != nil; ok {

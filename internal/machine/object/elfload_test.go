@@ -142,8 +142,8 @@ func TestPackedRelocations(t *testing.T) {
 		{"a long number", append(aps2(), bytes.Repeat([]byte{0x80}, 20)...), shtAndroidRELA, nil, "has a number of more than 64 bits"},
 		{"too many", aps2(1<<40, 0x1000, 1<<40, 15, 0, relative, 0), shtAndroidRELA, nil, "claims 1099511627776 relocations in an image of"},
 		{"fewer than none", aps2(-1, 0x1000), shtAndroidRELA, nil, "claims 18446744073709551615 relocations"},
-		{"an empty group", aps2(2, 0x1000, 0, 0), shtAndroidRELA, nil, "has a group of 0 of 2 relocations that are left"},
-		{"a large group", aps2(2, 0x1000, 3, 0), shtAndroidRELA, nil, "has a group of 3 of 2"},
+		{"an empty group", aps2(2, 0x1000, 0, 0), shtAndroidRELA, nil, "has a group of 0 relocations, but only 2 are left"},
+		{"a large group", aps2(2, 0x1000, 3, 0), shtAndroidRELA, nil, "has a group of 3 relocations, but only 2"},
 		{"one place many times", aps2(300, 0x1000, 300, 15, 0, relative, 0), shtAndroidRELA, nil, "relocates more words of"},
 		{"past the end", aps2(1, 0x13fc, 1, 15, 0, relative, 0), shtAndroidRELA, nil, "relocates offset 0x3fc of a section of 0x400 bytes"},
 	} {

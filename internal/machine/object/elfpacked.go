@@ -36,7 +36,7 @@ func (r *rela) unpacked() iter.Seq2[relaRow, error] {
 		for left > 0 && p.err == nil {
 			rows, shared := p.number(), p.number()
 			if rows == 0 || rows > left {
-				fail("has a group of %d of %d relocations that are left", rows, left)
+				fail("has a group of %d relocations, but only %d are left", rows, left)
 				return
 			}
 			left -= rows

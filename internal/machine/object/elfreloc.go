@@ -74,12 +74,12 @@ func (f *elfFormat) word() int {
 
 func (f *elfFormat) rela(s *Section) (*rela, error) {
 	if _, known := fixups[f.file.Machine]; !known {
-		return nil, &Error{f.image.Name, s.Name, 0, fmt.Errorf("the relocations of %v are not known", f.file.Machine)}
+		return nil, &Error{f.image.Name, s.Name, 0, fmt.Errorf("relocations of %v are not supported", f.file.Machine)}
 	}
 	r := &rela{f: f, section: s}
 	link, all := f.file.Sections[s.index].Link, f.image.all
 	if uint64(link) >= uint64(len(all)) {
-		return nil, r.fail(0, "names section %d of %d as its symbol table", link, len(all))
+		return nil, r.fail(0, "has section %d of %d as its symbol table", link, len(all))
 	}
 	var err error
 	// A static position-independent executable has no dynamic symbols.
@@ -136,7 +136,7 @@ func signed(v uint64, size int) uint64 {
 func (r *rela) symbol(row relaRow) (rawSymbol, error) {
 	if r.symbols == nil {
 		if row.symbol != 0 {
-			return rawSymbol{}, r.fail(row.at, "symbol %d of no symbol table", row.symbol)
+			return rawSymbol{}, r.fail(row.at, "symbol %d without a symbol table", row.symbol)
 		}
 		return rawSymbol{section: undefined}, nil
 	}

@@ -22,10 +22,10 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	img, header := f.image, f.file.Sections[s.index]
 	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {
-		return nil, nil, &Error{img.Name, s.Name, 0, errors.New("is no symbol table")}
+		return nil, nil, &Error{img.Name, s.Name, 0, errors.New("is not a symbol table")}
 	}
 	if uint64(header.Link) >= uint64(len(img.all)) {
-		return nil, nil, &Error{img.Name, s.Name, 0, fmt.Errorf("names section %d of %d as its strings", header.Link, len(img.all))}
+		return nil, nil, &Error{img.Name, s.Name, 0, fmt.Errorf("has section %d of %d as its strings", header.Link, len(img.all))}
 	}
 	if err := s.Readable(); err != nil {
 		return nil, nil, err

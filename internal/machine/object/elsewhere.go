@@ -78,7 +78,7 @@ func (i *Image) InSection(name string) (s *Section, offset uint64, ok bool) {
 func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	f, ok := s.image.format.(*elfFormat)
 	if !ok {
-		return nil, nil, &Error{s.image.Name, s.Name, -1, errors.New("is not of an ELF image")}
+		return nil, nil, &Error{s.image.Name, s.Name, -1, errors.New("belongs to an image that is not ELF")}
 	}
 	if !f.relocatable() {
 		return f.loaded(s)

@@ -138,7 +138,7 @@ func New(name string, r io.ReaderAt, size int64) (img *Image, err error) {
 		}
 	}()
 	if size > maxImage {
-		return nil, &Error{name, "", -1, fmt.Errorf("it has %d bytes; a 32-bit build of this program reads %d at most", size, maxImage)}
+		return nil, &Error{name, "", -1, fmt.Errorf("it has %d bytes; the limit of a 32-bit build of this program is %d", size, maxImage)}
 	}
 	var magic [4]byte
 	if n, err := r.ReadAt(magic[:], 0); n < len(magic) && err != nil {
@@ -292,7 +292,7 @@ func (s *Section) Readable() error {
 func (i *Image) noBytes() error {
 	for _, s := range i.all {
 		if s.Alloc && s.Exec && s.Size > 0 && !s.Bits {
-			return errors.New("has no bytes in the image: a file of debug information alone")
+			return errors.New("has no bytes in the image: the file has only debug information")
 		}
 	}
 	return errors.New("has no bytes in the image")

@@ -108,7 +108,7 @@ func (f *machoFormat) checkThreaded(s *Section) error {
 		return &Error{f.image.Name, s.Name, -1, fmt.Errorf("the opcodes of LC_DYLD_INFO: %w", err)}
 	}
 	if b[0]&opcodes == threaded {
-		return &Error{f.image.Name, s.Name, -1, fmt.Errorf("its fixups are threaded through the opcodes for imports, which cannot be read")}
+		return &Error{f.image.Name, s.Name, -1, fmt.Errorf("its fixups are in the opcodes for imports (threaded binding), which is not supported")}
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (w *chainWalk) walk() error {
 	}
 	w.base = w.f.base()
 	if w.base+offset != w.segment.addr {
-		return w.fail(0, "segment %d starts at %#x and not at %#x", own.segment, w.segment.addr, w.base+offset)
+		return w.fail(0, "segment %d starts at %#x, not at %#x", own.segment, w.segment.addr, w.base+offset)
 	}
 	w.first = own.addr - w.segment.addr
 	w.end = w.first + uint64(len(w.data))

@@ -58,7 +58,7 @@ func (f *machoFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 	}
 	kinds, known := machoKinds[f.cpu]
 	if !known {
-		return nil, &Error{f.image.Name, s.Name, 0, fmt.Errorf("the relocations of %s are not known", cpuName(f.cpu, f.sub))}
+		return nil, &Error{f.image.Name, s.Name, 0, fmt.Errorf("relocations of %s are not supported", cpuName(f.cpu, f.sub))}
 	}
 	rows, err := f.part("relocations of "+s.Name, extent).Data()
 	if err != nil {
@@ -76,7 +76,7 @@ func (f *machoFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 		}
 	}
 	if l.minus != nil {
-		return nil, l.fail(l.minus.machoReloc, "is subtracted from nothing")
+		return nil, l.fail(l.minus.machoReloc, "has no minuend")
 	}
 	return l.done, nil
 }
@@ -171,7 +171,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 	case action == relocUnknown:
 		return l.fail(r, "is not supported")
 	case l.minus != nil && (action != relocAddress || r.off != l.minus.off || r.size != l.minus.size):
-		return l.fail(r, "does not say what relocation %d is subtracted from", l.minus.row)
+		return l.fail(r, "is not the minuend of relocation %d", l.minus.row)
 	case action == relocNothing:
 		return nil
 	}

@@ -254,7 +254,7 @@ func TestMachORelocationErrors(t *testing.T) {
 		{"arm64", "narrow", 16, 1<<27 | 1<<25, "relocates 2 bytes, relative to them: false"},
 		{"arm64", "relative", 16, 1<<27 | 1<<24 | 3<<25, "relocates 8 bytes, relative to them: true"},
 		{"x86_64", "absolute branch", 16, 2<<28 | 1<<27 | 2<<25, "X86_64_RELOC_BRANCH: relocates 4 bytes, relative to them: false"},
-		{"arm64", "alone", 16, 1<<28 | 1<<27 | 3<<25, "ARM64_RELOC_SUBTRACTOR: is subtracted from nothing"},
+		{"arm64", "alone", 16, 1<<28 | 1<<27 | 3<<25, "ARM64_RELOC_SUBTRACTOR: has no minuend"},
 		{"arm64", "minus a section", 16, 1<<28 | 1 | 3<<25, "subtracts the address of a section"},
 	} {
 		t.Run(c.arch+" "+c.kind, func(t *testing.T) {

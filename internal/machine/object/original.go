@@ -12,7 +12,7 @@ import (
 func (i *Image) Original(addr machine.Addr, n int) (code []byte, fixed []bool, err error) {
 	s := i.CodeAt(addr)
 	if s == nil {
-		return nil, nil, &Error{i.Name, "", -1, errors.New("has no code there")}
+		return nil, nil, &Error{i.Name, "", -1, errors.New("has no code at this address")}
 	}
 	if err := s.Readable(); err != nil {
 		return nil, nil, err

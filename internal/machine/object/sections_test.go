@@ -55,7 +55,7 @@ func TestStackMapsApart(t *testing.T) {
 
 // TestDebugInformationAlone reads files with only debug information, which keep only the headers of the other sections.
 func TestDebugInformationAlone(t *testing.T) {
-	const alone = "has no bytes in the image: a file of debug information alone"
+	const alone = "has no bytes in the image: the file has only debug information"
 	dir := t.TempDir()
 	object := livetest.Object(t, 19, "dup.ll", "-relocation-model=pic")
 	linked, debug := filepath.Join(dir, "linked"), filepath.Join(dir, "debug")

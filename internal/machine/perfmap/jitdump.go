@@ -94,7 +94,7 @@ func (m *Map) readHeader(r io.ReaderAt, size int64) error {
 		return &Error{0, errors.New("not a jitdump: it does not begin with the magic number")}
 	}
 	if v := order.Uint32(b[4:]); v != 1 {
-		return &Error{4, fmt.Errorf("version %d of the format; 1 is known", v)}
+		return &Error{4, fmt.Errorf("format version %d; expected 1", v)}
 	}
 	total := int64(order.Uint32(b[8:]))
 	if total < headerSize {

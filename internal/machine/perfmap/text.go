@@ -13,7 +13,7 @@ import (
 // does: some JITs write comments.
 func (m *Map) readText(r io.ReaderAt, size int64) error {
 	if size > maxText {
-		return &Error{size, fmt.Errorf("%w: %d bytes, of %d at most", ErrTooLarge, size, maxText)}
+		return &Error{size, fmt.Errorf("%w: %d bytes; the limit is %d", ErrTooLarge, size, maxText)}
 	}
 	data := make([]byte, size-m.at)
 	if n, err := r.ReadAt(data, m.at); n < len(data) {

@@ -89,7 +89,7 @@ func codePlace(v *deopt.View, f *deopt.Frame) CodePlace {
 		out.Symbol = &SymbolRange{Name: named.Name, Demangled: names.IfMangled(named.Name), NamedBy: string(by), Start: frame.HexOf(named.Start), Size: named.Size, Offset: uint64(f.Physical().PC - named.Start)}
 	}
 	if f.Code() == nil {
-		out.Why = "no registered object, no file and no stack map says anything of this code"
+		out.Why = "no registered object, file or stack map describes this code"
 		if _, why := v.Target().JITObjectAt(at); why != "" {
 			out.Why = "the JIT object registered here cannot be used: " + why
 		} else if m := v.Target().ModuleAt(at); m != nil {

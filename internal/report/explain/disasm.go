@@ -54,13 +54,13 @@ func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	start, known := startOf(f)
 	switch {
 	case !known:
-		out.Why = "where its function starts is not known, and with it where the instructions before the place do"
+		out.Why = "the start of its function is unknown, so the instructions before this place cannot be decoded"
 	case pc-start > sites.MaxFunction:
 		out.Why = fmt.Sprintf("its function starts %d bytes before", uint64(pc-start))
 	default:
 		before, led := lead(d.code, start, pc, shownBefore)
 		if !led {
-			out.Why = "the instructions from the start of its function do not lead to the place"
+			out.Why = "decoding from the start of its function does not reach this place"
 		}
 		for _, at := range before {
 			i, _ := d.instruction(at)

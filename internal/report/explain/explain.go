@@ -125,7 +125,7 @@ func asked(v *deopt.View, number int) (standing, error) {
 	case choice.Numbered():
 		return standing{}, fmt.Errorf("%w: there is no frame %d; %s", ErrNotFound, choice.Number(), v.HowMany())
 	}
-	return standing{}, fmt.Errorf("%w: no frame has a record; ask for one by its number (-f), for an address or for a record: %s", ErrNotFound, v.WhyNone())
+	return standing{}, fmt.Errorf("%w: no frame has a record; select one by its number (-f), an address or a record: %s", ErrNotFound, v.WhyNone())
 }
 
 func explainAddress(v *deopt.View, e *Explanation, addr machine.Addr, number int) error {
@@ -139,7 +139,7 @@ func explainAddress(v *deopt.View, e *Explanation, addr machine.Addr, number int
 	case !ok:
 		return fmt.Errorf("%w: nothing is mapped at %v", ErrNotFound, addr)
 	case !m.Exec:
-		return fmt.Errorf("%w: %v is no code: it lies in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
+		return fmt.Errorf("%w: %v is not code: it is in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
 	}
 	p := explainCode(v, addr)
 	p.Frames = namesOfAll(all)
@@ -210,7 +210,7 @@ func howMany(v *deopt.View) string {
 	if n == 0 {
 		return "; " + v.WhyNone()
 	}
-	return fmt.Sprintf(" of the %d that are known", n)
+	return fmt.Sprintf(" (%d known)", n)
 }
 
 // explainCode explains a place without a frame.

@@ -110,7 +110,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	require.EqualValues(t, uint64(2882400000), record.ID)
 	require.True(t, record.Matched)
 	require.Equal(t, []any{"deoptimize", frame.InCall, at.Address, int64(0)}, []any{record.Site, record.Moment, record.Address, record.Distance})
-	require.Equal(t, "the record of a deoptimize lies at the return address of its call, and that is the pc: the call is still running", record.Why)
+	require.Equal(t, "the record of a deoptimize is at the return address of its call, which is the pc: the call is still running", record.Why)
 	source, err := os.ReadFile(p.IR)
 	require.NoError(t, err)
 	require.Contains(t, strings.Split(string(source), "\n")[record.Line-1], "@__llvm_deoptimize")
@@ -120,7 +120,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	three := at.Values[0]
 	require.Equal(t, "the constant 3 in the record, sign-extended from 32 bits to 64", three.Where)
 	require.Equal(t, "03 00 00 00 00 00 00 00", three.Raw)
-	require.Equal(t, "i32: the first 4 of 8 bytes; what lies above is no part of it", three.Reading)
+	require.Equal(t, "i32: the first 4 of 8 bytes; the higher bytes are ignored", three.Reading)
 	require.Empty(t, three.As)
 	for n, want := range []struct{ name, value, raw string }{{"%i", "26", "1a 00"}, {"%acc", "5525", "95 15"}, {"%n", "1000", "e8 03"}} {
 		v := at.Values[n+1]
@@ -147,7 +147,7 @@ func TestExplainDeoptimize(t *testing.T) {
 	require.Contains(t, at.Carries.Why, "--layout FILE.json says where the interpreter resumes")
 	at = only(t, explained(t, p, deopt.Options{}, Question{Frame: 2}))
 	require.Equal(t, "statepoint", at.Records[0].Site)
-	require.Equal(t, "no type is known: all 8 bytes, as one number", at.Values[0].Reading)
+	require.Equal(t, "the type is unknown: all 8 bytes, as one number", at.Values[0].Reading)
 	require.Contains(t, at.Carries.Why, "give it with --ir")
 }
 
@@ -162,10 +162,10 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Len(t, at.Records, 2)
 	own, next := at.Records[0], at.Records[1]
 	require.Equal(t, []any{uint64(2001), true, "patchpoint", frame.InCall, int64(-13)}, []any{own.ID, own.Matched, own.Site, own.Moment, own.Distance})
-	require.Equal(t, "a patchpoint's record lies at the start of its region, and a call in that ends at the pc, 13 bytes on: the call is still running", own.Why)
+	require.Equal(t, "the record of a patchpoint is at the start of its region, and a call in the region ends at the pc, 13 bytes after: the call is still running", own.Why)
 	// The region has 24 bytes, and the stackmap follows immediately.
 	require.Equal(t, []any{uint64(2002), false, "stackmap", int64(24 - 13)}, []any{next.ID, next.Matched, next.Site, next.Distance})
-	require.Equal(t, "the point itself is 11 bytes behind the pc", next.Why)
+	require.Equal(t, "the site itself is 11 bytes after the pc", next.Why)
 
 	wanted := livetest.PatchpointValues()
 	for _, v := range at.Values {
@@ -175,7 +175,7 @@ func TestExplainPatchpoint(t *testing.T) {
 		}
 		delete(wanted, v.Name)
 		if v.Status == frame.Missing {
-			require.Equal(t, fmt.Sprintf("%s is caller-saved and frame #1 does not keep it", v.Location.Register), v.Reason)
+			require.Equal(t, fmt.Sprintf("%s is caller-saved and frame #1 does not preserve it", v.Location.Register), v.Reason)
 			require.Empty(t, v.Raw)
 			require.Empty(t, v.Origin)
 			continue
@@ -183,7 +183,7 @@ func TestExplainPatchpoint(t *testing.T) {
 		require.Equal(t, want, v.Value)
 		if v.Location.Kind == "Register" {
 			require.Equal(t, "8 bytes of "+v.Location.Register, v.Where)
-			require.Regexp(t, `^(the thread's own \w+, which no frame inside has changed|frame #1 has rbx at \[CFA-16\]: 0x[0-9a-f]+ -16 = 0x[0-9a-f]+)$`, v.Origin)
+			require.Regexp(t, `^(the thread's own \w+, which no inner frame has changed|frame #1 has rbx at \[CFA-16\]: 0x[0-9a-f]+ -16 = 0x[0-9a-f]+)$`, v.Origin)
 		}
 	}
 	require.Equal(t, []string{"%a"}, slices.Collect(maps.Keys(wanted)), "the argument of the call is no live value")
@@ -209,7 +209,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Nil(t, e.Places[0].Frame)
 	require.Empty(t, e.Places[0].Frames)
 	require.Equal(t, next.Address, e.Places[0].Address)
-	require.Equal(t, "its place is the point itself", e.Places[0].Records[1].Why)
+	require.Equal(t, "its place is the site itself", e.Places[0].Records[1].Why)
 }
 
 // This is the false match of doc/dev/facts.md: the record is rejected, with the reason.
@@ -247,11 +247,11 @@ func TestReading(t *testing.T) {
 		t   frame.Type
 		big bool
 	}{
-		"no type is known: all 1 byte, as one number": {raw: "\x01"},
+		"the type is unknown: all 1 byte, as one number": {raw: "\x01"},
 		"i64: all of it": {"12345678", frame.Type{Kind: frame.Int, Bits: 64, Source: "i64"}, false},
-		"i1: all of it; of the byte ff the low 1 bits":                                                 {"\xff", frame.Type{Kind: frame.Int, Bits: 1, Source: "i1"}, false},
-		"i12: the first 2 of 8 bytes; what lies above is no part of it; of the byte 2a the low 4 bits": {"\x01\x2a\x03\x04\x05\x06\x07\x08", frame.Type{Kind: frame.Int, Bits: 12, Source: "i12"}, false},
-		"i12: the last 2 of 4 bytes; what lies above is no part of it; of the byte 03 the low 4 bits":  {"\x01\x02\x03\x04", frame.Type{Kind: frame.Int, Bits: 12, Source: "i12"}, true},
+		"i1: all of it; of the byte ff the low 1 bits":                                             {"\xff", frame.Type{Kind: frame.Int, Bits: 1, Source: "i1"}, false},
+		"i12: the first 2 of 8 bytes; the higher bytes are ignored; of the byte 2a the low 4 bits": {"\x01\x2a\x03\x04\x05\x06\x07\x08", frame.Type{Kind: frame.Int, Bits: 12, Source: "i12"}, false},
+		"i12: the last 2 of 4 bytes; the higher bytes are ignored; of the byte 03 the low 4 bits":  {"\x01\x02\x03\x04", frame.Type{Kind: frame.Int, Bits: 12, Source: "i12"}, true},
 	} {
 		require.Equal(t, want, reading([]byte(test.raw), test.t, test.big))
 	}
@@ -331,7 +331,7 @@ func TestExplainPlainCode(t *testing.T) {
 	one, three, frames := machine.Addr(1), uint64(3), len(v.Threads[0].Frames)
 	for want, q := range map[string]Question{
 		"nothing to explain: nothing is mapped at 0x1":                                                                {Address: &one, Frame: -1},
-		fmt.Sprintf("nothing to explain: %v is no code: it lies in [stack], rw-p", sp):                                {Address: &sp, Frame: -1},
+		fmt.Sprintf("nothing to explain: %v is not code: it is in [stack], rw-p", sp):                                 {Address: &sp, Frame: -1},
 		fmt.Sprintf("nothing to explain: there is no frame 99; thread %d has %d, #0 to #%d", p.PID, frames, frames-1): {Frame: 99},
 	} {
 		_, err := Explain(v, q)
@@ -341,7 +341,7 @@ func TestExplainPlainCode(t *testing.T) {
 	_, err = Explain(v, Question{Record: &three, Frame: -1})
 	require.ErrorContains(t, err, "nothing to explain: no record has the id 3; process "+strconv.Itoa(p.PID)+": no stack map: it has no code outside of its files")
 	_, err = Explain(v, Question{Frame: -1})
-	require.ErrorContains(t, err, "nothing to explain: no frame has a record; ask for one by its number (-f)")
+	require.ErrorContains(t, err, "nothing to explain: no frame has a record; select one by its number (-f)")
 }
 
 // gdb finds each frame with the same CFA, the same addresses of saved registers and the same instructions.

@@ -138,24 +138,24 @@ func near(f *deopt.Frame, e sites.RecordEntry) NearRecord {
 func convention(m *deopt.Match, pc machine.Addr) string {
 	switch {
 	case m.Kind == "":
-		return "it lies at the pc; no module says what kind of site it is, and with it how far that has got"
+		return "it is at the pc; no module gives the kind of its site, so its progress is unknown"
 	case m.Kind == ir.StackMapSite && m.Entry.Addr != pc:
-		return fmt.Sprintf("a stackmap's record lies at the point itself, %d bytes behind the pc: the %s between only move what is in registers and in the frame",
+		return fmt.Sprintf("the record of a stackmap is at the site itself, %d bytes after the pc: the %s between only move values in registers and in the frame",
 			uint64(m.Entry.Addr-pc), sites.Plural(len(m.Moves), "instruction"))
 	case m.Kind == ir.StackMapSite:
-		return "a stackmap's record lies at the point itself, and the pc is there"
+		return "the record of a stackmap is at the site itself, and so is the pc"
 	case m.Entry.Addr > pc && m.Moment == frame.Before:
 		return fmt.Sprintf("the region of the %s starts at the pc: nothing of it has run", m.Kind)
 	case m.Entry.Addr > pc:
-		return fmt.Sprintf("the record of a %s lies at the end of its region, and a call in that ends at the pc, %d bytes before: %s", m.Kind, uint64(m.Entry.Addr-pc), progress(m))
+		return fmt.Sprintf("the record of a %s is at the end of its region, and a call in the region ends at the pc, %d bytes before: %s", m.Kind, uint64(m.Entry.Addr-pc), progress(m))
 	case m.Kind == ir.PatchPointSite && m.Moment == frame.Before:
-		return "a patchpoint's record lies at the start of its region, and the pc is there: nothing of it has run"
+		return "the record of a patchpoint is at the start of its region, and so is the pc: nothing of it has run"
 	case m.Kind == ir.PatchPointSite:
-		return fmt.Sprintf("a patchpoint's record lies at the start of its region, and a call in that ends at the pc, %d bytes on: %s", uint64(pc-m.Entry.Addr), progress(m))
+		return fmt.Sprintf("the record of a patchpoint is at the start of its region, and a call in the region ends at the pc, %d bytes after: %s", uint64(pc-m.Entry.Addr), progress(m))
 	case m.Moment == frame.Before:
-		return fmt.Sprintf("the record of a %s lies at the return address of its call, and the call at the pc ends there: it has yet to run", m.Kind)
+		return fmt.Sprintf("the record of a %s is at the return address of its call, and the call at the pc ends there: it has not run yet", m.Kind)
 	}
-	return fmt.Sprintf("the record of a %s lies at the return address of its call, and that is the pc: %s", m.Kind, progress(m))
+	return fmt.Sprintf("the record of a %s is at the return address of its call, which is the pc: %s", m.Kind, progress(m))
 }
 
 // progress returns the state of the call of a site.
@@ -170,9 +170,9 @@ func progress(m *deopt.Match) string {
 func meaning(m *deopt.Match, by *deopt.Matcher) string {
 	switch {
 	case m.Kind == "":
-		return "no module says what kind of site it is: its place is a return address, or where a patchpoint or stackmap begins"
+		return "no module gives the kind of its site: its place is a return address, or the start of a patchpoint or stackmap"
 	case m.Kind == ir.StackMapSite:
-		return "its place is the point itself"
+		return "its place is the site itself"
 	case m.Kind == ir.PatchPointSite:
 		if end := by.PatchpointCall(m.Entry.Addr); end != 0 {
 			return fmt.Sprintf("its place is the start of its region; a frame that waits for its call is at %v", end)
@@ -186,7 +186,7 @@ func meaning(m *deopt.Match, by *deopt.Matcher) string {
 func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	e, pc := what.Entry, f.Place()
 	if e.Function.Addr != m.Function {
-		return "it is another function's, and says nothing of this one"
+		return "it belongs to another function"
 	}
 	got, why, err := m.Try(e, pc, f.Returns())
 	switch {
@@ -195,19 +195,19 @@ func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	case why != "":
 		return why
 	case got != nil && f.Match() != nil:
-		return "it is at this address too; the other one comes first, or says more"
+		return "it is at this address too; the other one comes first, or has more values"
 	case got != nil:
 		return f.Reached(got)
 	}
 	where := fmt.Sprintf("%d bytes before the pc", uint64(pc-e.Addr))
 	if e.Addr > pc {
-		where = fmt.Sprintf("%d bytes behind the pc", uint64(e.Addr-pc))
+		where = fmt.Sprintf("%d bytes after the pc", uint64(e.Addr-pc))
 	}
 	switch {
 	case what.Kind == "":
 		return "its place is " + where
 	case what.Kind == ir.StackMapSite:
-		return "the point itself is " + where
+		return "the site itself is " + where
 	case what.Kind != ir.PatchPointSite:
 		return "the return address of its call is " + where
 	case e.Addr > pc:

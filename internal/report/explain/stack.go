@@ -103,5 +103,5 @@ func (s standing) origin(reg machine.DWARFReg) string {
 	if s.frame.Index == 0 {
 		return strings.Join(append(steps, "the thread's own "+arch.RegisterName(reg)), ", ")
 	}
-	return strings.Join(append(steps, fmt.Sprintf("the thread's own %s, which no frame inside has changed", arch.RegisterName(reg))), ", ")
+	return strings.Join(append(steps, fmt.Sprintf("the thread's own %s, which no inner frame has changed", arch.RegisterName(reg))), ", ")
 }

@@ -53,7 +53,7 @@ func (s standing) read(x *Value) {
 	x.Where = inWords(x.Location)
 	if x.Location.DWARF != nil {
 		if x.Origin = s.origin(l.Reg); len(f.Match().Moves) > 0 && l.Kind == stackmap.Register {
-			x.Origin = "as the instructions between the call and the stackmap leave it"
+			x.Origin = "its value after the instructions between the call and the stackmap"
 		}
 		if base, err := r.Registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
 			x.Sum = fmt.Sprintf("%s %v %+d = %v", x.Location.Register, base, l.Offset, base+machine.Addr(int64(l.Offset)))
@@ -113,16 +113,16 @@ func bytesOf(n int) string {
 // reading describes which of the bytes belong to a type.
 func reading(raw []byte, t frame.Type, big bool) string {
 	if t.IsZero() {
-		return fmt.Sprintf("no type is known: all %s, as one number", bytesOf(len(raw)))
+		return fmt.Sprintf("the type is unknown: all %s, as one number", bytesOf(len(raw)))
 	}
 	size := t.Size()
 	out := fmt.Sprintf("%s: all of it", t.Source)
 	value := raw
 	switch {
 	case size < len(raw) && big:
-		out, value = fmt.Sprintf("%s: the last %d of %s; what lies above is no part of it", t.Source, size, bytesOf(len(raw))), raw[len(raw)-size:]
+		out, value = fmt.Sprintf("%s: the last %d of %s; the higher bytes are ignored", t.Source, size, bytesOf(len(raw))), raw[len(raw)-size:]
 	case size < len(raw):
-		out, value = fmt.Sprintf("%s: the first %d of %s; what lies above is no part of it", t.Source, size, bytesOf(len(raw))), raw[:size]
+		out, value = fmt.Sprintf("%s: the first %d of %s; the higher bytes are ignored", t.Source, size, bytesOf(len(raw))), raw[:size]
 	}
 	if extra := 8*size - t.Bits; extra > 0 && extra < 8 && len(value) > 0 {
 		top := value[len(value)-1]

@@ -105,9 +105,9 @@ func (c *Chapter) first(v *verify.Verified, d *Difference) {
 			}
 		}
 	}
-	c.What = "the interpreter does not come to the return"
+	c.What = "the interpreter does not return"
 	if v.Native.Failed != "" {
-		c.What = "native code does not come to the return"
+		c.What = "native code does not return"
 	}
 	c.Left, c.Right = v.Interpreter.Failed, v.Native.Failed
 }

@@ -55,7 +55,7 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	}
 	p := Of(view, e, v.Before)
 	d := &Difference{Title: titleOf(v), Report: report, Interpreter: v.Interpreter, Native: v.Native}
-	d.results("what the function returned", "interpreter", "native code", v.Result)
+	d.results("result of the function", "interpreter", "native code", v.Result)
 	d.call(v.Call)
 	if v.Again != nil {
 		d.slots(fmt.Sprintf("values at hit %d of the record", v.Again.Hit), "interpreter", "native code", v.Again.Slots, true)
@@ -66,11 +66,11 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	}
 	if b := v.Baseline; b != nil {
 		if b.State != nil {
-			d.slots("the state at the exit, and that of the baseline @"+b.Function, "exit", "baseline", b.State.Slots, false)
+			d.slots("state at the exit and in the baseline @"+b.Function, "exit", "baseline", b.State.Slots, false)
 			d.memory("memory at the exit (native) and in the baseline", b.State.Memory)
 		}
 		if v.Entry == "" {
-			d.results("what the baseline @"+b.Function+" returned", "baseline", "native code", b.Result)
+			d.results("result of the baseline @"+b.Function+"", "baseline", "native code", b.Result)
 		}
 	}
 	d.shorten(maxReport, maxTail)

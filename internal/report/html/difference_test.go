@@ -84,7 +84,7 @@ func TestLargeDifference(t *testing.T) {
 // TestCollected requires that a value shows how the record describes it to the collector, and that a derived pointer links to its base.
 func TestCollected(t *testing.T) {
 	for want, g := range map[string]*frame.GC{
-		"": nil, "no gc pair: the record does not tell the collector of it": {}, "gc pair: it is its own base": {Pair: true},
+		"": nil, "no gc pair: the record does not list it for the collector": {}, "gc pair: it is its own base": {Pair: true},
 		"gc pair: its base is value 7; derived: 0x10000 + 24": {Pair: true, Base: new(7), Object: "0x10000", Offset: "24"},
 	} {
 		v := Value{Value: &explain.Value{}}

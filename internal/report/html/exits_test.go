@@ -73,8 +73,8 @@ var exits = []exit{
 		},
 		lit: map[string][]string{
 			"%v2": {"values: %v2", "registers: 0000000000002904", "IR: %v2", "IR: %v2 = 10500", "IR: i64 %v2 = 10500", "record: location 1: 8 bytes of r13 → %v2"},
-			"%v3": {"values: %v3", "registers: unavailable: rax is caller-saved and frame #1 does not keep it", "IR: %v3", "IR: i64 %v3 = unavailable", "record: location 2: 8 bytes of rax → %v3"},
-			"%d1": {"values: %d1", "registers: unavailable: xmm2 is caller-saved and frame #1 does not keep it", "IR: %d1", "IR: double %d1 = unavailable", "record: location 10: 16 bytes of xmm2 → %d1"},
+			"%v3": {"values: %v3", "registers: unavailable: rax is caller-saved and frame #1 does not preserve it", "IR: %v3", "IR: i64 %v3 = unavailable", "record: location 2: 8 bytes of rax → %v3"},
+			"%d1": {"values: %d1", "registers: unavailable: xmm2 is caller-saved and frame #1 does not preserve it", "IR: %d1", "IR: double %d1 = unavailable", "record: location 10: 16 bytes of xmm2 → %d1"},
 			"#14": {"values: #14", "IR: i64 -5", "record: location 14: the constant -5 → #14"},
 			"#15": {"values: #15", "IR: i64 81985529216486895", "record: location 15: entry 0 of the constants, 81985529216486895 → #15", "record: constant 0: 81985529216486895, of location 15"},
 		},

@@ -101,7 +101,7 @@ func (d *grapher) frame(n int, f *frame.VMFrame) Box {
 	b := Box{ID: fmt.Sprintf("vm-%d", n), Title: fmt.Sprintf("%s @ %s, %s", cmp.Or(f.Method, "?"), where, strings.ReplaceAll(f.Resume, "-", " "))}
 	notes := []string{}
 	if n > 0 {
-		notes = append(notes, "calls the one above")
+		notes = append(notes, "calls the frame above")
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.Info)) {
 		notes = append(notes, key+" "+f.Info[key])

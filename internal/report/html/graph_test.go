@@ -26,7 +26,7 @@ func TestGraph(t *testing.T) {
 	tab.Eval(t, `[...document.querySelectorAll(".graph .box")].map(b => [...b.querySelectorAll("text")].map(t => t.textContent))`, &boxes)
 	require.Len(t, boxes, 3)
 	require.Equal(t, []string{"Foo.bar @ 17, reexecute", "local[0] f64", "3.5", "local[1]", "object 4", "local[2] double", "3.5"}, boxes[0][:7])
-	require.Equal(t, []string{"Foo.main @ 9, in call", "calls the one above", "local[0] i32", "41", "local[1]", "dead"}, boxes[1])
+	require.Equal(t, []string{"Foo.main @ 9, in call", "calls the frame above", "local[0] i32", "41", "local[1]", "dead"}, boxes[1])
 	require.Equal(t, []string{"object 4: Point", "not allocated", "+8 i32", "41", "+16", "object 4"}, boxes[2])
 	var edges []string
 	tab.Eval(t, `[...document.querySelectorAll(".graph .edge")].map(e => e.getAttribute("href"))`, &edges)

@@ -153,7 +153,7 @@ func TestFitted(t *testing.T) {
 	p.Explanation.Places = []explain.Place{{In: explain.CodePlace{Source: source}}}
 	p.Places = []*Place{{Place: &p.Explanation.Places[0]}}
 	var out bytes.Buffer
-	require.ErrorContains(t, p.Write(&out), "more than 1000000 are too many")
+	require.ErrorContains(t, p.Write(&out), "the limit is 1000000")
 	require.Zero(t, out.Len())
 	require.Equal(t, p.limits, p.limits.half())
 }

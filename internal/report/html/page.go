@@ -186,7 +186,7 @@ func (v *Value) Collected() string {
 	case g == nil:
 		return ""
 	case !g.Pair:
-		return "no gc pair: the record does not tell the collector of it"
+		return "no gc pair: the record does not list it for the collector"
 	case g.Base == nil:
 		return "gc pair: it is its own base"
 	default:
@@ -222,7 +222,7 @@ func fitted(w io.Writer, data any, name string, smaller func() bool) error {
 			return err
 		}
 		if !smaller() {
-			return fmt.Errorf("the page has %d bytes, and more than %d are too many", len(text), MaxSize)
+			return fmt.Errorf("the page has %d bytes; the limit is %d", len(text), MaxSize)
 		}
 	}
 }

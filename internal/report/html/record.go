@@ -136,7 +136,7 @@ func (r *recorder) add(f stackmap.Field) {
 		}
 	case stackmap.InRecord:
 		if f.Name == "id" {
-			row.Says = fmt.Sprintf("record %d, %#x behind the start of its function", uint64(r.rec.ID), r.rec.Offset)
+			row.Says = fmt.Sprintf("record %d, %#x after the start of its function", uint64(r.rec.ID), r.rec.Offset)
 		}
 	case stackmap.InLocation:
 		r.location(&row, f.Index)

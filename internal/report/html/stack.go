@@ -99,7 +99,7 @@ func (at *Place) stack(l limits) *Stack {
 	}
 	low, err := frames[0].Physical().Registers.Addr(s.arch.SP)
 	if err != nil {
-		s.out.Why = "where the stack begins is not known: " + err.Error()
+		s.out.Why = "the start of the stack is unknown: " + err.Error()
 		s.elsewhere(machine.Range{})
 		return s.out
 	}
@@ -108,7 +108,7 @@ func (at *Place) stack(l limits) *Stack {
 	for n, g := range frames {
 		p := g.Physical()
 		if p.NoCFA != "" || p.CFA <= low {
-			s.out.Why = fmt.Sprintf("where frame #%d ends is not known", g.Index)
+			s.out.Why = fmt.Sprintf("the end of frame #%d is unknown", g.Index)
 			if p.NoCFA != "" {
 				s.out.Why += ": " + p.NoCFA
 			}

@@ -168,7 +168,7 @@ func (w *writer) id(of int) (uint64, error) {
 	}
 	id := w.next[of]
 	if id == 0 {
-		return 0, errors.New("there are no more ids: the first one leaves too few above it")
+		return 0, errors.New("no ids are left: start at a smaller one (--id)")
 	}
 	w.taken[id] = true
 	w.next[of]++
@@ -182,17 +182,17 @@ func refused(f *ir.Func) (string, error) {
 	case err != nil:
 		return "", err
 	case !sites.Emits(f):
-		return "no code is generated for what is available_externally", nil
+		return "no code is generated for an available_externally function", nil
 	case f.Naked():
 		return "it is naked: its body is assembly", nil
 	case f.OrdersUses():
-		return "it says by uselistorder how often its values are used", nil
+		return "its uselistorder directives depend on the number of uses", nil
 	}
 	for _, b := range body {
 		for _, i := range b.Instrs {
 			switch i.Op {
 			case ir.OpCatchSwitch, ir.OpCatchPad, ir.OpCleanupPad:
-				return "it has funclets, which LLVM cuts off before a call that is not of one", nil
+				return "it has funclets, in which LLVM cuts off the code before a call without a funclet bundle", nil
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 	}
 	list := strings.Join(operands, ", ")
 	if w.size += len(list) + 100; w.size+w.m.Size() > maxText {
-		return fmt.Errorf("%s: what is live at its sites takes more than %d MiB; --function chooses", w.m.Name, maxText>>20)
+		return fmt.Errorf("%s: the live values of its sites take more than %d MiB; select functions with --function", w.m.Name, maxText>>20)
 	}
 	if bundle {
 		w.bundle(i, fmt.Sprintf(`"statepoint-id"="%d" [ "deopt"(%s) ]`, s.ID, list))

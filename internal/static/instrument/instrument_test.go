@@ -210,7 +210,7 @@ yes:
   %e = musttail call i32 @f(i32 %c, i32 %b, ptr %p)
   ret i32 %e
 }`, Options{Calls: true}, []string{"1, i32 %m, ptr %p, i32 %a", "2, ptr %p, i32 %a, i32 %b"},
-			[]string{"1 site: nothing may stand behind a musttail call, m.ll:16", "1 site: nothing runs there: the block ends in unreachable, m.ll:14"}},
+			[]string{"1 site: nothing may follow a musttail call, m.ll:16", "1 site: nothing runs there: the block ends in unreachable, m.ll:14"}},
 		"invokes": {`declare i32 @g(i32)
 declare i32 @p(...)
 define i32 @f(i32 %n) personality ptr @p {
@@ -260,7 +260,7 @@ define void @f(i32 %n) {
   call void (i64, i32, ...) @llvm.experimental.stackmap(i64 4, i32 0, i32 %n)
   ret void
 }`, Options{Calls: true, Sites: true}, []string{"1, i32 %n, ptr %a"},
-			[]string{"2 sites: the call before it is a site itself, m.ll:5", "1 site: a site that is there is right before it, and would have its address, m.ll:7"}},
+			[]string{"2 sites: the call before it is itself a site, m.ll:5", "1 site: an existing site is right before it, and would have the same address, m.ll:7"}},
 		"kept out": {`declare void @g()
 define void @a() naked {
   call void asm sideeffect "ret", ""()
@@ -293,9 +293,9 @@ define void @f() {
 dead:
   ret void
 }`, Options{Blocks: true}, []string{"1"}, []string{"2 functions: it is naked: its body is assembly, @a",
-			"1 function: no code is generated for what is available_externally, @b",
-			"1 function: it says by uselistorder how often its values are used, @c",
-			"1 function: it has funclets, which LLVM cuts off before a call that is not of one, @d"}},
+			"1 function: no code is generated for an available_externally function, @b",
+			"1 function: its uselistorder directives depend on the number of uses, @c",
+			"1 function: it has funclets, in which LLVM cuts off the code before a call without a funclet bundle, @d"}},
 		"values": {`declare void @g()
 define swiftcc void @f(ptr swifterror %e, <vscale x 4 x i32> %s, [1 x i64] %one, i128 %wide, x86_fp80 %x, target("spirv.Event") %t, <4 x i32> %v, i1 %b) {
   call void @g()
@@ -307,10 +307,10 @@ define swiftcc void @f(ptr swifterror %e, <vscale x 4 x i32> %s, [1 x i64] %one,
 }
 declare void @u(<vscale x 4 x i32>, [1 x i64], i128, x86_fp80, target("spirv.Event"), <4 x i32>, i1)
 `, Options{Blocks: true, Release: 14}, []string{"1, [1 x i64] %one, <4 x i32> %v, i32 %b.wide"}, []string{
-			"1 value: a swifterror is no value that anything but a call and a load may take, %e of @f, m.ll:3",
-			"1 value: <vscale x 4 x i32> has no size that a record could have, %s of @f, m.ll:3",
+			"1 value: a swifterror value can only be used by calls, loads and stores, %e of @f, m.ll:3",
+			"1 value: the size of <vscale x 4 x i32> is not known at compile time, %s of @f, m.ll:3",
 			"1 value: i128 crashes the code generator, %wide of @f, m.ll:3",
-			"1 value: x86_fp80 has no location at all unless it is spilled, and those behind it move up, %x of @f, m.ll:3",
+			"1 value: x86_fp80 has no location unless it is spilled, and then later locations move up, %x of @f, m.ll:3",
 			`1 value: target("spirv.Event") has no location, %t of @f, m.ll:3`}},
 		"statepoint": {`declare void @g()
 declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
@@ -320,7 +320,7 @@ define i32 @f(ptr addrspace(1) %p) gc "statepoint-example" {
   %q = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %s, i32 0, i32 0)
   %v = load i32, ptr addrspace(1) %q
   ret i32 %v
-}`, everywhere, []string{"1, ptr addrspace(1) %p"}, []string{"1 site: the call before it is a site itself, m.ll:5"}},
+}`, everywhere, []string{"1, ptr addrspace(1) %p"}, []string{"1 site: the call before it is itself a site, m.ll:5"}},
 		"a function": {"define void @f() {\n  ret void\n}\ndefine void @g() {\n  ret void\n}", Options{Blocks: true, Function: pattern("g$")}, []string{"1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestSpelling(t *testing.T) {
 	last, err := ir.Parse("m.ll", []byte("define void @f() {\n  br label %a\na:\n  ret void\n}\n"))
 	require.NoError(t, err)
 	_, err = Module(last, Options{Blocks: true, First: math.MaxUint64})
-	require.ErrorContains(t, err, "there are no more ids")
+	require.ErrorContains(t, err, "no ids are left")
 }
 
 // TestBundles requires that bundles come before everything else that may follow a call, as LLVM expects.

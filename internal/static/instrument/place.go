@@ -26,9 +26,9 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 		switch {
 		case w.isSite(i):
 			// Its record might be found by the address that this one would have.
-			w.leave("site", "the call before it is a site itself", w.at(i))
+			w.leave("site", "the call before it is itself a site", w.at(i))
 		case i.Call.Tail == "musttail":
-			w.leave("site", "nothing may stand behind a musttail call", w.at(i))
+			w.leave("site", "nothing may follow a musttail call", w.at(i))
 		case i.Op == ir.OpInvoke:
 			start(i.Blocks[0])
 		case i.Op == ir.OpCall:
@@ -88,9 +88,9 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	case i.Op == ir.OpUnreachable:
 		why = "nothing runs there: the block ends in unreachable"
 	case w.behindSite(i):
-		why = "a site that is there is right before it, and would have its address"
+		why = "an existing site is right before it, and would have the same address"
 	case called(i, "llvm.experimental.gc.relocate"), called(i, "llvm.experimental.gc.result"):
-		why = "values of a statepoint are taken out of it there"
+		why = "gc.relocate and gc.result of a statepoint must come first"
 	default:
 		return true
 	}

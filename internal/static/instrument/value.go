@@ -15,9 +15,9 @@ func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 	t := v.Type()
 	switch {
 	case swiftError(v):
-		return "a swifterror is no value that anything but a call and a load may take"
+		return "a swifterror value can only be used by calls, loads and stores"
 	case scalable(t):
-		return fmt.Sprintf("%v has no size that a record could have", t)
+		return fmt.Sprintf("the size of %v is not known at compile time", t)
 	}
 	switch t.Kind {
 	case ir.X86MMXKind, ir.X86AMXKind, ir.TargetKind, ir.TokenKind, ir.LabelKind, ir.MetadataKind:

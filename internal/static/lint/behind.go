@@ -21,6 +21,6 @@ func (l *linter) behindCall(s *ir.Site) {
 
 func (l *linter) between(s *ir.Site, call, of *ir.Instr) {
 	l.site(s, Finding{Rule: BehindCall, Severity: LintWarning, Names: []string{of.Ref()},
-		What: fmt.Sprintf("%s takes more than a copy of what the call of line %d returns, as a rule: a frame that waits for that call has no record then", of.Ref(), call.Line),
-		Do:   "record what the call returns, and compute behind the stackmap, or give the call a deopt bundle"})
+		What: fmt.Sprintf("%s is computed from the result of the call of line %d, usually with more than a copy: then a frame that waits for that call has no record", of.Ref(), call.Line),
+		Do:   "record the result of the call and compute after the stackmap, or give the call a deopt bundle"})
 }

@@ -15,13 +15,13 @@ func (l *linter) compiles(s *ir.Site) {
 	switch {
 	case narrow(s.Func.Module):
 		l.site(s, Finding{Rule: NotCompiled, Severity: CannotResume,
-			What: fmt.Sprintf("pointers have 32 bits on %s: llc fails, or writes a stack map that nothing reads", s.Func.Module.Triple),
+			What: fmt.Sprintf("pointers have 32 bits on %s: llc fails, or writes a stack map that is not supported", s.Func.Module.Triple),
 			Do:   "compile for a 64-bit target; run runs modules for 32-bit x86"})
 	case s.Kind == ir.GuardSite:
 		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "a guard crashes the code generator",
 			Do: "lower it first: opt -passes=lower-guard-intrinsic"})
 	case sites.StatepointLike(s) && s.Instr.Call.Tail == "musttail":
-		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "a musttail call with a deopt bundle is not compiled by LLVM 22, and an ordinary call before",
+		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning, What: "LLVM 22 does not compile a musttail call with a deopt bundle, and earlier releases make it an ordinary call",
 			Do: "drop musttail: its frame must stay to be resumed"})
 	case s.Kind == ir.StatepointSite && notFirst(s):
 		l.site(s, Finding{Rule: WrongCallee, Severity: CannotResume, Names: []string{s.Callee.Ref()},
@@ -30,7 +30,7 @@ func (l *linter) compiles(s *ir.Site) {
 	case s.Kind == ir.PatchPointSite:
 		l.liveOuts(s)
 		if _, symbol := s.Callee.(*ir.Func); symbol && arch(s) == "aarch64" {
-			l.site(s, Finding{Rule: NotCompiled, Severity: CannotResume, What: "its target is a symbol, and LLVM for aarch64 writes an address of its own process for that",
+			l.site(s, Finding{Rule: NotCompiled, Severity: CannotResume, What: "its target is a symbol: LLVM for aarch64 writes an address of the compiler's process instead",
 				Do: "use inttoptr of the address"})
 		}
 	}
@@ -79,7 +79,7 @@ func (l *linter) liveOuts(s *ir.Site) {
 			continue
 		}
 		l.site(s, Finding{Rule: NotCompiled, Severity: LintWarning,
-			What: fmt.Sprintf("line %d, right behind it, reads a control register, and the code generator crashes over the patchpoint's live-outs", in.Line),
+			What: fmt.Sprintf("line %d, right after it, reads a control register, and the code generator crashes on the patchpoint's live-outs", in.Line),
 			Do:   "compile with -enable-patchpoint-liveness=false"})
 		return
 	}
@@ -135,7 +135,7 @@ func (l *linter) patchable(s *ir.Site) {
 	}
 	arm := arch(s) == "aarch64"
 	if s.Instr.Sled() && !nullTarget(s) {
-		found(LintWarning, "nops stand in its call's place, and nothing is called before somebody patches them", "give it 0, if the code itself is to call")
+		found(LintWarning, "it has nops instead of its call, so nothing is called until a runtime patches them", "give it 0 if the code itself must call")
 	}
 	if !forX86(s) && !arm {
 		return
@@ -149,17 +149,17 @@ func (l *linter) patchable(s *ir.Site) {
 		if n >= uint64(code.PatchpointSize) {
 			return
 		}
-		what := "the code generator never ends: its call has more"
+		what := "the code generator never ends: its call is longer"
 		if arm {
-			what = "its call has more, so the return address lies behind the region, where no record is found"
+			what = "its call is longer, so the return address is after the region, where no record is found"
 		}
 		found(CannotResume, what, "give it at least %d", code.PatchpointSize)
 	case s.Kind == ir.StackMapSite && arm && n%uint64(code.Longest) != 0:
-		found(CannotResume, "the code generator never ends where the shadow is no whole number of instructions", "make it a multiple of %d", code.Longest)
+		found(CannotResume, "the code generator never ends if the shadow is not a whole number of instructions", "make it a multiple of %d", code.Longest)
 	case s.Kind == ir.PatchPointSite && n < uint64(code.DirectCall):
-		found(LintWarning, "it calls nothing, and no call fits that could be patched in", "give it at least %d", code.DirectCall)
+		found(LintWarning, "it calls nothing, and is too small to patch a call in", "give it at least %d", code.DirectCall)
 	case n > 0 && n < uint64(code.DirectCall):
-		found(LintWarning, "no call or jump fits that could be patched in", "give it 0, or at least %d", code.DirectCall)
+		found(LintWarning, "it is too small to patch a call or jump in", "give it 0, or at least %d", code.DirectCall)
 	}
 }
 

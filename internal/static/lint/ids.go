@@ -30,23 +30,23 @@ func (l *linter) sameIDs(all []*ir.Site) {
 		}
 		if t := confusedWith(s, alike, apart); t != nil {
 			f := Finding{Rule: SameID, Severity: CannotResume,
-				What: fmt.Sprintf("the %s of line %d has its id and as many live values, and no constant tells them apart", t.Kind, t.Instr.Line),
+				What: fmt.Sprintf("the %s of line %d has the same id and number of live values, and no constant distinguishes them", t.Kind, t.Instr.Line),
 				Do:   "give each its own id"}
 			if sites.StatepointLike(s) {
 				f.Do += `, a call by the attribute "statepoint-id"`
 			}
 			if alikeByCut(s, t) {
 				f.Severity = LintWarning
-				f.What = fmt.Sprintf("cut to 32 bits, as LLVM before 19 does it, its id is that of the %s of line %d, which has as many live values, and no constant tells them apart", t.Kind, t.Instr.Line)
+				f.What = fmt.Sprintf("LLVM before 19 cuts its id to 32 bits, which makes it that of the %s of line %d, with the same number of live values, and no constant distinguishes them", t.Kind, t.Instr.Line)
 			}
 			if ordered == nil {
 				ordered = l.toldByOrder(all)
 			}
 			switch {
 			case ordered[s]:
-				f.Severity, f.What = LintWarning, f.What+": only the order in which they come, where the code generator does not join them"
+				f.Severity, f.What = LintWarning, f.What+": only their order does, unless the code generator merges them"
 			case differentCallees(s, t):
-				f.Severity, f.What = LintWarning, f.What+": only the function that is called, where the call names it"
+				f.Severity, f.What = LintWarning, f.What+": only the called function does, if the call names it"
 			}
 			l.site(s, f)
 		}
@@ -105,7 +105,7 @@ func (l *linter) elsewhere(all []*ir.Site) {
 			continue
 		}
 		l.site(s, Finding{Rule: SameID, Severity: LintWarning,
-			What: fmt.Sprintf("the %s of @%s at line %d has its id: once either function is inlined, a record tells nothing", first.Kind, first.Func.Name, first.Instr.Line),
+			What: fmt.Sprintf("the %s of @%s at line %d has the same id: after inlining of either function, a record does not identify its site", first.Kind, first.Func.Name, first.Instr.Line),
 			Do:   "give each its own id"})
 	}
 }
@@ -114,8 +114,8 @@ func (l *linter) elsewhere(all []*ir.Site) {
 func (l *linter) wideID(s *ir.Site) {
 	if cut, wide := s.CutID(); wide {
 		l.site(s, Finding{Rule: WideID, Severity: LintWarning,
-			What: fmt.Sprintf("LLVM before 19 cuts the id of a statepoint to 32 bits: its record has the id %d there", cut),
-			Do:   "give it one of 32 bits"})
+			What: fmt.Sprintf("LLVM before 19 cuts the id of a statepoint to 32 bits: its record gets the id %d", cut),
+			Do:   "give it an id of 32 bits"})
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 		found(CannotResume, m.Path, do, what)
 	}
 	if sound && !slices.ContainsFunc(at, func(s *ir.Site) bool { return holds(x, s) != never }) {
-		found(LintWarning, ".when", "mend the condition, or take the exit out", fmt.Sprintf("no exit of @%s ever has these values", x.Function))
+		found(LintWarning, ".when", "correct the condition, or remove the exit", fmt.Sprintf("no exit of @%s ever has these values", x.Function))
 	}
 	for _, m := range x.Enters(l.ms) {
 		if m.Kind == layout.Unreadable {
@@ -69,7 +69,7 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	for k := range x.Slots {
 		if what := swapped(x, k, at); what != "" {
 			l.out.Findings = append(l.out.Findings, Finding{Rule: Swapped, Severity: LintWarning, File: described.Name, Path: fmt.Sprintf("%s.slots[%d]", x.Path, k),
-				Function: x.Function, ID: x.Record, What: what, Do: "exchange the operands, unless the names mean something else in @" + x.Resume.Function})
+				Function: x.Function, ID: x.Record, What: what, Do: "exchange the operands, unless the names have other meanings in @" + x.Resume.Function})
 		}
 	}
 	return nil
@@ -104,11 +104,11 @@ func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	what = m.Err.Error()
 	switch m.Kind {
 	case layout.NoFunction:
-		do = "give the module that defines it, or mend the name"
+		do = "give the module that defines it, or correct the name"
 	case layout.NoSite:
-		return fmt.Sprintf("@%s has no such exit: no stackmap, patchpoint, statepoint, deoptimize or guard of that record", x.Function), "name the record of a site of @" + x.Function
+		return fmt.Sprintf("@%s has no such exit: it has no stackmap, patchpoint, statepoint, deoptimize or guard with that record", x.Function), "name the record of a site of @" + x.Function
 	case layout.NoOperand:
-		return fmt.Sprintf("operand %d, and the exits of @%s have %d live values", m.Operand, x.Function, m.Most), "operands count the live values from 0"
+		return fmt.Sprintf("operand %d: the exits of @%s have %d live values", m.Operand, x.Function, m.Most), "operands count the live values from 0"
 	case layout.NoBlock:
 		do = "name a block of @" + x.Resume.Function
 	case layout.NoValue:
@@ -189,8 +189,8 @@ func (l *linter) destination(x *taken, s *ir.Site) *ir.Func {
 		return to
 	case to == nil && defined > 0:
 		l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume,
-			What: fmt.Sprintf("%s: %d of the modules define @%s, and none of them is that of the site", x.path(".resume.function"), defined, x.Resume.Function),
-			Do:   "give one of them alone"})
+			What: fmt.Sprintf("%s: %d of the modules define @%s, and the module of the site does not", x.path(".resume.function"), defined, x.Resume.Function),
+			Do:   "give only one of them"})
 	}
 	return nil
 }
@@ -233,9 +233,9 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 	}
 	if len(t.missing) > 0 {
 		l.site(s, Finding{Rule: Unrecorded, Severity: CannotResume, Names: t.missing,
-			What: fmt.Sprintf("%s: %s %s live at block %%%s of @%s, and no slot gives %s", x.path(".slots"), listed(t.missing), is(len(t.missing)),
+			What: fmt.Sprintf("%s: %s %s live at block %%%s of @%s, but no slot sets %s", x.path(".slots"), listed(t.missing), is(len(t.missing)),
 				x.Resume.Block, to.Name, map[bool]string{true: "it", false: "them"}[len(t.missing) == 1]),
-			Do: "give each a slot, and put into " + where(s) + " what is not there"})
+			Do: "give each a slot, and record the missing values in " + where(s)})
 	}
 	for k, slot := range x.Slots {
 		v := layout.Value(to, slot.Name)
@@ -249,7 +249,7 @@ func (l *linter) exitValues(s *ir.Site, x *taken) (needed map[int]string, err er
 		if !layout.Fits(got, want) && !slot.Widens(got, want) {
 			l.site(s, Finding{Rule: LayoutMisfit, Severity: CannotResume, Names: []string{slot.Name},
 				What: fmt.Sprintf("%s: %s of @%s is %s, and operand %d is %s", x.path(fmt.Sprintf(".slots[%d]", k)), slot.Name, to.Name, want.Source, slot.Operand, got.Source),
-				Do:   "record a value of the type that is wanted"})
+				Do:   "record a value of that type"})
 		}
 	}
 	return needed, nil

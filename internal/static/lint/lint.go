@@ -128,7 +128,7 @@ func (l *linter) unknown(m *ir.Module) {
 	}
 	if more > 0 {
 		l.out.Findings = append(l.out.Findings, Finding{Rule: UnknownWord, Severity: LintWarning, File: m.Name, Line: list[len(list)-1].Line,
-			What: "there are more unknown words", Do: "is this LLVM IR of the releases 14 to 22?"})
+			What: "there are more unknown words", Do: "check that this is LLVM IR of releases 14 to 22"})
 	}
 }
 
@@ -177,12 +177,12 @@ func (l *linter) emitted(siteList []*ir.Site) []*ir.Site {
 		switch {
 		case !sites.Emits(s.Func):
 			l.site(s, Finding{Rule: NoRecord, Severity: LintWarning,
-				What: "no code is generated for an available_externally function, and no record",
+				What: "no code and no record is generated for an available_externally function",
 				Do:   "lint the module that defines it"})
 		case !reached[s.Instr.Block]:
 			l.site(s, Finding{Rule: NoRecord, Severity: LintWarning,
 				What: "it is never reached from the entry, so LLVM drops it and writes no record",
-				Do:   "nothing, unless it was meant to be reached"})
+				Do:   "nothing, unless it should be reachable"})
 		default:
 			return false
 		}

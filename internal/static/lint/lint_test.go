@@ -351,15 +351,15 @@ func TestLintVMLayouts(t *testing.T) {
 	require.Empty(t, found("", ""))
 	const at = "simple does not read its operands: simple:"
 	for _, c := range []struct{ name, from, to, says string }{
-		{"two operands swapped", "i64 12901679105,\n    i64 %small", "i64 %small,\n    i64 12901679105", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value, and a tag is wanted there"},
-		{"a tag left out", "i64 12901679105,\n    i64 %small", "i64 %small", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value, and a tag is wanted there"},
+		{"two operands swapped", "i64 12901679105,\n    i64 %small", "i64 %small,\n    i64 12901679105", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value; expected a tag"},
+		{"a tag left out", "i64 12901679105,\n    i64 %small", "i64 %small", "record 2882400000 of @compiled: constant: operand 18 (i64 %small) is a value; expected a tag"},
 		{"an object that is not there", "i64 21474836484", "i64 21474836485", "record 2882400000 of @compiled: local[1] of frame 0 is object 4, which is not defined"},
 		{"a place twice", "i64 12901679105", "i64 12901679104", "record 2882400000 of @compiled: two values for place 0"},
 		{"a frame that would run twice", "i64 4294967298", "i64 4294967296", `frame 1 is resumed by "reexecute"`},
 		{"fewer fields than it says", "i32 2,", "i32 1,", "record 2882400000 of @compiled: fail: operand 29 is no tag: 6"},
-		{"a boxed double", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    double %d", "simple: local[0] of frame 0, operand 11 (%d): it is double, and the layout decodes bits"},
-		{"undef", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    i64 undef", "simple: local[0] of frame 0, operand 11: the module has undef or poison there; a dead place says so itself"},
-		{"a double for a reference", "[4 x i64]* @heap", "double %d", "simple: stack[0] of frame 0, operand 17 (%d): it is double, and the layout has ref there"},
+		{"a boxed double", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    double %d", "simple: local[0] of frame 0, operand 11 (%d): it is double, but the layout decodes bits"},
+		{"undef", "i64 8606711808,\n    i64 %boxed", "i64 8606711808,\n    i64 undef", "simple: local[0] of frame 0, operand 11: it is undef or poison in the module; mark a dead place with dead()"},
+		{"a double for a reference", "[4 x i64]* @heap", "double %d", "simple: stack[0] of frame 0, operand 17 (%d): it is double, but ref in the layout"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			what := found(c.from, c.to)
@@ -391,10 +391,10 @@ def frames(site):
 	const caller, inner = "i64 7, i32 4, i32 1, i32 1, i32 %a, i32 0, ", "i64 7, i32 17, i32 0, "
 	for deopt, says := range map[string][]string{
 		caller + inner + "i32 2, i32 %a, i32 %b, i32 1, ptr %lock": nil,
-		caller + inner + "i32 1, i32 %a, i32 1, ptr %lock":         {`table.star: frame 0, at position 17: 1 on the operand stack, and info says that "stack" is 2 there`},
-		caller + inner + "i32 2, i32 %a, i32 %b, i32 0":            {`table.star: frame 0, at position 17: 0 locks, and info says that "locks" is 1 there`},
+		caller + inner + "i32 1, i32 %a, i32 1, ptr %lock":         {`table.star: frame 0, at position 17: 1 on the operand stack, but in info "stack" is 2`},
+		caller + inner + "i32 2, i32 %a, i32 %b, i32 0":            {`table.star: frame 0, at position 17: 0 locks, but in info "locks" is 1`},
 		"i64 7, i32 4, i32 1, i32 0, i32 0, " + inner + "i32 3, i32 %a, i32 %b, i32 %b, i32 1, ptr %lock": {
-			`table.star: frame 0, at position 17: 3 on the operand stack, and info says that "stack" is 2 there`, `table.star: frame 1, at position 4: 0 on the operand stack, and info says that "stack in-call" is 1 there`},
+			`table.star: frame 0, at position 17: 3 on the operand stack, but in info "stack" is 2`, `table.star: frame 1, at position 4: 0 on the operand stack, but in info "stack in-call" is 1`},
 	} {
 		m, err := ir.Parse("vm.ll", fmt.Appendf(nil, "declare void @g()\ndefine void @f(i32 %%a, i32 %%b, ptr %%lock) {\n  call void @g() [ \"deopt\"(%s) ]\n  ret void\n}\n", deopt))
 		require.NoError(t, err)
@@ -424,7 +424,7 @@ define void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, i64 %n) gc "statepoint-
 		`"deopt"(ptr addrspace(1) %p, ptr addrspace(1) %same), "gc-live"(ptr addrspace(1) %p, ptr addrspace(1) %same)`: nil,
 		`"deopt"(ptr addrspace(1) %p, ptr addrspace(1) %q), "gc-live"(ptr addrspace(1) %p)`:                            {"refs.star: local[1] of frame 0, operand 1 (%q): a reference that the statepoint does not list for the collector"},
 		`"deopt"(ptr addrspace(1) %on, ptr addrspace(1) %at), "gc-live"(ptr addrspace(1) %p, ptr addrspace(1) %on, ptr addrspace(1) %at)`: {
-			"refs.star: local[0] of frame 0, operand 0 (%on): a pointer into an object, where a reference is meant", "refs.star: local[1] of frame 0, operand 1 (%at): a pointer into an object, where a reference is meant"},
+			"refs.star: local[0] of frame 0, operand 0 (%on): a pointer into an object; expected a reference to one", "refs.star: local[1] of frame 0, operand 1 (%at): a pointer into an object; expected a reference to one"},
 	} {
 		m, err := ir.Parse("vm.ll", []byte(start+bundles+" ]\n  ret void\n}\n"))
 		require.NoError(t, err)

@@ -388,7 +388,7 @@ func TestLintIDs(t *testing.T) {
 	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))
 	require.NoError(t, err)
 	maps := frametest.MapsOf(t, llcFile(t, 19, "ids.ll"), m)
-	const either = "no names: 2 sites of the module fit this record, and they agree on 2 types of 2 values; give each its own id; " +
+	const either = "no names: 2 sites of the module match this record, and they agree on 2 types of 2 values; give each its own id; " +
 		"the order of its records does not determine the site: several sites are possible in this position"
 	require.Equal(t, []string{
 		"0 twins: " + either, "0 twins: " + either,

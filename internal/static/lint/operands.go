@@ -45,11 +45,11 @@ func shortRef(v ir.Value) string {
 func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	t := v.Type()
 	if sites.IsUndef(v) {
-		return UndefinedOperand, "is whatever the compiler finds cheapest: 0xfefefefe, or a register", "record a value, or a constant that means none"
+		return UndefinedOperand, "becomes whatever is cheapest for the compiler: 0xfefefefe, or any register", "record a value, or a constant that means no value"
 	}
 	if c, ok := v.(*ir.Const); ok && t.Kind == ir.IntKind && (c.Kind == ir.ConstInt || c.Kind == ir.ConstZero) {
 		if c.Kind == ir.ConstInt && !sites.StatepointLike(s) && !fits64(c.Int, t.Bits) {
-			return LostOperand, "is recorded by its low 64 bits alone", "record it in parts of 64 bits"
+			return LostOperand, "only its low 64 bits are recorded", "record it in parts of 64 bits"
 		}
 		return "", "", ""
 	}
@@ -58,7 +58,7 @@ func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	}
 	rule, why, do = lossOf(s, v, sites.FirstLeaf(t))
 	if (rule == "" || rule == X87Operand) && sites.Leaves(t) > 1 {
-		return LostOperand, "is recorded by its first element alone", "record its elements one by one"
+		return LostOperand, "only its first element is recorded", "record its elements one by one"
 	}
 	return rule, why, do
 }
@@ -80,19 +80,19 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 	}
 	if sites.StatepointLike(s) {
 		if p, ok := v.(*ir.Param); ok && forX86(s) && abi.OnStackInParts(s.Func, p) {
-			return LostOperand, "comes on the stack in two parts, and is recorded by its address", split
+			return LostOperand, "is passed on the stack in two parts, and its address is recorded instead", split
 		}
 		return x87Loss(s, t)
 	}
 	switch {
 	case t.Kind == ir.X86FP80Kind:
-		return LostOperand, "has no location at all unless it is spilled, and those behind it move up", noX87
+		return LostOperand, "has no location unless it is spilled, and then later locations move up", noX87
 	case t.Kind == ir.IntKind && t.Bits > 64:
 		return NotCompiled, crashes, split
 	case t.Kind == ir.PPCFP128Kind && !strings.HasPrefix(arch(s), "powerpc"):
 		return NotCompiled, crashes, split
 	case (t.Kind == ir.FloatKind || t.Kind == ir.DoubleKind) && sites.MayVanish(s, v):
-		return X87Operand, "has no location where it is compiled without SSE, and those behind it move up", noX87
+		return X87Operand, "has no location if compiled without SSE, and then later locations move up", noX87
 	case t.Kind != ir.VectorKind:
 		return "", "", ""
 	}
@@ -110,9 +110,9 @@ func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 	bfloat := t.Elem.Kind == ir.BFloatKind && forX86(s) // legal with AVX512BF16 alone
 	switch {
 	case !known:
-		return LostOperand, "may be laid out in a way that is not known", one
+		return LostOperand, "may have an unknown layout in memory", one
 	case len(sizes) == 0:
-		return NotCompiled, "crashes the code generator, which would have to widen or split it", one
+		return NotCompiled, "crashes the code generator, which must widen or split it", one
 	case bfloat, forX86(s) && !slices.Contains(sizes, 16):
 		return WideVector, "crashes the code generator unless it compiles for AVX, or AVX-512 for 512 bits and for masks", one
 	}
@@ -127,9 +127,9 @@ func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	case t.Kind != ir.X86FP80Kind:
 		return "", "", ""
 	case deoptLiveIn(s):
-		return LostOperand, "has no location where its deopt values are live-in, unless it is spilled, and those behind it move up", noX87
+		return LostOperand, "has no location if its deopt values are live-in, unless it is spilled; then later locations move up", noX87
 	}
-	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and those behind it move up", noX87
+	return X87Operand, "has no location with -O0 -use-registers-for-deopt-values, and then later locations move up", noX87
 }
 
 // deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag DeoptLiveIn (LLVM's

@@ -301,7 +301,7 @@ func statepointCall(_ *verifier, in *ir.Instr) string {
 	case !t.Variadic && n != params:
 		return fmt.Sprintf("gc.statepoint passes %d arguments, and its callee, %v, takes %d", n, t, params)
 	case uint64(len(in.Args)) < 5+n+2:
-		return fmt.Sprintf("gc.statepoint has %d arguments, too few to pass on %d and two zeros behind them", len(in.Args), n)
+		return fmt.Sprintf("gc.statepoint has %d arguments, too few for the %d that it passes on and two zeros after them", len(in.Args), n)
 	}
 	for k, want := range t.Fields {
 		if got := in.Args[5+k].Type(); !got.Equal(want) {
@@ -379,7 +379,7 @@ func relocateOfStatepoint(v *verifier, in *ir.Instr) string {
 		}
 		statepoint = from[0].Instrs[len(from[0].Instrs)-1]
 		if !isStatepoint(statepoint) {
-			return fmt.Sprintf("the landing pad of a gc.relocate must belong to a gc.statepoint, and line %d is none", statepoint.Line)
+			return fmt.Sprintf("the landing pad of a gc.relocate must belong to a gc.statepoint, and line %d is not one", statepoint.Line)
 		}
 	case !ok || !isStatepoint(statepoint):
 		return fmt.Sprintf("the token of gc.relocate must be a gc.statepoint or its landing pad, not %s", in.Args[0].Ref())

@@ -42,5 +42,5 @@ func TestLintSwapped(t *testing.T) {
 	report, err := lint.Lint([]*ir.Module{m}, []*layout.Layout{l})
 	require.NoError(t, err)
 	require.Equal(t, "operand 1, which is %i in @sum_opt, becomes %acc, and operand 2, which is %acc, becomes %i", report.Findings[0].What)
-	require.Equal(t, "exchange the operands, unless the names mean something else in @sum", report.Findings[0].Do)
+	require.Equal(t, "exchange the operands, unless the names have other meanings in @sum", report.Findings[0].Do)
 }

@@ -54,10 +54,10 @@ func forCollectorAlone(s *ir.Site) bool {
 // noLayout reports a deoptimize for which no layout gives a place to resume. Without any layout that is only a warning: the rest of the module can be
 // checked.
 func (l *linter) noLayout(s *ir.Site) {
-	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout says where it does",
-		Do: "give the layout with --layout"}
+	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout gives the function where it resumes",
+		Do: "give a layout with --layout"}
 	if len(l.layouts) > 0 {
-		f.Severity, f.What, f.Do = CannotResume, "its frame never resumes in its own function, and no exit of a layout is for it", "add an exit for it to a layout"
+		f.Severity, f.What, f.Do = CannotResume, "its frame never resumes in its own function, and no exit in a layout matches it", "add an exit for it to a layout"
 	}
 	l.site(s, f)
 }
@@ -123,7 +123,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 		}
 	}
 	if len(missing) > 0 {
-		do := "add what is missing to " + where(s)
+		do := "add the missing values to " + where(s)
 		if sites.StatepointLike(s) && len(s.Live) == 0 {
 			do += ", which is empty" // as in the statepoints that rewrite-statepoints-for-gc makes of plain calls
 		}
@@ -131,18 +131,18 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 			do += "; an alloca is recorded by its address"
 		}
 		if sites.StatepointLike(s) {
-			do += "; or say with --layout where it resumes instead"
+			do += "; or give the place where it resumes instead with --layout"
 		}
 		place := "after"
 		if s.Kind == ir.StackMapSite {
 			place = "at"
 		}
 		l.site(s, Finding{Rule: Unrecorded, Severity: CannotResume, Names: missing,
-			What: fmt.Sprintf("%s %s live %s it and not recorded", listed(missing), is(len(missing)), place), Do: do})
+			What: fmt.Sprintf("%s %s live %s it but not recorded", listed(missing), is(len(missing)), place), Do: do})
 	}
 	if unnamed := l.unnamed(s, recorded, gc); len(gc) > 0 && unnamed > 1 {
 		l.site(s, Finding{Rule: GCLiveUnnamed, Severity: CannotResume, Names: gc,
-			What: fmt.Sprintf("%s %s live after it and in no deopt bundle, and of the %d gc pointers for which that is so a record tells none from another", listed(gc), is(len(gc)), unnamed),
+			What: fmt.Sprintf("%s %s live after it but in no deopt bundle, and a record does not distinguish the %d gc pointers for which this is true", listed(gc), is(len(gc)), unnamed),
 			Do:   "add them to its deopt bundle"})
 	}
 }
@@ -222,9 +222,9 @@ func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	}
 	if len(names) > 0 {
 		l.site(s, Finding{Rule: ClobberedOperand, Severity: LintWarning, Names: names,
-			What: fmt.Sprintf("%s %s needed by a layout and not live after the call, so %s may be in registers that the callee overwrites while it runs",
+			What: fmt.Sprintf("%s %s needed by a layout but not live after the call, so %s may be in registers that the callee overwrites",
 				listed(names), is(len(names)), map[bool]string{true: "it", false: "they"}[len(names) == 1]),
-			Do: "use a statepoint, or take the frame at the start of the patchpoint"})
+			Do: "use a statepoint, or resume at the start of the patchpoint"})
 	}
 }
 

@@ -19,12 +19,12 @@ func (l *linter) readByVM(s *ir.Site) bool {
 	}
 	if r.Err != nil {
 		l.site(s, Finding{Rule: VMLayout, Severity: CannotResume, What: fmt.Sprintf("%s does not read its operands: %v", r.Layout.Name, r.Err),
-			Do: "mend the layout, or what the compiler writes"})
+			Do: "correct the layout, or the operands that the compiler writes"})
 		return true
 	}
 	for _, what := range r.Shape.Misfits(site) {
 		l.site(s, Finding{Rule: VMLayout, Severity: CannotResume, What: fmt.Sprintf("%s: %s", r.Layout.Name, what),
-			Do: "mend the layout, or what the compiler writes"})
+			Do: "correct the layout, or the operands that the compiler writes"})
 	}
 	return true
 }

@@ -63,7 +63,7 @@ func TestWideIDs(t *testing.T) {
 			said = append(said, fmt.Sprint(f.Line, " ", f.What[strings.LastIndex(f.What, "the id"):]))
 		}
 	}
-	require.Equal(t, []string{"8 the id 2309737967 there", "9 the id 7 there", "10 the id 4294967295 there"}, said)
+	require.Equal(t, []string{"8 the id 2309737967", "9 the id 7", "10 the id 4294967295"}, said)
 }
 
 // TestLintIDsThatAreCut requires a warning for ids that become equal by truncation: with LLVM 19 they differ.
@@ -74,7 +74,7 @@ func TestLintIDsThatAreCut(t *testing.T) {
 	require.NoError(t, err)
 	var lines []int
 	for _, f := range report.Findings {
-		if f.Rule == lint.SameID && strings.HasPrefix(f.What, "cut to 32 bits") {
+		if f.Rule == lint.SameID && strings.HasPrefix(f.What, "LLVM before 19 cuts its id") {
 			require.Equal(t, lint.LintWarning, f.Severity)
 			lines = append(lines, f.Line)
 		}

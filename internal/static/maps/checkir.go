@@ -11,15 +11,15 @@ import (
 // The rules that compare a map with the compiled module.
 var (
 	siteHasRecord = stackmap.Rule{Name: "every site has a record",
-		Fact: "the code generator writes a record for each site that it emits; a site without one was in code that it found dead, or the module is not what was compiled"}
+		Fact: "the code generator writes a record for each site that it emits; a site without one was in dead code, or the module is not what was compiled"}
 	recordHasSite = stackmap.Rule{Name: "every record has a site",
-		Fact: "a record is written for a site alone, and carries its id (LangRef, llvm.experimental.stackmap, gc.statepoint)"}
+		Fact: "records are written only for sites, with their ids (LangRef, llvm.experimental.stackmap, gc.statepoint)"}
 	operandCounts = stackmap.Rule{Name: "operand counts agree",
 		Fact: "a record has one location for each live operand of its site, a statepoint's the number of its deopt operands (\"Stack maps and patch points\")"}
 	constantsAgree = stackmap.Rule{Name: "constants agree",
 		Fact: "an operand that is a constant of the module is recorded with its value, if it is recorded as a constant"}
 	nothingLost = stackmap.Rule{Name: "no location is lost",
-		Fact: "of what lies in an x87 register, such as an x86_fp80, LLVM records nothing, of an aggregate the first element alone, of an i128 that came in parts an address (seen: llc 14 to 22)"}
+		Fact: "LLVM records nothing for a value in an x87 register, such as an x86_fp80, only the first element of an aggregate, and an address for an i128 that was passed in parts (seen: llc 14 to 22)"}
 )
 
 // irCheck compares the maps of one image with modules.
@@ -113,9 +113,9 @@ func (c *irCheck) skipped() {
 			continue
 		}
 		list(r, c.missing, "no given module is what it was compiled from", "no given module is what they were compiled from")
-		list(r, c.doubtful, "which of several functions of one name it has is not known", "which of several functions of one name they have is not known")
+		list(r, c.doubtful, "it is unknown which of several functions of one name it has", "it is unknown which of several functions of one name they have")
 		if r.Checked == 0 && r.Skipped == "" && c.results[recordHasSite.Name].Checked == 0 {
-			r.Skip("no record here is of a function that a given module defines by its name")
+			r.Skip("no given module defines, by name, a function that has a record here")
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	}
 	c.results[recordHasSite.Name].Checked++
 	if len(siteList) == 0 {
-		broken(recordHasSite, "has an id that no site of the module has that could be in it")
+		broken(recordHasSite, "has an id that no site of the module in this function has")
 		return nil
 	}
 	counted, why := keep(siteList, e, sites.CountMisfit)
@@ -189,7 +189,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	if len(fit) > 1 {
 		for range fit[0].Live {
 			held.Checked++
-			held.Untold("where several sites fit a record")
+			held.Untold("for records that several sites match")
 		}
 		return nil
 	}
@@ -202,7 +202,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 			broken(nothingLost, fmt.Sprintf("has no location for operand %d, of type %s", k, v.Type()))
 			continue
 		case !located:
-			broken(nothingLost, fmt.Sprintf("does not tell which location is that of operand %d, of type %s: one that lay in an x87 register is missing",
+			broken(nothingLost, fmt.Sprintf("has an unknown location for operand %d, of type %s: the location of an operand in an x87 register is missing",
 				k, v.Type()))
 			continue
 		}
@@ -212,7 +212,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 		}
 	}
 	if a.Moved {
-		broken(nothingLost, "has gc pointers and allocas, if any, that LLVM read behind a missing operand")
+		broken(nothingLost, "has gc pointers and allocas, if any, that LLVM read at shifted positions after a missing operand")
 	}
 	return &placedSite{e.Record.ID, e.Record.Offset, e.Record.Pos, fit[0].PatchBytes, fit[0].Kind}
 }
@@ -270,11 +270,11 @@ func (c *irCheck) unsure(f *ir.Func) string {
 	sure, of := c.of[f.Module]
 	switch {
 	case of && !sure:
-		return "where several modules may be what a map was compiled from"
+		return "for maps that may be compiled from several modules"
 	case c.emitted[f], len(c.image.Section.Maps) == 1 && of:
 		return ""
 	case !sites.External(f) || !of && len(c.missing)+len(c.doubtful) > 0:
-		return "where a function of the image may be another module's"
+		return "for functions that may belong to another module"
 	}
 	return ""
 }

@@ -91,7 +91,7 @@ define weak i64 @both(i64 %x) {
 	r := ruled(t, path, everySite, third)
 	require.Equal(t, 0, r.Broken)
 	require.Equal(t, 1, r.Unknown)
-	require.Contains(t, r.Skipped, "where a function of the image may be another module's")
+	require.Contains(t, r.Skipped, "for functions that may belong to another module")
 	require.Contains(t, r.Skipped, "2 maps, the first of them map 0: no given module is what they were compiled from")
 }
 
@@ -111,7 +111,7 @@ define i64 @`+name+`(i64 %x) {
 	r := ruled(t, linked(t, one, two), "operand counts agree", other)
 	require.Equal(t, 1, r.Checked)
 	require.Equal(t, 1, r.Broken)
-	require.Contains(t, r.Violations[0].What, "record 1 of @one has 1 live values, and line ")
+	require.Contains(t, r.Violations[0].What, "record 1 of @one has 1 live values, but line ")
 }
 
 // TestCheckIRAvailableExternally covers a function that is only for inlining: it has no code, and so no records.
@@ -195,7 +195,7 @@ define void @f() {
 			require.EqualValues(t, 4, rec.Locations[0].Size)
 		}
 	}
-	const rule = "sizes of memory and constants"
+	const rule = "memory and constants have valid sizes"
 	r := ruled(t, object, rule)
 	require.Equal(t, maps.CheckRule{Rule: rule, Fact: r.Fact, Checked: 1}, r)
 }

@@ -14,9 +14,9 @@ import (
 // Rules on which a runtime that uses a module's sites depends.
 var (
 	allocasAreAddresses = stackmap.Rule{Name: "allocas are recorded by address",
-		Fact: "an alloca of the entry block that is an operand is recorded as the address that it is (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
+		Fact: "an operand that is an alloca of the entry block is recorded as an address (Direct), which a runtime may check (\"Direct Stack Map Entries\")"}
 	shadowsAreApart = stackmap.Rule{Name: "shadows are apart",
-		Fact: "in the shadow of a stackmap, which a runtime may overwrite, stands no other stackmap and no patchpoint (\"llvm.experimental.stackmap\", Semantics)"}
+		Fact: "the shadow of a stackmap, which a runtime may overwrite, contains no other stackmap or patchpoint (\"llvm.experimental.stackmap\", Semantics)"}
 	shadowsEnd = stackmap.Rule{Name: "shadows end with their function",
 		Fact: "the bytes of a stackmap's shadow, which a runtime may overwrite, are the function's own (\"llvm.experimental.stackmap\", Semantics)"}
 )
@@ -59,7 +59,7 @@ func (c *irCheck) shadows(f *Function, sites []placedSite) {
 			if next.kind == ir.StackMapSite || next.kind == ir.PatchPointSite {
 				if uint64(next.offset-s.offset) < s.shadow {
 					c.broken(shadowsAreApart, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
-						What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and %d bytes on there is record %d",
+						What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and record %[5]d is %[4]d bytes after it",
 							uint64(s.id), f.Source, s.shadow, next.offset-s.offset, uint64(next.id))})
 				}
 				break
@@ -92,7 +92,7 @@ func (c *irCheck) shadowEnd(f *Function, s placedSite) {
 		}
 	default:
 		c.broken(shadowsEnd, stackmap.Violation{Map: f.Number, Function: f.Addr, Record: s.id, Pos: s.pos,
-			What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and the function ends %d bytes behind the record",
+			What: fmt.Sprintf("record %d of @%s has a shadow of %d bytes, and the function ends %d bytes after the record",
 				uint64(s.id), f.Source, s.shadow, left)})
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // SizesAgree compares a map with the other sources of a frame's size.
 var SizesAgree = stackmap.Rule{Name: "stack sizes agree",
-	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to that of its caller, less the return address that a call pushed: " +
-		"compact unwind, CFI and the instructions give the same, and so does .stack_sizes (seen: llc 14 to 22)"}
+	Fact: "the size of a function's frame is the distance from the stack pointer at its sites to that of its caller, without the return address that a call pushed: " +
+		"compact unwind, CFI, the instructions and .stack_sizes agree on it (seen: llc 14 to 22)"}
 
 // frameSizes holds the sources for frame sizes of an image other than its maps.
 type frameSizes struct {
@@ -31,7 +31,7 @@ type frameSizes struct {
 func (i *Image) checkUnwind() stackmap.Result {
 	result := stackmap.Result{Rule: SizesAgree}
 	if i.image == nil || i.Arch == nil {
-		result.Skip("there is no image to look into for unwind information")
+		result.Skip("there is no image with unwind information")
 		return result
 	}
 	sources, err := readFrameSizes(i.image, i.Arch)
@@ -102,8 +102,8 @@ func readCompact(img *object.Image, arch *machine.Arch) (*cfi.Compact, error) {
 }
 
 var (
-	errOtherBase = errors.New("a frame that is found by another register than the stack pointer does not tell its size")
-	errNothing   = errors.New("neither unwind information nor code says anything of the function")
+	errOtherBase = errors.New("the CFA is not based on the stack pointer, so the size of the frame is unknown")
+	errNothing   = errors.New("neither unwind information nor code describes the function")
 	errPushed    = errors.New("arguments may have been pushed")
 )
 
@@ -114,7 +114,7 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	if s.sizes != nil {
 		if size, ok := s.sizes.Find(f.Addr); ok {
 			if told = true; size != f.StackSize {
-				return fmt.Sprintf("its stack has %d bytes here, and %d in .stack_sizes", f.StackSize, size), nil
+				return fmt.Sprintf("its frame has %d bytes here, but %d in .stack_sizes", f.StackSize, size), nil
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	case size > f.StackSize && s.arch == machine.AMD64:
 		return "", errPushed // on other architectures frames reserve space for arguments
 	case size != f.StackSize:
-		return fmt.Sprintf("its stack has %d bytes here, and %d by %s", f.StackSize, size, from), nil
+		return fmt.Sprintf("its frame has %d bytes here, but %d by %s", f.StackSize, size, from), nil
 	}
 	return "", nil
 }

@@ -71,5 +71,5 @@ func TestStackSizesTooSmall(t *testing.T) {
 	require.NoError(t, os.WriteFile(broken, b, 0o644))
 	r := ruled(t, broken, stackSizesAgree)
 	require.Len(t, r.Violations, 1)
-	require.Equal(t, "its stack has 152 bytes here, and 160 by CFI", r.Violations[0].What)
+	require.Equal(t, "its frame has 152 bytes here, but 160 by CFI", r.Violations[0].What)
 }

@@ -11,7 +11,7 @@ import (
 
 // layoutReads compares records with layouts of virtual machines, without a module.
 var layoutReads = stackmap.Rule{Name: "a layout of a virtual machine reads every record",
-	Fact: "tags, counts and keys of an encoding are constants, which a record has in it; so whether it can be read to its last operand does not depend on values"}
+	Fact: "tags, counts and keys of an encoding are constants in the record, so it can be read to its last operand whatever the values are"}
 
 // checkVM runs layouts over the records of an image. Unless a record has the shape of a statepoint, only a module shows which of its locations are
 // live values: all are tried, and a failure is not a violation.

@@ -124,7 +124,7 @@ func (m *Maps) read(r io.ReaderAt, size int64, o Options) error {
 	}
 	switch {
 	case len(m.Images) == 0 && images == 0:
-		return fmt.Errorf("%s: %w: it holds no object", m.Source, progspace.ErrNoMaps)
+		return fmt.Errorf("%s: %w: it contains no object", m.Source, progspace.ErrNoMaps)
 	case len(m.Images) == 0 && images == 1:
 		return fmt.Errorf("%s: %w: it has no section %s", m.Source, progspace.ErrNoMaps, section)
 	case len(m.Images) == 0:
@@ -185,12 +185,12 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 		}
 		why := ""
 		if n == len(head) && head[0] > 3 && head[1]|head[2]|head[3] == 0 {
-			why = fmt.Sprintf(" (version %d is not known; 1, 2 and 3 are)", head[0])
+			why = fmt.Sprintf(" (version %d is not supported; expected 1, 2 or 3)", head[0])
 		}
 		return fmt.Errorf("%s: %w, nor does it begin as a stack map section does%s", m.Source, object.ErrNotObject, why)
 	}
 	if size > maxBare {
-		return fmt.Errorf("%s: a section of %d bytes; %d at most are read", m.Source, size, maxBare)
+		return fmt.Errorf("%s: a section of %d bytes; the limit is %d", m.Source, size, maxBare)
 	}
 	data := make([]byte, size)
 	if _, err := r.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {

@@ -95,7 +95,7 @@ func (d *Description) layout(name string, img *object.Image) *Layout {
 		}
 	}
 	var text []byte
-	err := fmt.Errorf("%d bytes; up to %d are read", s.Size, maxLayout)
+	err := fmt.Errorf("%d bytes; the limit is %d", s.Size, maxLayout)
 	if s.Size <= maxLayout {
 		text, err = s.Data()
 	}

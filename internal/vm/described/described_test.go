@@ -40,5 +40,5 @@ func TestAdd(t *testing.T) {
 	d.Modules, d.Notes, d.taken = nil, nil, maxIR-15
 	d.Add("large", img, false, true)
 	require.Empty(t, d.Modules)
-	require.Equal(t, []string{"large, .reframe.ir: 16 bytes; up to 15 are read"}, d.Notes)
+	require.Equal(t, []string{"large, .reframe.ir: 16 bytes; the limit is 15"}, d.Notes)
 }

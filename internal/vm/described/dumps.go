@@ -143,9 +143,9 @@ func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr
 	case v.owners[img]:
 		return s.doubts(ms, img, start, v, f, func(other *version) bool { return other.owners[img] })
 	case v.old:
-		return fmt.Sprintf("%s was written before the process started, and nothing tells for certain that the code of @%s was compiled from it; --ir with the name of the file says so", v.path, f.Name)
+		return fmt.Sprintf("%s was written before the process started, and it is not certain that the code of @%s was compiled from it; use --ir with the name of the file if it was", v.path, f.Name)
 	case len(v.owners) > 0 || !v.early && p.Sure == sites.Open:
-		return fmt.Sprintf("%s was not written just before the code of @%s was registered, and nothing tells for certain that this was compiled from it", v.path, f.Name)
+		return fmt.Sprintf("%s was not written just before the code of @%s was registered, so it is not certain that the code was compiled from it", v.path, f.Name)
 	}
 	return s.doubts(ms, img, start, v, f, func(other *version) bool { return !other.old })
 }
@@ -155,11 +155,11 @@ func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr
 func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr, v *version, f *ir.Func, counts func(*version) bool) string {
 	for other := range s.rivals(ms, img, start, v, f) {
 		if counts(other) {
-			return fmt.Sprintf("%s and %s define different functions @%s, and nothing tells which of them was compiled", v.path, other.path, f.Name)
+			return fmt.Sprintf("%s and %s define different functions @%s, and it is unknown which of them was compiled", v.path, other.path, f.Name)
 		}
 	}
 	if s.full {
-		return fmt.Sprintf("%s may be of code that was registered before: too many functions were registered to remember all", v.path)
+		return fmt.Sprintf("%s may be the module of code that was registered earlier: too many functions were registered to remember all", v.path)
 	}
 	for _, other := range s.objects[f.Name] {
 		if other == img && v.owners[img] { // objects registered later have no earlier version
@@ -171,7 +171,7 @@ func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr,
 		}
 		// The process may write each version after it registers the code: then each object would get the previous version.
 		if v.owners[img] || ms.ProvenanceOf(other, sym.Addr, f).Sure != sites.Contradicted {
-			return fmt.Sprintf("%s may be of another @%s, which was registered and had no module then", v.path, f.Name)
+			return fmt.Sprintf("%s may define another @%s, which was registered without a module", v.path, f.Name)
 		}
 	}
 	return ""

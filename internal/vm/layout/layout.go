@@ -127,7 +127,7 @@ func Parse(name string, data []byte) (*Layout, error) {
 	l := &file.Layout
 	l.Name, l.Text = name, data
 	if file.Schema != Schema {
-		return nil, l.Wrong("schema", fmt.Errorf("%q is not known; %q is", file.Schema, Schema))
+		return nil, l.Wrong("schema", fmt.Errorf("%q is not supported; expected %q", file.Schema, Schema))
 	}
 	for n := range l.Exits {
 		x := &l.Exits[n]
@@ -232,12 +232,12 @@ func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *E
 			case c.Operand < 0 || c.Operand >= len(slots): // the exit is for another record
 				fails = true
 				if why == "" {
-					why = fmt.Sprintf("%s: exits[%d] asks for live value %d, and record %d has %d", l.Name, n, c.Operand, record, len(slots))
+					why = fmt.Sprintf("%s: exits[%d] compares live value %d, but record %d has %d", l.Name, n, c.Operand, record, len(slots))
 				}
 			case slots[c.Operand].Read():
 				fails = fails || !Equals(&slots[c.Operand], c.Equals)
 			case missing == "":
-				missing = fmt.Sprintf("%s: exits[%d] asks for live value %d, which is not there: %s", l.Name, n, c.Operand, slots[c.Operand].Reason)
+				missing = fmt.Sprintf("%s: exits[%d] compares live value %d, which is unavailable: %s", l.Name, n, c.Operand, slots[c.Operand].Reason)
 			}
 		}
 		switch {

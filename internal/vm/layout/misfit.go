@@ -81,11 +81,11 @@ func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err err
 		}
 	}
 	if len(at) == 0 {
-		return nil, []Misfit{misfit(NoSite, "", "@%s has no such exit: no stackmap, patchpoint, statepoint or deoptimize of that record", x.Function)}, nil
+		return nil, []Misfit{misfit(NoSite, "", "@%s has no such exit: it has no stackmap, patchpoint, statepoint or deoptimize with that record", x.Function)}, nil
 	}
 	inside := func(path string, operand int) {
 		if operand < 0 || operand >= most {
-			m := misfit(NoOperand, path, "%d, and the exits of @%s have %d live values, counted from 0", operand, x.Function, most)
+			m := misfit(NoOperand, path, "%d: the exits of @%s have %d live values, counted from 0", operand, x.Function, most)
 			m.Operand, m.Most = operand, most
 			wrong = append(wrong, m)
 		}

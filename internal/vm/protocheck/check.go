@@ -88,9 +88,9 @@ func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, err
 		case c.dead != "":
 			r.Status, r.Why, r.General = Not, c.dead, true
 		case check.exit && o.Moment == nil:
-			r.Status, r.Why, r.General = Not, "no exit was given: PID or CORE, and --layout where it says nothing of itself", true
+			r.Status, r.Why, r.General = Not, "no exit was given: PID or CORE, and --layout unless the target contains one", true
 		case check.exit && c.report.Exit == nil && check.name != exitCheck:
-			r.Status, r.Why, r.General = Not, "it has not come through the exit", true
+			r.Status, r.Why, r.General = Not, "the check of the exit failed", true
 		default:
 			if c.alone {
 				c.child.Close()
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, err
 				r.Why = said
 			}
 			if r.Status == Broken && check.name == greeting && c.child.Ended() {
-				c.dead = "it has not been greeted"
+				c.dead = "it ended during initialize"
 			}
 		}
 		c.report.Checks = append(c.report.Checks, r)

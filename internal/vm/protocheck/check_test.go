@@ -56,38 +56,38 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]map[string]string{
 		"":                      {},
-		"nameless":              {"initialize": "it says no name, and people cannot tell which interpreter spoke"},
-		"knows-all":             {"unknown-method": "it has answered reframe.check by a result"},
-		"wrong-error":           {"unknown-method": "it has answered reframe.check by the error -32000: what?"},
-		"answers-notifications": {"notification": `an answer: its id is "null", and reframe's are numbers`},
-		"runs-anything":         {"nobody": "it says that it returned nothing"},
+		"nameless":              {"initialize": "its answer has no name, which reports need"},
+		"knows-all":             {"unknown-method": "it has answered reframe.check with a result"},
+		"wrong-error":           {"unknown-method": "it has answered reframe.check with the error -32000: what?"},
+		"answers-notifications": {"notification": `an answer: its id is "null"; ids of reframe are numbers`},
+		"runs-anything":         {"nobody": "it reports that it returned nothing"},
 		"dies-of-nothing":       {"no-frames": "its answer to resume (id 5): it has ended (exit status 9)"},
-		"keeps":                 {"again": "it returned i64 0x88be; at first it returned i64 0x88bd"},
-		"stores-otherwise":      {"again": "what it stored at 0x2000 is not what it stored there at first"},
-		"starts-badly":          {"first": "it returned i64 0x88be; at first it returned i64 0x88bd"},
-		"strict":                {"unknown-members": "it says unsupported: what is reframe.check?; at first it returned i64 0x88bd"},
-		"by-text":               {"order": "it says unsupported: these are no frames; at first it returned i64 0x88bd", "unknown-members": "it says unsupported: these are no frames; at first it returned i64 0x88bd"},
-		"endless":               {"steps": "one was wanted, and it returned i64 0x88bd after 5000"},
-		"tells-all":             {"tail": "3 were wanted, and it has answered with 4"},
-		"guesses":               {"unreadable": "it says that it returned i64 0x88b8"},
-		"writes-blindly":        {"unwritable": "it says that it returned i64 0x88bd"},
-		"allocates-blindly":     {"no-memory": "it says that it returned i64 0x88bd"},
+		"keeps":                 {"again": "it returned i64 0x88be; the first time it returned i64 0x88bd"},
+		"stores-otherwise":      {"again": "it stored another value at 0x2000 than the first time"},
+		"starts-badly":          {"first": "it returned i64 0x88be; the first time it returned i64 0x88bd"},
+		"strict":                {"unknown-members": "it says unsupported: what is reframe.check?; the first time it returned i64 0x88bd"},
+		"by-text":               {"order": "it says unsupported: these are no frames; the first time it returned i64 0x88bd", "unknown-members": "it says unsupported: these are no frames; the first time it returned i64 0x88bd"},
+		"endless":               {"steps": "one was requested, and it returned i64 0x88bd after 5000"},
+		"tells-all":             {"tail": "3 were requested, and its answer has 4"},
+		"guesses":               {"unreadable": "it reports that it returned i64 0x88b8"},
+		"writes-blindly":        {"unwritable": "it reports that it returned i64 0x88bd"},
+		"allocates-blindly":     {"no-memory": "it reports that it returned i64 0x88bd"},
 		"needs-symbols":         {"no-symbols": "its answer to resume (id 11): it has ended (exit status 6)"},
-		"any-stack":             {"stack-short": "it is taken: returned i64 0x88bd", "stack-long": "it is taken: returned i64 0x88bd"},
-		"any-position":          {"position": "it is taken: returned i64 0x88bd"},
-		"any-object":            {"no-object": "it is taken: returned i64 0x88bd"},
-		"stops-late":            {"step": "its answer to resume (id 16): it has run 2 instructions and stopped, and it was to stop after 1"},
-		"loses":                 {"step": "by single instructions: it returned i64 0x505050505058ca5; at first it returned i64 0x88bd"},
-		"stops-deep":            {"next": "its answer to resume (id 57): it has stopped in 2 frames, and up to 1 were meant"},
-		"spells":                {"spelling": `"Returned" is no member of result; is "returned" meant?`},
-		"stays":                 {"end": "it had not ended after two seconds, and was ended by force"},
+		"any-stack":             {"stack-short": "it was accepted: it returned i64 0x88bd", "stack-long": "it was accepted: it returned i64 0x88bd"},
+		"any-position":          {"position": "it was accepted: it returned i64 0x88bd"},
+		"any-object":            {"no-object": "it was accepted: it returned i64 0x88bd"},
+		"stops-late":            {"step": "its answer to resume (id 16): it stopped after 2 instructions, not after 1"},
+		"loses":                 {"step": "by single instructions: it returned i64 0x505050505058ca5; the first time it returned i64 0x88bd"},
+		"stops-deep":            {"next": "its answer to resume (id 57): it stopped in 2 frames, not in up to 1"},
+		"spells":                {"spelling": `"Returned" is not a member of result; did you mean "returned"?`},
+		"stays":                 {"end": "it had not ended after two seconds, and was killed"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			report, err := protocheck.Run(t.Context(), toyWith(t, fault), silent)
 			require.NoError(t, err)
 			broken := map[string]string{}
-			const early = "it came before anything was asked"
+			const early = "it came before a request"
 			for _, r := range report.Checks {
 				require.NotEqual(t, protocheck.Not, r.Status, "%s: %s", r.Check, r.Why)
 				if r.Status == protocheck.Broken {
@@ -113,7 +113,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	var tried []string
 	for _, r := range report.Checks {
 		if r.Status == protocheck.Not {
-			require.Equal(t, "no exit was given: PID or CORE, and --layout where it says nothing of itself", r.Why)
+			require.Equal(t, "no exit was given: PID or CORE, and --layout unless the target contains one", r.Why)
 			continue
 		}
 		require.Equal(t, protocheck.Kept, r.Status, "%s: %s", r.Check, r.Why)
@@ -126,10 +126,10 @@ func TestWhatIsNotTried(t *testing.T) {
 	o.Command = "exit 3"
 	report, err = protocheck.Run(t.Context(), o, silent)
 	require.NoError(t, err)
-	require.Equal(t, protocheck.Result{Check: "initialize", What: "it answers initialize with the protocol that it speaks and a name", Status: protocheck.Broken,
+	require.Equal(t, protocheck.Result{Check: "initialize", What: "it answers initialize with its protocol version and a name", Status: protocheck.Broken,
 		Why: "its answer to initialize (id 1): it has ended (exit status 3)"}, report.Checks[0])
 	for _, r := range report.Checks[1:] {
-		require.Equal(t, "it has not been greeted", r.Why, r.Check)
+		require.Equal(t, "it ended during initialize", r.Why, r.Check)
 	}
 
 	o = toyWith(t, "any-position")

@@ -27,29 +27,29 @@ type check struct {
 }
 
 var checks = []check{
-	{greeting, "it answers initialize with the protocol that it speaks and a name", false, (*checker).initialize},
-	{"unknown-method", "a request that it does not know is answered by the error -32601", false, (*checker).unknownMethod},
-	{"notification", "a notification that it does not know gets no answer", false, (*checker).notification},
-	{"nobody", "a frame of a method that it does not have is unsupported or malformed", false, (*checker).nobody},
-	{"no-frames", "no frames at all are unsupported or malformed", false, (*checker).noFrames},
-	{exitCheck, "it goes on in the frames of the exit until the outermost has returned", true, (*checker).exit},
-	{"again", "the same frames once more come to the same: nothing is kept of an earlier request", true, (*checker).again},
-	{"first", "the same frames come to the same in an interpreter that has just started", true, (*checker).afresh},
+	{greeting, "it answers initialize with its protocol version and a name", false, (*checker).initialize},
+	{"unknown-method", "an unknown request is answered with the error -32601", false, (*checker).unknownMethod},
+	{"notification", "an unknown notification is not answered", false, (*checker).notification},
+	{"nobody", "a frame of an unknown method is reported as unsupported or malformed", false, (*checker).nobody},
+	{"no-frames", "an empty list of frames is reported as unsupported or malformed", false, (*checker).noFrames},
+	{exitCheck, "it runs the frames of the exit until the outermost has returned", true, (*checker).exit},
+	{"again", "the same frames give the same result again: no state is kept between requests", true, (*checker).again},
+	{"first", "the same frames give the same result in a new process", true, (*checker).afresh},
 	{"order", "the members of an object may come in any order", true, (*checker).otherOrder},
-	{"unknown-members", "members that it does not know are ignored", true, (*checker).unknownMembers},
+	{"unknown-members", "unknown members are ignored", true, (*checker).unknownMembers},
 	{"steps", "it stops after about the requested number of instructions, with unsupported", true, (*checker).steps},
-	{"tail", "it returns the requested number of its last instructions, and none if none are requested", true, (*checker).tail},
-	{"unreadable", "where memory cannot be read it makes no value up", true, (*checker).unreadable},
-	{"unwritable", "where memory cannot be written it does not say that it has returned", true, (*checker).unwritable},
-	{"no-memory", "where there is no memory for objects it does not say that it has returned", true, (*checker).noMemory},
-	{"no-symbols", "a symbol that the process does not have is no end of it", true, (*checker).noSymbols},
-	{"stack-short", "a stack with one value too few is malformed", true, (*checker).stackShort},
-	{"stack-long", "a stack with one value too many is malformed", true, (*checker).stackLong},
-	{"position", "a position that is none is malformed", true, (*checker).position},
-	{"no-object", "an object that nothing describes is malformed", true, (*checker).noObject},
-	{"step", "it stops behind each instruction where it is to, and comes from there to the same", true, (*checker).step},
-	{"next", "it stops where there are no more frames than are meant, and comes from there to the same", true, (*checker).next},
-	{"spelling", "its members are spelled as the protocol's", false, (*checker).spelling},
+	{"tail", "it returns the requested number of last instructions, or none", true, (*checker).tail},
+	{"unreadable", "it does not invent a value for unreadable memory", true, (*checker).unreadable},
+	{"unwritable", "it does not report returned if memory cannot be written", true, (*checker).unwritable},
+	{"no-memory", "it does not report returned if objects cannot be allocated", true, (*checker).noMemory},
+	{"no-symbols", "it does not end because of an unknown symbol", true, (*checker).noSymbols},
+	{"stack-short", "a stack with one value too few is reported as malformed", true, (*checker).stackShort},
+	{"stack-long", "a stack with one value too many is reported as malformed", true, (*checker).stackLong},
+	{"position", "an invalid position is reported as malformed", true, (*checker).position},
+	{"no-object", "an undescribed object is reported as malformed", true, (*checker).noObject},
+	{"step", "it stops after each instruction if requested, and continues to the same result", true, (*checker).step},
+	{"next", "it stops at the requested number of frames, and continues to the same result", true, (*checker).next},
+	{"spelling", "its members have names of the protocol", false, (*checker).spelling},
 	{"end", "it ends when its standard input ends", false, (*checker).end},
 }
 
@@ -59,7 +59,7 @@ func (c *checker) initialize() (string, error) {
 		return "", err
 	}
 	if c.report.Interpreter = child.About.Name; child.About.Name == "" {
-		return "", errors.New("it says no name, and people cannot tell which interpreter spoke")
+		return "", errors.New("its answer has no name, which reports need")
 	}
 	return fmt.Sprintf("it is %.80s", child.About.Name), nil
 }
@@ -69,11 +69,11 @@ func (c *checker) unknownMethod() (string, error) {
 	var failure *protocol.Failure
 	switch {
 	case err == nil:
-		return "", errors.New("it has answered reframe.check by a result")
+		return "", errors.New("it has answered reframe.check with a result")
 	case !errors.As(err, &failure):
 		return "", err
 	case failure.Code != -32601:
-		return "", fmt.Errorf("it has answered reframe.check by the error %d: %.200s", failure.Code, failure.Message)
+		return "", fmt.Errorf("it has answered reframe.check with the error %d: %.200s", failure.Code, failure.Message)
 	}
 	return "", nil
 }
@@ -101,7 +101,7 @@ func (c *checker) refuses(params any) (string, error) {
 	}
 	why := r.refused()
 	if why == "" {
-		return "", fmt.Errorf("it says that it %s", r.outcome())
+		return "", fmt.Errorf("it reports that it %s", r.outcome())
 	}
 	return why, nil
 }
@@ -139,14 +139,14 @@ func (c *checker) asFirst(r *ran) error {
 	was := c.first
 	switch {
 	case r.outcome() != was.outcome():
-		return fmt.Errorf("it %s; at first it %s", r.outcome(), was.outcome())
+		return fmt.Errorf("it %s; the first time it %s", r.outcome(), was.outcome())
 	case r.answer.Output != was.answer.Output:
-		return fmt.Errorf("it printed %.100q, and at first %.100q", r.answer.Output, was.answer.Output)
+		return fmt.Errorf("it printed %.100q, and the first time %.100q", r.answer.Output, was.answer.Output)
 	case r.answer.Steps != was.answer.Steps:
-		return fmt.Errorf("it ran %d instructions, and at first %d", r.answer.Steps, was.answer.Steps)
+		return fmt.Errorf("it ran %d instructions, and the first time %d", r.answer.Steps, was.answer.Steps)
 	}
 	if at, differ := storedOtherwise(was.memory, r.memory); differ {
-		return fmt.Errorf("what it stored at %v is not what it stored there at first", at)
+		return fmt.Errorf("it stored another value at %v than the first time", at)
 	}
 	return nil
 }
@@ -240,14 +240,14 @@ func (c *checker) changed(h *protocol.Host, change func(r *protocol.Resume)) (*r
 func (c *checker) steps() (string, error) {
 	const enough = 1000 // more than "about one"
 	if c.first.answer.Steps <= enough {
-		return "", untried(fmt.Sprintf("from this exit it runs only %d instructions, and an interpreter need not check the bound at each", c.first.answer.Steps))
+		return "", untried(fmt.Sprintf("it runs only %d instructions from this exit, and an interpreter need not check the bound at each", c.first.answer.Steps))
 	}
 	r, err := c.changed(c.host(c.o.Moment), func(r *protocol.Resume) { r.Steps = 1 })
 	switch {
 	case err != nil:
 		return "", err
 	case r.answer.Unsupported == "":
-		return "", fmt.Errorf("one was wanted, and it %s after %d", r.outcome(), r.answer.Steps)
+		return "", fmt.Errorf("one was requested, and it %s after %d", r.outcome(), r.answer.Steps)
 	}
 	return r.answer.Unsupported, nil
 }
@@ -262,7 +262,7 @@ func (c *checker) tail() (string, error) {
 			return "", err
 		}
 		if got := len(r.answer.Tail); got > n {
-			return "", fmt.Errorf("%d were wanted, and it has answered with %d", n, got)
+			return "", fmt.Errorf("%d were requested, and its answer has %d", n, got)
 		}
 		if err := c.asFirst(r); err != nil {
 			return "", err
@@ -280,12 +280,12 @@ func (c *checker) fails(h *protocol.Host) (string, error) {
 	if why := r.refused(); why != "" {
 		return why, nil
 	}
-	return "", fmt.Errorf("it says that it %s", r.outcome())
+	return "", fmt.Errorf("it reports that it %s", r.outcome())
 }
 
 func (c *checker) unreadable() (string, error) {
 	if c.report.Exit.Ranges == 0 {
-		return "", untried("from this exit on it reads nothing")
+		return "", untried("it reads nothing from this exit on")
 	}
 	h := c.host(c.o.Moment)
 	h.Memory.Blind()
@@ -298,7 +298,7 @@ func (c *checker) unwritable() (string, error) {
 		writes = true
 	}
 	if !writes {
-		return "", untried("from this exit on it writes nothing into memory of the process")
+		return "", untried("it writes nothing to memory of the process from this exit on")
 	}
 	m := *c.o.Moment
 	m.Maps = slices.Clone(m.Maps)
@@ -310,7 +310,7 @@ func (c *checker) unwritable() (string, error) {
 
 func (c *checker) noMemory() (string, error) {
 	if c.first.answer.Allocated == 0 {
-		return "", untried("from this exit on it allocates nothing")
+		return "", untried("it allocates nothing from this exit on")
 	}
 	h := c.host(c.o.Moment)
 	h.Memory.Full()
@@ -334,7 +334,7 @@ func (c *checker) malformed(change func(r *protocol.Resume)) (string, error) {
 	case err != nil:
 		return "", err
 	case r.answer.Malformed == "":
-		return "", fmt.Errorf("it is taken: %s", r.outcome())
+		return "", fmt.Errorf("it was accepted: it %s", r.outcome())
 	}
 	return r.answer.Malformed, nil
 }
@@ -343,7 +343,7 @@ func (c *checker) stackShort() (string, error) {
 	frames := c.o.Moment.Request.Frames
 	at := slices.IndexFunc(frames, func(f protocol.Frame) bool { return len(f.Stack) > 0 })
 	if at < 0 {
-		return "", untried("no frame of this exit has anything on its stack")
+		return "", untried("no frame of this exit has a value on its stack")
 	}
 	return c.malformed(func(r *protocol.Resume) {
 		r.Frames[at].Stack = r.Frames[at].Stack[:len(r.Frames[at].Stack)-1]
@@ -367,7 +367,7 @@ func (c *checker) position() (string, error) {
 
 func (c *checker) noObject() (string, error) {
 	if len(c.o.Moment.Request.Objects) == 0 {
-		return "", untried("this exit has no objects that do not exist")
+		return "", untried("this exit has no unallocated objects")
 	}
 	return c.malformed(func(r *protocol.Resume) { r.Objects = nil })
 }
@@ -407,7 +407,7 @@ func (c *checker) onward(stops []protocol.Stop) error {
 func (c *checker) offered() error {
 	child, err := c.running()
 	if err == nil && !child.About.Step {
-		err = untried("it does not offer to stop")
+		err = untried("it does not support stopping")
 	}
 	return err
 }
@@ -429,7 +429,7 @@ func (c *checker) next() (string, error) {
 	}
 	for n := len(c.o.Moment.Request.Frames); n > 0; n-- {
 		if err := c.onward([]protocol.Stop{{After: 1, Frames: n}}); err != nil {
-			return "", fmt.Errorf("to where there are %d frames: %w", n, err)
+			return "", fmt.Errorf("to %d frames: %w", n, err)
 		}
 	}
 	return "", nil
@@ -445,7 +445,7 @@ func (c *checker) end() (string, error) {
 		return "", err
 	}
 	if child.Close() {
-		return "", errors.New("it had not ended after two seconds, and was ended by force")
+		return "", errors.New("it had not ended after two seconds, and was killed")
 	}
 	return "", nil
 }

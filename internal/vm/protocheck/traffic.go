@@ -106,7 +106,7 @@ func (t *traffic) spelled(where string, v map[string]any) {
 			continue
 		}
 		if meant := near.Sorted(name, known); t.wrong == "" && len(meant) > 0 && alike(name, meant[0]) {
-			t.wrong = fmt.Sprintf("%q is no member of %s; is %q meant?", name, place(where), meant[0])
+			t.wrong = fmt.Sprintf("%q is not a member of %s; did you mean %q?", name, place(where), meant[0])
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (c *Child) met(raw json.RawMessage) error {
 		return err
 	}
 	if c.About.Protocol != Version {
-		return fmt.Errorf("it speaks %.40q, and %q is wanted", c.About.Protocol, Version)
+		return fmt.Errorf("it speaks %.40q; expected %q", c.About.Protocol, Version)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (c *Child) call(ctx context.Context, method string, params any, serve *serv
 		return nil, err
 	}
 	if line, _ := c.lines.next(); line != nil {
-		return nil, c.broken(fmt.Sprintf("%.60q", line), errors.New("it came before anything was asked"))
+		return nil, c.broken(fmt.Sprintf("%.60q", line), errors.New("it came before a request"))
 	}
 	if err := c.send(message{Version: "2.0", ID: json.RawMessage(strconv.Itoa(c.last)), Method: method, Params: raw}); err != nil {
 		return nil, c.late(ctx, c.answer(), err)
@@ -336,7 +336,7 @@ func (c *Child) batch(ctx context.Context, line []byte, serve *serving) error {
 	for _, text := range list {
 		m, err := parse(text)
 		if err == nil && m.Method == "" {
-			err = errors.New("an answer in a batch; reframe asks no batches")
+			err = errors.New("an answer in a batch; reframe sends no batches")
 		}
 		if err != nil {
 			return c.broken(fmt.Sprintf("%.60q", text), err)
@@ -365,7 +365,7 @@ func parse(line []byte) (*message, error) {
 		return nil, fmt.Errorf("no message: %w", err)
 	}
 	if m.Version != "2.0" {
-		return nil, errors.New(`no message of JSON-RPC 2.0: "jsonrpc" is not "2.0"`)
+		return nil, errors.New(`not a message of JSON-RPC 2.0: "jsonrpc" is not "2.0"`)
 	}
 	if m.Method != "" && (m.Result != nil || m.Error != nil) {
 		return nil, errors.New("both a request and an answer")
@@ -386,11 +386,11 @@ func (c *Child) answered(m *message) (json.RawMessage, error) {
 	id, err := strconv.Atoi(string(m.ID))
 	switch {
 	case err != nil:
-		return nil, c.broken("an answer", fmt.Errorf("its id is %.40q, and reframe's are numbers", m.ID))
+		return nil, c.broken("an answer", fmt.Errorf("its id is %.40q; ids of reframe are numbers", m.ID))
 	case id != c.last:
-		why := "it was never asked"
+		why := "no request has this id"
 		if id > 0 && id < c.last {
-			why = "it is the second one"
+			why = "it is a second answer"
 		}
 		return nil, c.broken(fmt.Sprintf("an answer with the id %d", id), errors.New(why))
 	case m.Error != nil:

@@ -40,7 +40,7 @@ type serving struct {
 // request serves a request of the interpreter. The answer is nil for a notification. An error ends the interpreter.
 func (c *Child) request(m *message, serve *serving) (*message, error) {
 	if serve == nil {
-		return nil, c.broken(named(m), fmt.Errorf("it asks while it is asked for %s, where there is nothing to ask", c.asked))
+		return nil, c.broken(named(m), fmt.Errorf("requests are not allowed during %s", c.asked))
 	}
 	serve.requests++
 	if serve.progress != nil {
@@ -54,9 +54,9 @@ func (c *Child) request(m *message, serve *serving) (*message, error) {
 	}
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err == nil && id <= serve.last {
-		err = fmt.Errorf("the request before it had the id %d, and each is to be larger", serve.last)
+		err = fmt.Errorf("the id of the previous request was %d, and ids must increase", serve.last)
 	} else if err != nil {
-		err = fmt.Errorf("its id is %.40q, and a number is wanted", m.ID)
+		err = fmt.Errorf("its id is %.40q; expected a number", m.ID)
 	}
 	if err != nil {
 		return nil, c.broken(named(m), err)
@@ -118,7 +118,7 @@ func ranges(params json.RawMessage) ([]span, error) {
 		return nil, err
 	}
 	if len(p.Ranges) > maxRanges {
-		return nil, fmt.Errorf("%d ranges, and up to %d are read or written at once", len(p.Ranges), maxRanges)
+		return nil, fmt.Errorf("%d ranges; the limit of one request is %d", len(p.Ranges), maxRanges)
 	}
 	return p.Ranges, nil
 }
@@ -138,7 +138,7 @@ func (s *serving) read(params json.RawMessage) ([]part, error) {
 	for i := range list {
 		size := list[i].Size
 		if size < 0 || size > maxRead {
-			return nil, fmt.Errorf("range %d has %d bytes: 0 to %d", i, size, maxRead)
+			return nil, fmt.Errorf("range %d has %d bytes: must be from 0 to %d", i, size, maxRead)
 		}
 		if all += size; all > maxRead {
 			return nil, fmt.Errorf("the ranges have over %d MiB together", maxRead>>20)
@@ -152,7 +152,7 @@ func (s *serving) read(params json.RawMessage) ([]part, error) {
 		}
 		data := make([]byte, list[i].Size)
 		if at+machine.Addr(len(data)) < at {
-			out[i].Error = fmt.Sprintf("%v and %d bytes end beyond all memory", at, len(data))
+			out[i].Error = fmt.Sprintf("%v and %d bytes end outside of the address space", at, len(data))
 		} else if err := s.host.Memory.ReadMemory(data, at); err != nil {
 			out[i].Error = fmt.Sprintf("%.*s", maxMessage, err)
 		} else {
@@ -206,7 +206,7 @@ func (s *serving) symbols(params json.RawMessage) ([]*found, error) {
 		return nil, err
 	}
 	if len(p.Names) > maxNames {
-		return nil, fmt.Errorf("%d names, and up to %d are looked up at once", len(p.Names), maxNames)
+		return nil, fmt.Errorf("%d names; the limit of one request is %d", len(p.Names), maxNames)
 	}
 	out := make([]*found, len(p.Names))
 	for i, name := range p.Names {

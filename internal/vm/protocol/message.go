@@ -164,9 +164,9 @@ func (w *answer) read() (*Answer, error) {
 		switch {
 		case refused.why == nil:
 		case a.Returns || a.Threw != nil || a.Stopped != nil:
-			return nil, fmt.Errorf("it has %s and an outcome", refused.name)
+			return nil, fmt.Errorf("it has both %s and an outcome", refused.name)
 		case *refused.why == "":
-			return nil, fmt.Errorf("%s says no reason", refused.name)
+			return nil, fmt.Errorf("%s has no reason", refused.name)
 		default:
 			*refused.to = *refused.why
 			return a, nil
@@ -174,7 +174,7 @@ func (w *answer) read() (*Answer, error) {
 	}
 	switch {
 	case a.Stopped != nil && (a.Returns || a.Threw != nil):
-		return nil, fmt.Errorf("it has stopped and another outcome")
+		return nil, fmt.Errorf("it has both stopped and another outcome")
 	case a.Stopped != nil:
 		return a, a.Stopped.check()
 	case !a.Returns && a.Threw == nil:
@@ -205,11 +205,11 @@ func WordOf[T ~uint64](v T) Word { return Word("0x" + strconv.FormatUint(uint64(
 // Uint parses the number.
 func (w Word) Uint() (uint64, error) {
 	if len(w) < 3 || w[:2] != "0x" {
-		return 0, fmt.Errorf("%.40q is no number of the form \"0x2a\"", string(w))
+		return 0, fmt.Errorf("%.40q is not a number of the form \"0x2a\"", string(w))
 	}
 	v, err := strconv.ParseUint(string(w[2:]), 16, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no number of up to 64 bits", string(w))
+		return 0, fmt.Errorf("%.40q does not fit in 64 bits", string(w))
 	}
 	return v, nil
 }

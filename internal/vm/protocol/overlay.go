@@ -102,7 +102,7 @@ func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
 // Writable returns the reason why a range cannot be written to, or nil.
 func (o *Overlay) Writable(r machine.Range) error {
 	if r.End < r.Start {
-		return fmt.Errorf("%v and %d bytes end beyond all memory", r.Start, uint64(r.End-r.Start))
+		return fmt.Errorf("%v and %d bytes end outside of the address space", r.Start, uint64(r.End-r.Start))
 	}
 	if o.room.Contains(r.Start) && r.End <= o.next {
 		return nil
@@ -180,12 +180,12 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 		align = 16
 	}
 	if align&(align-1) != 0 || align > PageSize {
-		return 0, fmt.Errorf("an alignment of %d: a power of two up to %d", align, PageSize)
+		return 0, fmt.Errorf("an alignment of %d: must be a power of two up to %d", align, PageSize)
 	}
 	at := (o.next + machine.Addr(align) - 1) &^ (machine.Addr(align) - 1)
 	size = max(size, 1) // so that each allocation has its own address
 	if at >= o.room.End || size > uint64(o.room.End-at) {
-		return 0, fmt.Errorf("%d bytes: all that is allocated has at most %d MiB", size, maxAllocated>>20)
+		return 0, fmt.Errorf("%d bytes: allocations together have at most %d MiB", size, maxAllocated>>20)
 	}
 	o.next = at + machine.Addr(size)
 	o.blocks = append(o.blocks, machine.Range{Start: at, End: o.next})

@@ -25,11 +25,11 @@ func (s *Stop) kept(a *Answer) error {
 	case a.Stopped == nil:
 		return nil
 	case s == nil:
-		return errors.New("it has stopped, and was not asked to")
+		return errors.New("it stopped, which was not requested")
 	case a.Steps < s.After || s.Frames == 0 && a.Steps > s.After:
-		return fmt.Errorf("it has run %d instructions and stopped, and it was to stop after %d", a.Steps, s.After)
+		return fmt.Errorf("it stopped after %d instructions, not after %d", a.Steps, s.After)
 	case s.Frames > 0 && len(a.Stopped.Frames) > s.Frames:
-		return fmt.Errorf("it has stopped in %d frames, and up to %d were meant", len(a.Stopped.Frames), s.Frames)
+		return fmt.Errorf("it stopped in %d frames, not in up to %d", len(a.Stopped.Frames), s.Frames)
 	}
 	return nil
 }
@@ -107,10 +107,10 @@ func (v *Value) check(objects map[int64]bool) error {
 	case v.Object != nil:
 		return nil
 	case v.Bits == "":
-		return errors.New("it has neither bits nor an object, and is not dead")
+		return errors.New("it has neither bits nor an object, nor is it dead")
 	}
 	if len(v.Bits) < 3 || v.Bits[:2] != "0x" || strings.Trim(string(v.Bits[2:]), "0123456789abcdef") != "" {
-		return fmt.Errorf("%.40q is no number of the form \"0x2a\"", string(v.Bits))
+		return fmt.Errorf("%.40q is not a number of the form \"0x2a\"", string(v.Bits))
 	}
 	return nil
 }

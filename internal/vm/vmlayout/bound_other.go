@@ -6,5 +6,5 @@ import "errors"
 
 // boundMemory is supported only on Linux, as only its cores and processes contain layouts.
 func boundMemory() error {
-	return errors.New("the memory of a target's layout cannot be bounded here; give it with --layout")
+	return errors.New("cannot bound the memory of a layout from the target on this system; give the layout with --layout")
 }

@@ -20,11 +20,11 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 		}
 		switch {
 		case o.Undef:
-			list = append(list, name+": the module has undef or poison there; a dead place says so itself")
+			list = append(list, name+": it is undef or poison in the module; mark a dead place with dead()")
 		case v.As == "ref" && o.Pair == Unpaired:
 			list = append(list, name+": a reference that the statepoint does not list for the collector")
 		case v.As == "ref" && o.Pair == Derived:
-			list = append(list, name+": a pointer into an object, where a reference is meant")
+			list = append(list, name+": a pointer into an object; expected a reference to one")
 		}
 		if why := misfit(v, o.Type); why != "" {
 			list = append(list, name+": "+why)
@@ -44,18 +44,18 @@ func misfit(v *Value, t frame.Type) string {
 	want := v.As
 	if v.Codec != nil && want == "" {
 		if t.Kind == frame.Float || t.Bits > 64 || t.Composite() {
-			return "it is " + t.Source + ", and the layout decodes bits"
+			return "it is " + t.Source + ", but the layout decodes bits"
 		}
 		return ""
 	}
 	switch as := plain[want]; {
 	case want == "":
 	case t.Composite() || t.Bits < as.Bits:
-		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Float && (as.Kind != frame.Float || as.Bits != t.Bits):
-		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Pointer && as.Kind == frame.Float:
-		return fmt.Sprintf("it is %s, and the layout has %s there", t.Source, want)
+		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
 	}
 	return ""
 }

@@ -102,7 +102,7 @@ func (c *Child) ask(from *Source, r *request) (*response, error) {
 		if !timer.Stop() {
 			c.fail = fmt.Errorf("the layout took over %v", childTime)
 		} else {
-			c.fail = fmt.Errorf("the layout's process ended, as it does where it wants over %d MiB", childMemory>>20)
+			c.fail = fmt.Errorf("the layout's process ended; its memory is limited to %d MiB", childMemory>>20)
 		}
 		c.Close()
 		return nil, c.fail
@@ -158,7 +158,7 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 		return &wireMemory{Error: errNoMemory.Error()}
 	}
 	if r.Size <= 0 || r.Size > maxString || reads > maxReads {
-		return &wireMemory{Error: "too much memory is wanted"}
+		return &wireMemory{Error: "too much memory requested"}
 	}
 	buf := make([]byte, r.Size)
 	if err := from.Static.ReadMemory(buf, machine.Addr(r.Addr)); err != nil {

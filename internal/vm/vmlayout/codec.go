@@ -19,7 +19,7 @@ type Codec interface {
 
 // errNoBits reports that a codec cannot encode a value.
 func errNoBits(codec string, v Typed) error {
-	return fmt.Errorf("%s has no bits for %s %s", codec, v.Type, v)
+	return fmt.Errorf("%s cannot encode %s %s", codec, v.Type, v)
 }
 
 // symbols holds values with a name: undefined, true, a hole. A symbol with the name null is the value of that type.
@@ -96,13 +96,13 @@ func (c *nanBox) Decode(bits uint64) (Typed, error) {
 		return Typed{Type: "i32", Bits: bits & math.MaxUint32}, nil
 	case bits == 0:
 		if _, err := c.symbols.encode("nan_box", Typed{Type: "null"}); err == nil {
-			return Typed{}, errors.New("0x0 is no number and no reference")
+			return Typed{}, errors.New("0x0 is neither a number nor a reference")
 		}
 		return Typed{Type: "null"}, nil
 	case top == 0:
 		return Typed{Type: "ref", Bits: bits}, nil
 	case bits < c.offset || !c.below && top > c.ints:
-		return Typed{}, fmt.Errorf("%#x is no number and no reference", bits)
+		return Typed{}, fmt.Errorf("%#x is neither a number nor a reference", bits)
 	}
 	return Typed{Type: "f64", Bits: bits - c.offset}, nil
 }
@@ -155,7 +155,7 @@ func (c *nanTag) Decode(bits uint64) (Typed, error) {
 		return Typed{Type: "symbol", Bits: bits, Text: kind}, nil
 	}
 	if cut(payload, kind) != payload {
-		return Typed{}, fmt.Errorf("%#x: an %s with more bits", bits, kind)
+		return Typed{}, fmt.Errorf("%#x: more bits than %s has", bits, kind)
 	}
 	return Typed{Type: kind, Bits: payload}, nil
 }
@@ -188,7 +188,7 @@ func (c *nanTag) Encode(v Typed) (uint64, error) {
 		}
 	}
 	if found > 1 {
-		return 0, fmt.Errorf("nan_tag has %d tags for %s %s: its kind says which", found, v.Type, v)
+		return 0, fmt.Errorf("nan_tag has %d tags for %s %s: give its kind", found, v.Type, v)
 	}
 	if _, named := c.symbols[bits]; found == 0 || named {
 		return 0, errNoBits("nan_tag", v)
@@ -224,7 +224,7 @@ func (c *lowTag) Decode(bits uint64) (Typed, error) {
 		}
 		return Typed{Type: "ref", Bits: bits - c.refs}, nil
 	default:
-		return Typed{}, fmt.Errorf("%#x: nothing has the tag %d", bits, tag)
+		return Typed{}, fmt.Errorf("%#x: unknown tag %d", bits, tag)
 	}
 }
 
@@ -290,7 +290,7 @@ func (c *interned) Decode(bits uint64) (Typed, error) {
 	if v, ok := c.names.decode(bits); ok {
 		return v, nil
 	}
-	return Typed{}, fmt.Errorf("%d is none of the names", bits)
+	return Typed{}, fmt.Errorf("%d has no name", bits)
 }
 
 func (c *interned) Encode(v Typed) (uint64, error) {
@@ -313,7 +313,7 @@ func (c *written) Decode(bits uint64) (Typed, error) {
 	}
 	t, ok := v.(typedValue)
 	if !ok {
-		return Typed{}, fmt.Errorf("%s: %s gives a %s, and a typed value is wanted, as i32(n) and ref(bits) make it", c.layout.Name, c.decode.Name(), v.Type())
+		return Typed{}, fmt.Errorf("%s: %s returned a %s; expected a typed value, such as i32(n) or ref(bits)", c.layout.Name, c.decode.Name(), v.Type())
 	}
 	return t.is, nil
 }
@@ -337,7 +337,7 @@ func (c *written) Encode(v Typed) (uint64, error) {
 func bits64(v starlark.Value) (uint64, error) {
 	i, ok := v.(starlark.Int)
 	if !ok {
-		return 0, fmt.Errorf("a %s, and a number is wanted", v.Type())
+		return 0, fmt.Errorf("expected a number, got a %s", v.Type())
 	}
 	if u, ok := i.Uint64(); ok {
 		return u, nil

@@ -146,12 +146,12 @@ func TestNoEncoding(t *testing.T) {
 		says  string
 	}{
 		{"jsc", 0xfffe_0001_0000_0000, "0xfffe000100000000: an integer has 32 bits"},
-		{"jsc", 0x0001_0000_0000_0000, "0x1000000000000 is no number and no reference"},
-		{"jsc", 0xffff_0000_0000_0000, "0xffff000000000000 is no number and no reference"},
+		{"jsc", 0x0001_0000_0000_0000, "0x1000000000000 is neither a number nor a reference"},
+		{"jsc", 0xffff_0000_0000_0000, "0xffff000000000000 is neither a number nor a reference"},
 		{"ark", 0xffff_0000_ffff_ffff, "0xffff0000ffffffff: an integer has 32 bits"},
-		{"spidermonkey", 0xfff9_0000_0000_0002, "0xfff9000000000002: an i1 with more bits"},
+		{"spidermonkey", 0xfff9_0000_0000_0002, "0xfff9000000000002: more bits than i1 has"},
 		{"v8", 0x0000_0007_0000_0002, "0x700000002: an integer has no bits below bit 32"},
-		{"colors", 3, "3 is none of the names"},
+		{"colors", 3, "3 has no name"},
 	} {
 		_, err := codecOfTest(t, c.codec).Decode(c.bits)
 		require.EqualError(t, err, c.says, "%s %#x", c.codec, c.bits)
@@ -161,25 +161,25 @@ func TestNoEncoding(t *testing.T) {
 		v     Typed
 		says  string
 	}{
-		{"jsc", Typed{Type: "i64", Bits: 7}, "nan_box has no bits for i64 7"},
-		{"jsc", Typed{Type: "ref", Bits: 1 << 48}, "nan_box has no bits for ref 0x1000000000000"},
-		{"jsc", Typed{Type: "ref", Bits: 10}, "nan_box has no bits for ref 0xa"}, // undefined
-		{"jsc", Typed{Type: "symbol", Text: "nil"}, "nan_box has no bits for symbol nil"},
-		{"luajit", Typed{Type: "f64", Bits: 0xfffd_8000_0000_0000}, "nan_tag has no bits for f64 nan"},
-		{"luajit", Typed{Type: "ref", Bits: 1 << 47, Text: "table"}, "nan_tag has no bits for ref 0x800000000000"},
-		{"luajit", Typed{Type: "ref", Bits: 16, Text: "object"}, "nan_tag has no bits for ref 0x10"},
-		{"luajit", Typed{Type: "ref", Bits: 16}, "nan_tag has 6 tags for ref 0x10: its kind says which"},
-		{"luajit", Typed{Type: "null"}, "nan_tag has no bits for null null"},
-		{"v8", Typed{Type: "i64", Bits: 1 << 31}, "low_tag has no bits for i64 2147483648"},
-		{"v8", Typed{Type: "ref", Bits: 17}, "low_tag has no bits for ref 0x11"},
-		{"v8_compressed", Typed{Type: "i64", Bits: 1 << 30}, "low_tag has no bits for i64 1073741824"},
-		{"v8_compressed", Typed{Type: "ref", Bits: 1 << 32}, "low_tag has no bits for ref 0x100000000"},
-		{"v8", Typed{Type: "f64"}, "low_tag has no bits for f64 0.0"},
-		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_8004}, "compressed has no bits for ref 0x800008004"},
-		{"narrow_oop", Typed{Type: "ref", Bits: 0x10_0000_0000}, "compressed has no bits for ref 0x1000000000"},
-		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed has no bits for ref 0x800000000"}, // would be null
-		{"colors", Typed{Type: "symbol", Text: "yellow"}, "interned has no bits for symbol yellow"},
-		{"colors", Typed{Type: "i32"}, "interned has no bits for i32 0"},
+		{"jsc", Typed{Type: "i64", Bits: 7}, "nan_box cannot encode i64 7"},
+		{"jsc", Typed{Type: "ref", Bits: 1 << 48}, "nan_box cannot encode ref 0x1000000000000"},
+		{"jsc", Typed{Type: "ref", Bits: 10}, "nan_box cannot encode ref 0xa"}, // undefined
+		{"jsc", Typed{Type: "symbol", Text: "nil"}, "nan_box cannot encode symbol nil"},
+		{"luajit", Typed{Type: "f64", Bits: 0xfffd_8000_0000_0000}, "nan_tag cannot encode f64 nan"},
+		{"luajit", Typed{Type: "ref", Bits: 1 << 47, Text: "table"}, "nan_tag cannot encode ref 0x800000000000"},
+		{"luajit", Typed{Type: "ref", Bits: 16, Text: "object"}, "nan_tag cannot encode ref 0x10"},
+		{"luajit", Typed{Type: "ref", Bits: 16}, "nan_tag has 6 tags for ref 0x10: give its kind"},
+		{"luajit", Typed{Type: "null"}, "nan_tag cannot encode null null"},
+		{"v8", Typed{Type: "i64", Bits: 1 << 31}, "low_tag cannot encode i64 2147483648"},
+		{"v8", Typed{Type: "ref", Bits: 17}, "low_tag cannot encode ref 0x11"},
+		{"v8_compressed", Typed{Type: "i64", Bits: 1 << 30}, "low_tag cannot encode i64 1073741824"},
+		{"v8_compressed", Typed{Type: "ref", Bits: 1 << 32}, "low_tag cannot encode ref 0x100000000"},
+		{"v8", Typed{Type: "f64"}, "low_tag cannot encode f64 0.0"},
+		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_8004}, "compressed cannot encode ref 0x800008004"},
+		{"narrow_oop", Typed{Type: "ref", Bits: 0x10_0000_0000}, "compressed cannot encode ref 0x1000000000"},
+		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed cannot encode ref 0x800000000"}, // would be null
+		{"colors", Typed{Type: "symbol", Text: "yellow"}, "interned cannot encode symbol yellow"},
+		{"colors", Typed{Type: "i32"}, "interned cannot encode i32 0"},
 		{"written", Typed{Type: "i8"}, "codecs.star:49:9: fail: i8 has no bits"},
 		{"one_way", Typed{Type: "i32"}, "codecs.star: codec(decode) has no encode: its values cannot be set"},
 	} {
@@ -191,16 +191,16 @@ func TestNoEncoding(t *testing.T) {
 // TestCodecParameters requires an error if a codec is made with unsupported parameters.
 func TestCodecParameters(t *testing.T) {
 	for text, says := range map[string]string{
-		"nan_box(ints = 0)":                      "nan_box: ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits",
-		"nan_box(ints = 0x7000)":                 "nan_box: the integers lie among the doubles",
-		"nan_box(symbols = {'a': 1})":            `nan_box: "a": 1, and a number and a name are wanted`,
-		"nan_tag({}, shift = 20)":                "nan_tag: a tag begins at bit 32 to 52",
+		"nan_box(ints = 0)":                      "nan_box: ints must be from 1 to 0xffff, and offset from 1 << 48 to the largest number for which no sum has more than 64 bits",
+		"nan_box(ints = 0x7000)":                 "nan_box: the codes of integers overlap those of doubles",
+		"nan_box(symbols = {'a': 1})":            `nan_box: "a": 1: expected a number and a name`,
+		"nan_tag({}, shift = 20)":                "nan_tag: a tag must begin at bit 32 to 52",
 		"low_tag(bits = 9)":                      "low_tag: expected 1 to 8 bits, and two tags of that width",
 		"low_tag(ints = 1)":                      "low_tag: expected 1 to 8 bits, and two tags of that width",
-		"low_tag(width = 16)":                    "low_tag: a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits",
-		"low_tag(bits = 3, shift = 2, refs = 1)": "low_tag: a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits",
-		"compressed(shift = 17)":                 "compressed: a shift of up to 16 bits",
-		"interned({1: 2})":                       "interned: 1: 2, and a number and a name are wanted",
+		"low_tag(width = 16)":                    "low_tag: the width must be 32 or 64 bits, and integers must be shifted by at least the bits of the tag",
+		"low_tag(bits = 3, shift = 2, refs = 1)": "low_tag: the width must be 32 or 64 bits, and integers must be shifted by at least the bits of the tag",
+		"compressed(shift = 17)":                 "compressed: the shift must be at most 16 bits",
+		"interned({1: 2})":                       "interned: 1: 2: expected a number and a name",
 	} {
 		_, err := Parse("a.star", []byte("c = "+text+"\n"))
 		require.ErrorContains(t, err, says, text)

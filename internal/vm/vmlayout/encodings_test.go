@@ -62,19 +62,19 @@ func TestWrongRecords(t *testing.T) {
 		{"jeandle, dead and alive", "jeandle", Site{Operands: joined(head, []Operand{enc(0, 0, 99), i32(1)})}, "operand 4 is 1, and a dead value has a 0"},
 		{"jeandle, a type of none", "jeandle", Site{Operands: joined(head, []Operand{enc(0, 0, 14), x})}, "operand 3 has the basic type 14, which no value has"},
 		{"jeandle, another kind", "jeandle", Site{Operands: joined(head, []Operand{enc(0, 2, 10), x})}, "operand 3 has the kind 2, which no encoding has"},
-		{"jeandle, cut off", "jeandle", Site{Operands: joined(head, []Operand{enc(0, 3, 12), o})}, "skip: there are 5 operands, and one more is wanted"},
+		{"jeandle, cut off", "jeandle", Site{Operands: joined(head, []Operand{enc(0, 3, 12), o})}, "skip: cannot read another operand: there are only 5"},
 		{"jllvm, a local too many", "jllvm", Site{Operands: []Operand{i16(4), i16(1), x, x, i64(0)}}, "1 locals and 1 words of their mask are wanted, and 3 operands are left"},
 		{"jllvm, no mask", "jllvm", Site{Operands: []Operand{i16(4), i16(1), x}}, "1 locals and 1 words of their mask are wanted, and 1 operands are left"},
 		{"wanco, a type of none", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(1), i32(4), o}}, "operand 1 is no type: 4, and there are 0 to 3"},
-		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: there are 2 operands, and one more is wanted"},
-		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands are no pairs"},
+		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: cannot read another operand: there are only 2"},
+		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands do not form pairs"},
 		{"ark, no depth", "ark", Site{Operands: []Operand{i32(-2), i32(5)}}, "neither the record nor the call says how deep the frames are inlined"},
 		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // it once searched without end
 		{"ark, deeper than there are operands", "ark", Site{Operands: []Operand{i32(-1), i64(1 << 40)}}, "frames that are inlined 1099511627776 deep, and there are 2 operands"},
 		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5), i32(-10), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
 		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5), i32(-7), value("ref", "%a")}}, "no operand is of depth 0"},
 		{"ark, another key", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-9), i32(5)}}, "operand 2 is no key: -9"},
-		{"ark, a key twice", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-3), value("ref", "%a"), i32(-3), value("ref", "%b")}}, "extra: acc is there a second time"},
+		{"ark, a key twice", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-3), value("ref", "%a"), i32(-3), value("ref", "%b")}}, "extra: acc is listed twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := builtinLayout(t, c.layout).Frames(&c.site)
@@ -196,11 +196,11 @@ def method_name(m):
 	require.Empty(t, vm.Frames[0].Stack)
 	vm = read(2, 0x3000)
 	require.Equal(t, frame.MemoryUnreadable, vm.Frames[0].Stack[0].Code)
-	require.Equal(t, "how many there are: u16 at 0x3000: 2 bytes at 0x3000: not mapped", vm.Frames[0].Stack[0].Reason)
+	require.Equal(t, "their number: u16 at 0x3000: 2 bytes at 0x3000: not mapped", vm.Frames[0].Stack[0].Reason)
 	change = func(list []frame.Slot) { list[0].Clear(frame.Missing, frame.Because(frame.CallerSaved, "rdx", 3)) }
 	vm = read(2, 0x1000)
 	require.Equal(t, frame.CallerSaved, vm.Frames[0].Stack[0].Code)
-	require.Equal(t, "how many there are: its address: rdx is caller-saved and frame #3 does not keep it", vm.Frames[0].Stack[0].Reason)
+	require.Equal(t, "their number: its address: rdx is caller-saved and frame #3 does not preserve it", vm.Frames[0].Stack[0].Reason)
 	change = nil
 	vm = read(5000, 0x1000)
 	require.Equal(t, frame.LayoutUnread, vm.Frames[0].Stack[0].Code)

@@ -231,7 +231,7 @@ func TestExits(t *testing.T) {
 func TestExitsWithoutModule(t *testing.T) {
 	livetest.Slow(t)
 	differs := map[string][]string{
-		"jeandle": {"local 7: i8 -3", "local 7: unavailable the layout has i32 there, and slot 35 has 1 bytes"},
+		"jeandle": {"local 7: i8 -3", "local 7: unavailable it is i32 in the layout, but slot 35 has 1 bytes"},
 		"ark":     {"0x5180 @ 35 reexecute", "0x5180 @ 35 in-call"},
 	}
 	for _, c := range exits {

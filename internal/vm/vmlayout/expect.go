@@ -27,7 +27,7 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 		has       int
 	}{{key, "on the operand stack", stack}, {infoLocks, "locks", locks}} {
 		if says, err := strconv.Atoi(info[x.key]); err == nil && says != x.has {
-			list = append(list, fmt.Sprintf("%d %s, and info says that %q is %d there", x.has, x.what, x.key, says))
+			list = append(list, fmt.Sprintf("%d %s, but in info %q is %d", x.has, x.what, x.key, says))
 		}
 	}
 	return list

@@ -43,7 +43,7 @@ func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) 
 	}
 	named, ok := starlark.AsString(is)
 	if !ok {
-		return "", fmt.Errorf("%s gives a %s", by.Name(), is.Type())
+		return "", fmt.Errorf("%s returned a %s", by.Name(), is.Type())
 	}
 	return named, nil
 }
@@ -81,7 +81,7 @@ func (l *Layout) infoOf(from *Source, method uint64, position int64) (map[string
 	}
 	d, ok := is.(*starlark.Dict)
 	if !ok {
-		return nil, fmt.Errorf("info gives a %s, and a dict is wanted", is.Type())
+		return nil, fmt.Errorf("info returned a %s; expected a dict", is.Type())
 	}
 	out := map[string]string{}
 	for _, item := range d.Items() {

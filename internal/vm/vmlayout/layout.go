@@ -121,7 +121,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 		}
 		call, ok := v.(starlark.Callable)
 		if !ok {
-			return nil, &Error{File: name, Err: fmt.Errorf("%s is a %s, and a function is wanted", f.name, v.Type())}
+			return nil, &Error{File: name, Err: fmt.Errorf("%s is a %s; expected a function", f.name, v.Type())}
 		}
 		*f.to = call
 	}
@@ -222,7 +222,7 @@ func (l *Layout) wrong(r *run, err error) *Error {
 		}
 		e.Err = errors.New(eval.Msg)
 		if strings.Contains(eval.Msg, "too many steps") {
-			e.Err = fmt.Errorf("it has not ended after %d steps", maxSteps)
+			e.Err = fmt.Errorf("it did not end after %d steps", maxSteps)
 		}
 	}
 	if list := (resolveErrors)(nil); errors.As(err, &list) {

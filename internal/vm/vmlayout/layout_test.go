@@ -121,27 +121,27 @@ func TestErrors(t *testing.T) {
 		{"syntax", "def frames(site:\n  pass\n", site(), "a.star:1:17: got ':', want ')'"},
 		{"a name that there is not", "def frames(site):\n  return nothing\n", site(), "a.star:2:10: undefined: nothing"},
 		{"no frames", "x = 1\n", site(), "a.star: it defines no frames(site)"},
-		{"a number", "frames = 1\n", site(), "a.star: frames is a int, and a function is wanted"},
-		{"nothing returned of use", "def frames(site):\n  return 7\n", site(), "a.star: record 3 of @f: frames(site) returned a int, and a list of frames, or None, is wanted"},
+		{"a number", "frames = 1\n", site(), "a.star: frames is a int; expected a function"},
+		{"nothing returned of use", "def frames(site):\n  return 7\n", site(), "a.star: record 3 of @f: frames(site) returned a int; expected a list of frames, or None"},
 		{"an operand is left over", "def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0])\n  return [f]\n", site(x, y),
-			"a.star: record 3 of @f: operand 1 (i64 %y) is neither used nor skipped: skip(operand, why) says that it is no part of a frame"},
+			"a.star: record 3 of @f: operand 1 (i64 %y) is neither used nor skipped: use skip(operand, why) if it is not part of a frame"},
 		{"an operand is used twice", "def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0])\n  f.local(1, site.operands[0])\n  return [f]\n", site(x),
 			"a.star:4:10: record 3 of @f: local: operand 0 (i64 %x) is used a second time, first in line 3:10"},
-		{"a value for a constant", "def frames(site):\n  return [frame('m', site.operands[0].constant)]\n", site(x), "a.star:2:38: record 3 of @f: operand 0 (i64 %x) is a value, and a constant is wanted there"},
-		{"too few operands", "def frames(site):\n  r = site.operands.reader()\n  r.next()\n  r.constant('a position')\n", site(x), "a.star:4:13: record 3 of @f: constant: there are 1 operands, and one more is wanted: a position"},
-		{"pairs", "def frames(site):\n  site.operands.pairs()\n", site(x), "a.star:2:22: record 3 of @f: pairs: 1 operands are no pairs"},
+		{"a value for a constant", "def frames(site):\n  return [frame('m', site.operands[0].constant)]\n", site(x), "a.star:2:38: record 3 of @f: operand 0 (i64 %x) is a value; expected a constant"},
+		{"too few operands", "def frames(site):\n  r = site.operands.reader()\n  r.next()\n  r.constant('a position')\n", site(x), "a.star:4:13: record 3 of @f: constant: cannot read another operand: there are only 1: a position"},
+		{"pairs", "def frames(site):\n  site.operands.pairs()\n", site(x), "a.star:2:22: record 3 of @f: pairs: 1 operands do not form pairs"},
 		{"ids twice", "def frames(site):\n  virtual(1)\n  virtual(1)\n  return [frame('m', 1)]\n", site(), "a.star:3:10: record 3 of @f: object 1 is defined a second time, first in line 2:10"},
 		{"no such id", "def frames(site):\n  f = frame('m', 1)\n  f.push(object_ref(3))\n  return [f]\n", site(), "a.star: record 3 of @f: stack[0] of frame 0 is object 3, which is not defined"},
 		{"two in a place", "def frames(site):\n  f = frame('m', 1)\n  f.stack(2, dead())\n  f.stack(2, dead())\n  return [f]\n", site(), "a.star:2:12: record 3 of @f: two values for place 2"},
 		{"two fields in a place", "def frames(site):\n  o = virtual(1)\n  o.field(8, dead())\n  o.field(8, dead())\n  return [frame('m', 1)]\n", site(), "a.star:2:14: record 3 of @f: object 1 has two fields at 8"},
-		{"a caller that would reexecute", "def frames(site):\n  return [frame('m', 1), frame('n', 2)]\n", site(), `a.star:2:31: record 3 of @f: frame 1 is resumed by "reexecute": only the innermost frame may be stopped elsewhere than at a running call ("in-call")`},
-		{"a word for how", "def frames(site):\n  frame('m', 1, resume = 'again')\n", site(), `a.star:2:8: record 3 of @f: frame: resume = "again": one of "reexecute", "after", "in-call", "rethrow"`},
-		{"an endless loop", "def frames(site):\n  while True:\n    pass\n", site(), "record 3 of @f: it has not ended after 2000000 steps"},
-		{"a type that there is not", "def frames(site):\n  site.operands[0].as_type('int')\n", site(x), `a.star:2:27: record 3 of @f: as_type: "int" is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref`},
-		{"memory where there is none", "def frames(site):\n  read(16)\n", site(), "a.star:2:7: record 3 of @f: read: memory is read at an exit alone: in method_name, class_name and info"},
+		{"a caller that would reexecute", "def frames(site):\n  return [frame('m', 1), frame('n', 2)]\n", site(), `a.star:2:31: record 3 of @f: frame 1 is resumed by "reexecute": all frames but the innermost must be in a call ("in-call")`},
+		{"a word for how", "def frames(site):\n  frame('m', 1, resume = 'again')\n", site(), `a.star:2:8: record 3 of @f: frame: resume = "again": expected one of "reexecute", "after", "in-call", "rethrow"`},
+		{"an endless loop", "def frames(site):\n  while True:\n    pass\n", site(), "record 3 of @f: it did not end after 2000000 steps"},
+		{"a type that there is not", "def frames(site):\n  site.operands[0].as_type('int')\n", site(x), `a.star:2:27: record 3 of @f: as_type: unknown type "int": expected i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref`},
+		{"memory where there is none", "def frames(site):\n  read(16)\n", site(), "a.star:2:7: record 3 of @f: read: memory can be read only at an exit: in method_name, class_name and info"},
 		{"its own words", "def frames(site):\n  fail('operand 2 is odd')\n", site(), "a.star:2:7: record 3 of @f: fail: operand 2 is odd"},
 		{"frames outside of it", "f = frame('m', 1)\ndef frames(site):\n  return f\n", site(), "a.star:1:10: frame: in frames(site) alone"},
-		{"the same frame twice", "def frames(site):\n  f = frame('m', 1)\n  return [f, f]\n", site(), "a.star: record 3 of @f: frame 1 is there a second time"},
+		{"the same frame twice", "def frames(site):\n  f = frame('m', 1)\n  return [f, f]\n", site(), "a.star: record 3 of @f: frame 1 is listed twice"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := Parse("a.star", []byte(c.text))
@@ -205,12 +205,12 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 		exit   string
 	}{
 		{"as it should be", table, []Operand{method, n(17), n(0), n(2), a, b, n(1), lock}, nil, ""},
-		{"an operand left out", table, []Operand{method, n(17), n(0), n(1), a, n(1), lock}, []string{`frame 0, at position 17: 1 on the operand stack, and info says that "stack" is 2 there`}, `1 on the operand stack, and info says that "stack" is 2 there`},
-		{"before for behind", table, []Operand{method, n(17), n(1), n(2), a, b, n(1), lock}, []string{`frame 0, at position 17: 2 on the operand stack, and info says that "stack after" is 1 there`}, `2 on the operand stack, and info says that "stack after" is 1 there`},
-		{"a lock left out", table, []Operand{method, n(17), n(0), n(2), a, b, n(0)}, []string{`frame 0, at position 17: 0 locks, and info says that "locks" is 1 there`}, `0 locks, and info says that "locks" is 1 there`},
+		{"an operand left out", table, []Operand{method, n(17), n(0), n(1), a, n(1), lock}, []string{`frame 0, at position 17: 1 on the operand stack, but in info "stack" is 2`}, `1 on the operand stack, but in info "stack" is 2`},
+		{"before for behind", table, []Operand{method, n(17), n(1), n(2), a, b, n(1), lock}, []string{`frame 0, at position 17: 2 on the operand stack, but in info "stack after" is 1`}, `2 on the operand stack, but in info "stack after" is 1`},
+		{"a lock left out", table, []Operand{method, n(17), n(0), n(2), a, b, n(0)}, []string{`frame 0, at position 17: 0 locks, but in info "locks" is 1`}, `0 locks, but in info "locks" is 1`},
 		{"a position of which nothing is said", table, []Operand{method, n(18), n(0), n(0), n(0)}, nil, ""},
-		{"a method that only the target knows", table, []Operand{value("i64", "%m"), n(17), n(0), n(0), n(0)}, nil, `0 on the operand stack, and info says that "stack" is 2 there; 0 locks, and info says that "locks" is 1 there`},
-		{"bytecode in memory", inMemory, []Operand{constant("i64", names64), n(1), n(0), n(1), a, n(0)}, nil, `1 on the operand stack, and info says that "stack" is 2 there`},
+		{"a method that only the target knows", table, []Operand{value("i64", "%m"), n(17), n(0), n(0), n(0)}, nil, `0 on the operand stack, but in info "stack" is 2; 0 locks, but in info "locks" is 1`},
+		{"bytecode in memory", inMemory, []Operand{constant("i64", names64), n(1), n(0), n(1), a, n(0)}, nil, `1 on the operand stack, but in info "stack" is 2`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := Parse("a.star", []byte(c.text))
@@ -255,14 +255,14 @@ def frames(site):
 	site := &Site{Operands: operands}
 	shape, err := l.Frames(site)
 	require.NoError(t, err)
-	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, and the layout widens it to i64: only integers are widened"}, shape.Misfits(site))
+	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, but the layout widens it to i64: only integers are widened"}, shape.Misfits(site))
 	read := slots(operands, map[int]uint64{0: 0xffff_fffe, 1: 0xffff_fffe, 2: 7, 3: 1, 4: 1, 5: 0xc1}) // bit 7 is above the i7
 	var got []string
 	for _, v := range shape.Read(&Source{Slots: read, Order: binary.LittleEndian}).Frames[0].Locals {
 		got = append(got, v.Type+" "+v.Value+v.Reason)
 	}
-	require.Equal(t, []string{"i64 -2", "i64 4294967294", "i64 7", "i64 it is f64, and the layout widens it to i64: only integers are widened",
-		"i64 the layout widens it to i64, and no module tells which type it has", "i64 -63"}, got)
+	require.Equal(t, []string{"i64 -2", "i64 4294967294", "i64 7", "i64 it is f64, but the layout widens it to i64: only integers are widened",
+		"i64 the layout widens it to i64, and no module gives its type", "i64 -63"}, got)
 
 	k, bits, err := shape.Encode(read, "local[0]", "i64", 0xffff_ffff_ffff_fff0)
 	require.NoError(t, err)
@@ -270,11 +270,11 @@ def frames(site):
 	require.Equal(t, uint32(0xffff_fff0), uint32(bits.Uint64()))
 	for _, name := range []string{"local[0]", "local[1]"} {
 		_, _, err = shape.Encode(read, name, "i64", 1<<32)
-		require.ErrorContains(t, err, "is i32, which has no such value")
+		require.ErrorContains(t, err, "is i32, which cannot represent it")
 	}
 	for as, says := range map[string]string{
 		`"i64", extend = "signed"`: `as_type: extend = "signed": expected "sign" or "zero"`,
-		`"f64", extend = "sign"`:   `as_type: extend = "sign": only integers are widened, and "f64" is none`,
+		`"f64", extend = "sign"`:   `as_type: extend = "sign": only integers are widened, and "f64" is not an integer`,
 	} {
 		l, err := Parse("a.star", []byte("def frames(site):\n  site.operands[0].as_type("+as+")\n"))
 		require.NoError(t, err)
@@ -286,5 +286,5 @@ def frames(site):
 	one := &Site{Operands: operands[:1]}
 	shape, err = narrow.Frames(one)
 	require.NoError(t, err)
-	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, and the layout widens it to i16: no value is narrowed"}, shape.Misfits(one))
+	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, but the layout widens it to i16, which is narrower"}, shape.Misfits(one))
 }

@@ -179,7 +179,7 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 	}
 	out, err := s.Layout.infoOf(from, method, position)
 	if err != nil {
-		f.Reason = join(f.Reason, "what is said of its position: "+err.Error())
+		f.Reason = join(f.Reason, "info of its position: "+err.Error())
 		return nil
 	}
 	if from.infos == nil {
@@ -214,10 +214,10 @@ func (from *Source) all(list []Placed) (out []frame.VMValue) {
 func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 	n := from.raw(&p.Run.Count)
 	if n.status == frame.OK && n.bits > maxRow {
-		n.status, n.why = frame.Missing, unread("a row of %d values; up to %d are read", n.bits, maxRow)
+		n.status, n.why = frame.Missing, unread("a row of %d values; the limit is %d", n.bits, maxRow)
 	}
 	if n.status != frame.OK {
-		is, at := without(n.status, fmt.Errorf("how many there are: %w", n.why)), p.At
+		is, at := without(n.status, fmt.Errorf("their number: %w", n.why)), p.At
 		is.Index, is.Name = &at, p.Name
 		return append(out, is)
 	}
@@ -262,7 +262,7 @@ func (from *Source) value(v *Value) frame.VMValue {
 	case MergeValue:
 		n := from.raw(v.Which)
 		if n.status == frame.OK && n.bits >= uint64(len(v.Of)) {
-			n.status, n.why = frame.Missing, unread("one of %d objects, and the record says %d", len(v.Of), n.bits)
+			n.status, n.why = frame.Missing, unread("it selects object %[2]d of %[1]d", len(v.Of), n.bits)
 		}
 		if n.status != frame.OK {
 			return without(n.status, n.why)
@@ -369,7 +369,7 @@ func (from *Source) raw(v *Value) raw {
 		return raw{bits: v.Const.Bits, have: max(widths[v.Const.Type], 1), status: frame.OK}
 	case OperandValue:
 		if v.Operand >= len(from.Slots) {
-			return missing(unread("live value %d, and %d were read", v.Operand, len(from.Slots)))
+			return missing(unread("live value %d of %d", v.Operand, len(from.Slots)))
 		}
 		s := &from.Slots[v.Operand]
 		r := raw{slot: s, typed: s.Type.Source, status: s.Status, why: s.Why(), have: 8 * len(s.Bytes)}
@@ -390,12 +390,12 @@ func (from *Source) raw(v *Value) raw {
 			return r
 		}
 		if want := widths[v.As]; want > 8*len(s.Bytes) {
-			return raw{slot: s, status: frame.Missing, why: unread("the layout has %s there, and slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
+			return raw{slot: s, status: frame.Missing, why: unread("it is %s in the layout, but slot %d has %d bytes", v.As, s.Index, len(s.Bytes))}
 		}
 		if len(s.Bytes) > 8 {
 			// Ignore the register bits above the value's width.
 			if s.Location == nil || s.Location.Kind != "Register" {
-				return raw{slot: s, status: frame.Missing, why: unread("slot %d has %d bytes, and up to 8 are a value of a VM frame", s.Index, len(s.Bytes))}
+				return raw{slot: s, status: frame.Missing, why: unread("slot %d has %d bytes; a value of a VM frame has at most 8", s.Index, len(s.Bytes))}
 			}
 		}
 		r.bits = wordOf(s.Bytes, from.Order)
@@ -425,7 +425,7 @@ func (from *Source) raw(v *Value) raw {
 		}
 		return raw{bits: bits, have: widths[v.As], typed: v.As, status: frame.OK}
 	}
-	return missing(unread("an object is no number"))
+	return missing(unread("an object is not a number"))
 }
 
 // word reads a value of a type from memory. The bits above it are zero.

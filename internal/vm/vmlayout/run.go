@@ -85,7 +85,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 	switch v := v.(type) {
 	case *operandValue:
 		if v.arg {
-			return Value{}, errors.New("an argument of the call is no value of a frame: no location is recorded for it")
+			return Value{}, errors.New("an argument of the call cannot be a value of a frame: it has no recorded location")
 		}
 		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, r.use(v.k, r.here(t))
 	case deadValue:
@@ -103,7 +103,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 	if out, ok, err := literal(v); ok {
 		return out, err
 	}
-	return Value{}, fmt.Errorf("a %s, and an operand, dead(), object_ref(id), a pointee or a typed value is wanted", v.Type())
+	return Value{}, fmt.Errorf("expected an operand, dead(), object_ref(id), a pointee or a typed value, got a %s", v.Type())
 }
 
 // literal makes a token of a literal in the layout: a number, a text, a typed value. ok is false for other values.
@@ -142,7 +142,7 @@ func load(v *loadValue) (Value, error) {
 		case starlark.Int:
 			is, _, err = literal(from)
 		default:
-			err = fmt.Errorf("a %s, and an operand, a pointee or a number is wanted", from.Type())
+			err = fmt.Errorf("expected an operand, a pointee or a number, got a %s", from.Type())
 		}
 		if err != nil {
 			return out, err
@@ -173,7 +173,7 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 			list = append(list, all.Index(n))
 		}
 	} else {
-		return nil, fmt.Errorf("frames(site) returned a %s, and a list of frames, or None, is wanted", v.Type())
+		return nil, fmt.Errorf("frames(site) returned a %s; expected a list of frames, or None", v.Type())
 	}
 	if len(list) == 0 || len(list) > maxFrames {
 		return nil, fmt.Errorf("frames(site) returned %d frames", len(list))
@@ -183,14 +183,14 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 	for n, v := range list {
 		f, ok := v.(*frameValue)
 		if !ok {
-			return nil, fmt.Errorf("frame %d is a %s", n, v.Type())
+			return nil, fmt.Errorf("frame %d is a %s; expected a frame", n, v.Type())
 		}
 		if seen[f] {
-			return nil, fmt.Errorf("frame %d is there a second time", n)
+			return nil, fmt.Errorf("frame %d is listed twice", n)
 		}
 		seen[f] = true
 		if n > 0 && f.Resume != frame.Calling {
-			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: only the innermost frame may be stopped elsewhere than at a running call (%q)", n, f.Resume, frame.Calling)}
+			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: all frames but the innermost must be in a call (%q)", n, f.Resume, frame.Calling)}
 		}
 		for _, list := range [][]Placed{f.Locals, f.Stack} {
 			if at, twice := inOrder(list); twice {
@@ -224,7 +224,7 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 	}
 	for k := range r.site.Operands {
 		if r.used[k] == "" && !r.taken[k] {
-			return nil, fmt.Errorf("%s is neither used nor skipped: skip(operand, why) says that it is no part of a frame", r.operandText(k))
+			return nil, fmt.Errorf("%s is neither used nor skipped: use skip(operand, why) if it is not part of a frame", r.operandText(k))
 		}
 	}
 	return s, nil

@@ -119,9 +119,9 @@ func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (oper
 	})
 	switch {
 	case found == nil:
-		return 0, nil, errors.New("it is one of a row in memory")
+		return 0, nil, errors.New("it is part of a row in memory")
 	case found.Kind != OperandValue:
-		return 0, nil, errors.New("no location of the record holds it")
+		return 0, nil, errors.New("no location of the record contains it")
 	}
 	if found.Codec != nil {
 		if bits, err = found.Codec.Encode(Typed{Type: kind, Bits: bits}); err != nil {
@@ -131,7 +131,7 @@ func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (oper
 	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == found.Operand })
 	if found.Extend != "" && at >= 0 {
 		if t := slots[at].Type; found.widened(bits, t) != cut(bits, found.As) {
-			return found.Operand, nil, fmt.Errorf("live value %d is %s, which has no such value", found.Operand, t.Source)
+			return found.Operand, nil, fmt.Errorf("live value %d is %s, which cannot represent it", found.Operand, t.Source)
 		}
 	}
 	return found.Operand, new(big.Int).SetUint64(bits), nil

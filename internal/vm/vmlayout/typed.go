@@ -48,7 +48,7 @@ func known(t string) error {
 	if _, ok := widths[t]; ok {
 		return nil
 	}
-	return fmt.Errorf("%q is no type: i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
+	return fmt.Errorf("unknown type %q: expected i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref", t)
 }
 
 // extends checks that an integer can be widened to a type as a layout requests: "sign", "zero", or "" for not at all.
@@ -59,7 +59,7 @@ func extends(how, to string) error {
 	case how != "sign" && how != "zero":
 		return fmt.Errorf("extend = %q: expected \"sign\" or \"zero\"", how)
 	case to == "" || plain[to].Kind != frame.Int:
-		return fmt.Errorf("extend = %q: only integers are widened, and %q is none", how, to)
+		return fmt.Errorf("extend = %q: only integers are widened, and %q is not an integer", how, to)
 	}
 	return nil
 }
@@ -78,11 +78,11 @@ func (v *Value) widened(bits uint64, from frame.Type) uint64 {
 func (v *Value) unwidened(t frame.Type) string {
 	switch as := plain[v.As]; {
 	case t.IsZero():
-		return fmt.Sprintf("the layout widens it to %s, and no module tells which type it has", v.As)
+		return fmt.Sprintf("the layout widens it to %s, and no module gives its type", v.As)
 	case t.Kind != frame.Int:
-		return fmt.Sprintf("it is %s, and the layout widens it to %s: only integers are widened", t.Source, v.As)
+		return fmt.Sprintf("it is %s, but the layout widens it to %s: only integers are widened", t.Source, v.As)
 	case t.Bits > as.Bits:
-		return fmt.Sprintf("it is %s, and the layout widens it to %s: no value is narrowed", t.Source, v.As)
+		return fmt.Sprintf("it is %s, but the layout widens it to %s, which is narrower", t.Source, v.As)
 	}
 	return ""
 }

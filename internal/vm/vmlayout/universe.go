@@ -68,7 +68,7 @@ func (l *Layout) universe() starlark.StringDict {
 			case *objectValue:
 				m.of = append(m.of, v.id)
 			default:
-				return nil, fmt.Errorf("a %s among the objects", v.Type())
+				return nil, fmt.Errorf("expected objects, got a %s", v.Type())
 			}
 		}
 		if len(m.of) == 0 {
@@ -130,12 +130,12 @@ func (l *Layout) universe() starlark.StringDict {
 		}
 		list, ok := what.(starlark.Iterable)
 		if !ok {
-			return nil, fmt.Errorf("a %s, and an operand or several are wanted", what.Type())
+			return nil, fmt.Errorf("expected an operand or several, got a %s", what.Type())
 		}
 		for v := range starlark.Elements(list) {
 			o, ok := v.(*operandValue)
 			if !ok {
-				return nil, fmt.Errorf("a %s among the operands", v.Type())
+				return nil, fmt.Errorf("expected operands, got a %s", v.Type())
 			}
 			o.take()
 		}
@@ -169,10 +169,10 @@ func (l *Layout) addCodecs(add adder) {
 			return nil, err
 		}
 		if c.ints == 0 || c.ints > math.MaxUint16 || c.offset < 1<<48 || c.offset > math.MaxUint64-0xfff0<<48 {
-			return nil, errors.New("ints are 16 bits that are not 0, and the offset is from 1 << 48 on, so that no sum is over 64 bits")
+			return nil, errors.New("ints must be from 1 to 0xffff, and offset from 1 << 48 to the largest number for which no sum has more than 64 bits")
 		}
 		if c.below = c.ints<<48 < c.offset; !c.below && c.ints <= 0xfff0+c.offset>>48 {
-			return nil, errors.New("the integers lie among the doubles")
+			return nil, errors.New("the codes of integers overlap those of doubles")
 		}
 		var err error
 		c.symbols, err = table(names)
@@ -188,7 +188,7 @@ func (l *Layout) addCodecs(add adder) {
 			c.shift = 48
 		}
 		if c.shift < 32 || c.shift > 52 {
-			return nil, errors.New("a tag begins at bit 32 to 52")
+			return nil, errors.New("a tag must begin at bit 32 to 52")
 		}
 		var err error
 		if c.tags, err = table(tags); err != nil {
@@ -207,7 +207,7 @@ func (l *Layout) addCodecs(add adder) {
 			c.shift = c.bits
 		}
 		if c.width != 32 && c.width != 64 || c.shift < c.bits || c.shift >= c.width {
-			return nil, errors.New("a width of 32 or 64 bits, and integers that are shifted by at least the tag's bits")
+			return nil, errors.New("the width must be 32 or 64 bits, and integers must be shifted by at least the bits of the tag")
 		}
 		if c.bits == 0 || c.bits > 8 || c.ints == c.refs || c.ints>>c.bits != 0 || c.refs>>c.bits != 0 {
 			return nil, errors.New("expected 1 to 8 bits, and two tags of that width")
@@ -222,7 +222,7 @@ func (l *Layout) addCodecs(add adder) {
 			return nil, err
 		}
 		if c.shift > 16 {
-			return nil, errors.New("a shift of up to 16 bits")
+			return nil, errors.New("the shift must be at most 16 bits")
 		}
 		return codecValue{base{"codec"}, c}, nil
 	})
@@ -243,7 +243,7 @@ func table(d *starlark.Dict) (map[uint64]string, error) {
 		bits, err := bits64(item[0])
 		name, ok := starlark.AsString(item[1])
 		if err != nil || !ok {
-			return nil, fmt.Errorf("%v: %v, and a number and a name are wanted", item[0], item[1])
+			return nil, fmt.Errorf("%v: %v: expected a number and a name", item[0], item[1])
 		}
 		all[bits] = name
 	}
@@ -289,7 +289,7 @@ func addReads(add adder) {
 			return nil, errNoMemory
 		}
 		if length > maxString {
-			return nil, fmt.Errorf("a string of %d bytes; up to %d are read", length, maxString)
+			return nil, fmt.Errorf("a string of %d bytes; the limit is %d", length, maxString)
 		}
 		var text []byte
 		if length >= 0 {
@@ -314,4 +314,4 @@ func addReads(add adder) {
 	})
 }
 
-var errNoMemory = errors.New("memory is read at an exit alone: in method_name, class_name and info")
+var errNoMemory = errors.New("memory can be read only at an exit: in method_name, class_name and info")

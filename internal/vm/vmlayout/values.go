@@ -123,7 +123,7 @@ func (l *operandList) Attr(name string) (starlark.Value, error) {
 				return nil, err
 			}
 			if l.Len()%2 != 0 {
-				return nil, fmt.Errorf("%d operands are no pairs", l.Len())
+				return nil, fmt.Errorf("%d operands do not form pairs", l.Len())
 			}
 			var all []starlark.Value
 			for n := 0; n < l.Len(); n += 2 {
@@ -156,7 +156,7 @@ func (*reader) AttrNames() []string {
 
 func (r *reader) next() (*operandValue, error) {
 	if r.n >= r.l.Len() {
-		return nil, fmt.Errorf("there are %d operands, and one more is wanted", r.l.Len())
+		return nil, fmt.Errorf("cannot read another operand: there are only %d", r.l.Len())
 	}
 	v := r.l.Index(r.n).(*operandValue)
 	r.n++
@@ -253,7 +253,7 @@ func (v *operandValue) take() {
 func (v *operandValue) constant(what string) (starlark.Value, error) {
 	c := v.is().Constant
 	if c == nil {
-		return nil, fmt.Errorf("%s is a value, and %s is wanted there", v, what)
+		return nil, fmt.Errorf("%s is a value; expected %s", v, what)
 	}
 	v.take()
 	return number(c), nil
@@ -414,7 +414,7 @@ func codecOf(l *Layout, v starlark.Value) (Codec, error) {
 	case starlark.Callable:
 		return &written{layout: l, decode: v}, nil
 	}
-	return nil, fmt.Errorf("a %s, and a codec or a function is wanted", v.Type())
+	return nil, fmt.Errorf("expected a codec or a function, got a %s", v.Type())
 }
 
 // frameValue is a VM frame under construction.
@@ -473,7 +473,7 @@ func (f *frameValue) Attr(name string) (starlark.Value, error) {
 				return nil, err
 			}
 			if slices.ContainsFunc(f.Extra, func(x Placed) bool { return x.Name == p.Name }) {
-				return nil, fmt.Errorf("%s is there a second time", p.Name)
+				return nil, fmt.Errorf("%s is listed twice", p.Name)
 			}
 			return nil, f.put(t, &f.Extra, p, v)
 		}), nil
@@ -507,12 +507,12 @@ func (f *frameValue) SetField(name string, v starlark.Value) error {
 	case "resume":
 		s, ok := starlark.AsString(v)
 		if !ok || !slices.Contains([]string{frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow}, s) {
-			return fmt.Errorf("resume = %s: one of %q, %q, %q, %q", v, frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow)
+			return fmt.Errorf("resume = %s: expected one of %q, %q, %q, %q", v, frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow)
 		}
 		f.Resume = s
 		return nil
 	}
-	return starlark.NoSuchAttrError(fmt.Sprintf("a frame has no attribute %s to be set", name))
+	return starlark.NoSuchAttrError(fmt.Sprintf("a frame has no attribute %s that can be set", name))
 }
 
 // head makes a token of a frame's method or position, which several frames may share, and which may be a constant of the layout.
@@ -530,7 +530,7 @@ func head(v starlark.Value) (*Value, error) {
 	if out, ok, err := literal(v); ok {
 		return &out, err
 	}
-	return nil, fmt.Errorf("a %s, and an operand, a pointee, a number or a name is wanted", v.Type())
+	return nil, fmt.Errorf("expected an operand, a pointee, a number or a name, got a %s", v.Type())
 }
 
 func (f *frameValue) put(t *starlark.Thread, to *[]Placed, p Placed, v starlark.Value) (err error) {
@@ -555,7 +555,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	}
 	count, err := head(row.count)
 	if err == nil && count == nil {
-		err = errors.New("a row without a count")
+		err = errors.New("the row has no count")
 	}
 	if err != nil {
 		return first, nil, err
@@ -564,7 +564,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	if row.refs != nil {
 		mask, err := load(row.refs)
 		if err == nil && widths[mask.As] != 64 {
-			err = fmt.Errorf("a mask of %s, and words of 64 bits are wanted", mask.As)
+			err = fmt.Errorf("a mask of %s; expected words of 64 bits", mask.As)
 		}
 		if err != nil {
 			return first, nil, err
@@ -615,7 +615,7 @@ func (o *objectValue) Attr(name string) (starlark.Value, error) {
 // SetField implements starlark.HasSetField: cls, the object's class.
 func (o *objectValue) SetField(name string, v starlark.Value) (err error) {
 	if name != "cls" {
-		return starlark.NoSuchAttrError(fmt.Sprintf("an object has no attribute %s to be set", name))
+		return starlark.NoSuchAttrError(fmt.Sprintf("an object has no attribute %s that can be set", name))
 	}
 	o.Class, err = head(v)
 	return err

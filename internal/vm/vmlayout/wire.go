@@ -114,7 +114,7 @@ func (s *Shape) sound(site *Site) (err error) {
 		values++
 		switch {
 		case v.Kind < OperandValue || v.Kind > MergeValue:
-			err = errors.New("a token of no kind")
+			err = errors.New("a token without a kind")
 		case v.Kind == OperandValue && (v.Operand < 0 || v.Operand >= len(site.Operands)):
 			err = fmt.Errorf("operand %d of %d", v.Operand, len(site.Operands))
 		case v.As != "" && known(v.As) != nil:
@@ -122,7 +122,7 @@ func (s *Shape) sound(site *Site) (err error) {
 		case extends(v.Extend, v.As) != nil:
 			err = extends(v.Extend, v.As)
 		case v.Kind == LoadValue && (v.Base == nil || v.As == ""), v.Kind == MergeValue && v.Which == nil:
-			err = errors.New("a token that lacks a part")
+			err = errors.New("an incomplete token")
 		}
 	})
 	for n := range s.Frames {

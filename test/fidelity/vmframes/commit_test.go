@@ -22,7 +22,7 @@ import (
 )
 
 // uncommitted matches the reasons for which an exit of tinyvm may not be committed.
-var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) is none that the process has: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
+var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
 	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
 
 // committed commits the result of the interpreter of the process's own program, after which the process continues. The error says why it was not

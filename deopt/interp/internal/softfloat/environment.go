@@ -69,7 +69,7 @@ func (e Environment) String() string {
 		list = append(list, "subnormal results are zero")
 	}
 	if e.DefaultNaN {
-		list = append(list, "NaNs are the default one")
+		list = append(list, "NaNs are replaced by the default NaN")
 	}
 	return strings.Join(list, ", ")
 }

@@ -259,7 +259,7 @@ func (m *Moved) store(at x86asm.Mem, size int, b []byte, err error) {
 		return // loads through this base register fail too
 	}
 	if err == nil && len(b) < size {
-		err = errors.New("not all of it is there")
+		err = errors.New("only a part of it is available")
 	}
 	s := stored{at: addr, size: size, why: err}
 	if err == nil {
