@@ -35,7 +35,7 @@ func (b *bench) delveTrace(p tickProcess) watcher {
 				if err != nil {
 					return err
 				}
-				if regs.PC() != uint64(p.at) { // it stops for reasons of its own too
+				if regs.PC() != uint64(p.at) { // it also stops for internal reasons
 					continue
 				}
 				if _, err := regs.Slice(true); err != nil {

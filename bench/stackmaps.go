@@ -157,7 +157,7 @@ func (m *mapRun) printsAll(pattern, tool string, args ...string) {
 // counter counts occurrences of a pattern in what is written to it.
 type counter struct {
 	pattern []byte
-	tail    []byte // of what was written, one byte less than the pattern
+	tail    []byte // the last bytes written, one fewer than the pattern has
 	n       int
 }
 

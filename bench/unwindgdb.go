@@ -54,7 +54,7 @@ func (b *bench) gdbFrames(pid int) [][]byte {
 
 // framesIn returns the lines of frames in a tool's output: gdb and eu-stack begin them alike.
 func framesIn(output []byte) (lines [][]byte) {
-	seen := false // gdb shows the innermost one before it is asked
+	seen := false // gdb shows the innermost one without a command
 	for line := range bytes.Lines(output) {
 		if bytes.HasPrefix(line, []byte("#0 ")) {
 			lines, seen = nil, true

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// TestReadsBelowStack requires that reading below a stack fails and leaves its mapping as it is: the kernel makes a stack grow where /proc/PID/mem is read
-// there, and the process would have memory that it never touched.
+// TestReadsBelowStack requires that reading below a stack fails and leaves its mapping unchanged: a read of /proc/PID/mem there makes the kernel grow
+// the stack, so the process would get memory that it never touched.
 func TestReadsBelowStack(t *testing.T) {
 	p := program(t, "leader.c", nil)
 	stack := func() machine.Mapping {

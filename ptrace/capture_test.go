@@ -23,7 +23,7 @@ import (
 // withoutRseq starts processes whose memory the kernel does not change: it writes into a thread's rseq area (rseq(2)) whenever the thread resumes.
 func withoutRseq(t *testing.T) { t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0") }
 
-// A capture leaves each process as it found it.
+// A capture leaves each process unchanged.
 func TestCaptureLeavesNoTrace(t *testing.T) {
 	withoutRseq(t)
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestCaptureStopped(t *testing.T) {
 	requireStates(t, p.PID, before)
 	p.Signal(t, syscall.SIGCONT)
 	requireState(t, p.PID, 'S')
-	time.Sleep(10 * time.Millisecond) // what it might say; a slow machine finds less, and nothing wrong
+	time.Sleep(10 * time.Millisecond) // the time for a report; a slow machine may miss one, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }
 
@@ -150,7 +150,7 @@ func queue(t *testing.T, pid int, signal, value int) {
 			require.Zero(t, errno)
 			return
 		}
-		time.Sleep(time.Millisecond) // and again, however slow it is emptied
+		time.Sleep(time.Millisecond) // at least once more, however slowly the pipe is emptied
 	}
 }
 
@@ -167,10 +167,10 @@ func TestCaptureSignals(t *testing.T) {
 	var captures atomic.Int32
 	go func() {
 		defer close(sent)
-		for n < 2000 || captures.Load() <= enough { // which a slow machine comes to later
+		for n < 2000 || captures.Load() <= enough { // which a slow machine reaches later
 			n++
 			queue(t, p.PID, sigrtmin, n)
-			time.Sleep(50 * time.Microsecond) // on a slow machine too signals are sent all the while
+			time.Sleep(50 * time.Microsecond) // signals are sent all the time, on a slow machine too
 		}
 	}()
 	for done := false; !done; captures.Add(1) {
@@ -195,7 +195,7 @@ func TestHeldSignal(t *testing.T) {
 	p := program(t, "signals.c", nil)
 	target := capture(t, p.PID, Options{Hold: true})
 	queue(t, p.PID, 34, 5)
-	time.Sleep(20 * time.Millisecond) // in which it does not come; a slow machine finds less, and nothing wrong
+	time.Sleep(20 * time.Millisecond) // the time in which it must not arrive; a slow machine may miss a failure, but never fails wrongly
 	require.Equal(t, byte('t'), system.ThreadState(p.PID, p.PID))
 	target.Release()
 	requireState(t, p.PID, 'S')
@@ -328,7 +328,7 @@ func TestCaptureDying(t *testing.T) {
 		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")
 		killed := make(chan struct{})
 		go func() {
-			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // any moment will do, on a slow machine an earlier one
+			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // any moment is valid; on a slow machine it is an earlier one
 			p.Kill()
 			close(killed)
 		}()

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCaptureThatIsHeldUp requires that a capture that is not scheduled for longer than the limit for a thread to stop does not count that time: on
-// a busy machine, stopped threads were reported as not stopped.
+// TestCaptureThatIsHeldUp requires that a capture does not count the time in which it was not scheduled towards the limit for a thread to stop.
+// Otherwise, on a busy machine, stopped threads are reported as running.
 func TestCaptureThatIsHeldUp(t *testing.T) {
 	livetest.Slow(t)
 	const target = "REFRAME_TEST_CAPTURE"

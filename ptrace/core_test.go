@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways are those in which a core of a process is written. The kernel's comes last, because it ends the process.
+// ways lists the ways to write a core of a process. The kernel's comes last, because it ends the process.
 func ways(t *testing.T, p *livetest.Process) map[string]func() string {
 	t.Helper()
 	return map[string]func() string{
@@ -76,7 +76,7 @@ func objects(t testing.TB, target *Target) [][]byte {
 	return all
 }
 
-// requireSame requires that a core shows the same as the process.
+// requireSame requires that a core has the same contents as the process.
 func requireSame(t *testing.T, live, core *Target, liveObjects [][]byte) {
 	t.Helper()
 	type module struct {
@@ -139,7 +139,7 @@ func TestCoreOfLli(t *testing.T) {
 	}
 }
 
-// TestCoreOfUnregistered requires that the memory of a core without registered objects is searched like that of a process.
+// TestCoreOfUnregistered requires that a core without registered objects is searched for stack maps, as a process is.
 func TestCoreOfUnregistered(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Host(t, 14, "orcrt", "block")
@@ -151,7 +151,7 @@ func TestCoreOfUnregistered(t *testing.T) {
 	}
 }
 
-// The section of ahead-of-time code: where the dynamic linker relocated it the core holds it, elsewhere it is the file's.
+// The section of code compiled ahead of time: if the dynamic linker relocated it, it is in the core, otherwise in the file.
 func TestCoreOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	for flag, inCore := range map[string]bool{"-pie": true, "-no-pie": false} {
@@ -189,8 +189,8 @@ func regionAt(t *testing.T, core *Target, addr machine.Addr) region {
 	return region{}
 }
 
-// TestCoreMemory requires that every page that a core claims to have equals that of the process, whether it comes from the core or from a file; and
-// that all code is there.
+// TestCoreMemory requires that every page that a core provides equals that of the process, whether it comes from the core or from a file, and that
+// all code is available.
 func TestCoreMemory(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
@@ -226,7 +226,7 @@ func TestCoreMemory(t *testing.T) {
 			m, known := core.Mapping(want.at)
 			got := make([]byte, page)
 			if err := core.ReadMemory(got, want.at); err != nil {
-				// Data that was never written to: of a file, or of none.
+				// Data that was never written: in a file, or in no file.
 				require.ErrorContains(t, err, "not in the core")
 				require.False(t, want.of.Exec, "%s: %v of %s", name, want.at, want.of.Path)
 				continue
@@ -265,7 +265,7 @@ func TestCoreRegisters(t *testing.T) {
 			require.NoError(t, err)
 			g, err := got.Registers.Bytes(17 + reg)
 			require.NoError(t, err)
-			// Where the rest lies differs between processors: of some, a core without their layout has it where it is standard.
+			// The places of the other registers differ between processors. A core without the layout has the standard one, for some processors.
 			require.GreaterOrEqual(t, len(g), min(len(w), 32), "xmm%d", reg)
 			require.Equal(t, w[:min(len(w), len(g))], g, "xmm%d", reg)
 		}
@@ -338,7 +338,7 @@ func TestCutCore(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// Opening takes as long as what is registered, not as long as the core is large.
+// The time to open a core depends on the registered objects, not on the size of the core.
 func BenchmarkOpenCore(b *testing.B) {
 	p := livetest.Lli(b, 19, "jit_sp.ll", "mcjit")
 	path := livetest.Gcore(b, p)

@@ -24,7 +24,7 @@ func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	require.NoError(t, err)
 	defer null.Close()
 	real := os.Stderr
-	os.Stderr = null // where Delve reports that the program has no DWARF information
+	os.Stderr = null // Delve reports there that the program has no DWARF information
 	defer func() { os.Stderr = real }()
 	group, err := native.Attach(pid, nil, nil)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	group.Selected.Dump(f, flags, state)
 	require.NoError(t, state.Err)
 	require.True(t, state.AllDone)
-	for addr, own := range group.Selected.Breakpoints().M { // its detach leaves its own breakpoint in the dynamic linker
+	for addr, own := range group.Selected.Breakpoints().M { // its detach leaves a breakpoint in the dynamic linker
 		for _, let := range own.Breaklets {
 			let.Kind = proc.UserBreakpoint
 		}
@@ -45,7 +45,7 @@ func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	return path
 }
 
-// A core that Delve wrote shows the threads, the registers and the modules of the process, in both forms of its notes.
+// A core of Delve has the threads, the registers and the modules of the process, in both forms of its notes.
 func TestCoreOfDelve(t *testing.T) {
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
 	exe := executable(t, "regs.c", "-no-pie")
@@ -135,7 +135,7 @@ func TestDelveThreadOfARM64(t *testing.T) {
 	_, err = all[0].Registers.Bytes(0)
 	require.EqualError(t, err, "x0: not in the core")
 	for n := range note {
-		for _, th := range read(n) { // of a register that is cut nothing is known
+		for _, th := range read(n) { // a truncated register is unknown
 			if b, err := th.Registers.Bytes(19); err == nil {
 				require.Equal(t, bytes.Repeat([]byte{0x19}, 8), b)
 			}

@@ -12,8 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A core that names no files, as QEMU's do not: with the program it is the core of, what the core
-// left out is read from that, and its sections are found.
+// A core that names no files, such as QEMU's. With --exe, memory that the core omits is read from the program, and its sections are found.
 func TestCoreWithoutNames(t *testing.T) {
 	for _, c := range livetest.Crosses {
 		if !c.WritesCores() {

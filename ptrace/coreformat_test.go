@@ -162,7 +162,7 @@ func TestHostileCores(t *testing.T) {
 	}
 }
 
-// Cores of other architectures and byte orders: what was loaded without being registered is found.
+// In cores of other architectures and byte orders, unregistered code is found.
 func TestCoreOfOtherArchitectures(t *testing.T) {
 	for _, c := range []struct {
 		machine elf.Machine

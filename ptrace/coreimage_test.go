@@ -101,13 +101,13 @@ func (c *coreImage) bytes() []byte {
 	return out.Bytes()
 }
 
-// The program whose descriptor the small core has, and where the list and the object lie.
+// The program whose descriptor is in the small core, and the addresses of the list and the object.
 const (
 	smallEntry  = 0x10000000
 	smallObject = 0x10001000
 )
 
-// smallCore is a core of corrupt.c as a process could leave it that registered one object, jit.
+// smallCore is a core like that of corrupt.c after it has registered one object, jit.
 func smallCore(t testing.TB, jit []byte) (c *coreImage, program string) {
 	program = livetest.CBinary(t, "corrupt.c", "-no-pie")
 	file, err := os.ReadFile(program)

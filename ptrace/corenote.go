@@ -165,7 +165,7 @@ const maxRecordedRanges = 1 << 20
 
 // readMemoryNote reads the extent of memory that `reframe record` kept.
 func (c *core) readMemoryNote(n elfcore.Note) {
-	corrupt := func() { // then it is unknown for every byte that is not in the core whether the file has the same
+	corrupt := func() { // then it is unknown whether bytes that are not in the core are those of the file
 		c.target.Notes = append(c.target.Notes, "its list of memory that was written over files is corrupt")
 		c.kept, c.written = "", []addrRange{{0, math.MaxUint64}}
 	}

@@ -81,8 +81,8 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestRecordedMemory requires that memory that overwrote a file's contents is not taken from the file, and that the reason names the mode that
-// would hold it.
+// TestRecordedMemory requires that memory that the process has overwritten is not read from the file, and that the reason names the --memory mode
+// that keeps it.
 func TestRecordedMemory(t *testing.T) {
 	file, err := os.ReadFile(livetest.CBinary(t, "nojit.c", "-no-pie"))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestRecordedMemory(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		note []uint64
-		why  map[uint64]string // of 16 bytes there; "" for those of the file
+		why  map[uint64]string // 16 bytes of memory at the address; "" for those of the file
 		said string
 	}{
 		{"none", nil, map[uint64]string{0x401000: "not in the core, and neither are changes to the memory of " + path}, "the core contains no private memory"},

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Values that gdb gives registers of other architectures are those that are read from the core that
-// it writes: the general ones, and those of floating point and vectors.
+// gdb sets registers of other architectures and writes a core; the values read from the core are the same, for general, floating-point and vector
+// registers.
 func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
@@ -81,7 +81,7 @@ func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 	}
 }
 
-// Where the notes of riscv64 have registers, by what the C library's headers say.
+// The places of registers in the notes of riscv64, according to the C library's headers.
 func TestCoreRegistersOfRISCV64(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "notes.c")
 	require.NoError(t, os.WriteFile(source, []byte(`

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// registersOf are the bytes of each register of a thread, or why it has none, by name.
+// registersOf returns the bytes of each register of a thread by name, or the reason why they are unavailable.
 func registersOf(th machine.Thread) map[string]string {
 	out := map[string]string{"thread": fmt.Sprint(th.ID, th.Name, th.Missing)}
 	arch := th.Registers.Arch()
@@ -29,7 +29,7 @@ func registersOf(th machine.Thread) map[string]string {
 	return out
 }
 
-// A small core of one that QEMU has written, of whichever architecture, shows gdb what the large one does.
+// For each architecture, gdb shows the same for a core of QEMU and for the small core made from it.
 func TestThinCoreOfQEMU(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
@@ -76,7 +76,7 @@ func TestThinCoreOfQEMU(t *testing.T) {
 	}
 }
 
-// TestThinCoreRefused requires that memory that a core does not hold cannot be kept from it.
+// TestThinCoreRefused requires an error if the new core should contain memory that the original core lacks.
 func TestThinCoreRefused(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	large := openCore(t, ownCore(t, p))
@@ -90,7 +90,7 @@ func TestThinCoreRefused(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// requireNoMore requires that a core shows only what the one that it was made of shows, with the same contents.
+// requireNoMore requires that a core has only memory that its original has, with the same contents.
 func requireNoMore(t *testing.T, large, small *Target) {
 	t.Helper()
 	for _, r := range small.source.(*coreMemory).regions {
@@ -109,7 +109,7 @@ func requireNoMore(t *testing.T, large, small *Target) {
 	}
 }
 
-// thinOf makes a small core of one in memory, and reads it; nil where that is refused.
+// thinOf makes a small core from one in memory and reads it; it returns nil if that is refused.
 func thinOf(t *testing.T, large *Target) *Target {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "thin")
@@ -120,7 +120,7 @@ func thinOf(t *testing.T, large *Target) *Target {
 	return openCore(t, path)
 }
 
-// anotherFile makes the first page of the program, which the core holds, that of another one.
+// anotherFile replaces the first page of the program in the core by that of another program.
 func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	for i := range c.segments {
 		if s := &c.segments[i]; bytes.HasPrefix(s.data, []byte(elf.ELFMAG)) && s.Vaddr < smallEntry {
@@ -163,7 +163,7 @@ func TestThinCoreOfHostile(t *testing.T) {
 			copy(page, words(2, 0, 0x20000040, 0, 0, 0, 0)) // a PT_DYNAMIC, whose address is its third word
 			copy(page[64:], words(dtDebug, 0x20000080))
 			copy(page[128:], words(1, 0x200000c0))
-			copy(page[192:], words(0, 0x200000c0, 0, 0x200000c0, 0x200000c0)) // the next one is the same
+			copy(page[192:], words(0, 0x200000c0, 0, 0x200000c0, 0x200000c0)) // the next field is the same
 			c.load(0x20000000, elf.PF_R|elf.PF_W, page, elfcore.Page)
 			c.note("CORE", ntAUXV, words(atPhdr, 0x20000000, atPhnum, 1, 0, 0))
 		},

@@ -21,8 +21,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// processor is one as the kernel shows it: which parts an XSAVE area has (XCR0), where they lie (CPUID, leaf 0xd), and how large areas and
-// signal frames are. The numbers are those that cores of such processors have.
+// processor describes a processor as the kernel does: the parts of an XSAVE area (XCR0), their offsets (CPUID, leaf 0xd), and the sizes of areas and
+// signal frames. The numbers are from cores of such processors.
 type processor struct {
 	name     string
 	features uint64
@@ -108,7 +108,7 @@ func (p *processor) layout() (l xsave.Layout) {
 	return l
 }
 
-// A core of each processor that is written here is read by gdb, lldb and eu-readelf as what the registers held, and by us.
+// For a core of each processor that is written here, gdb, lldb, eu-readelf and this package read the original register values.
 func TestWriteCoreOfProcessors(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "nojit.c", nil)
@@ -134,7 +134,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 
 			requirePatterns(t, openCore(t, path).Threads()[0].Registers, cpu.width)
 			written := readNotes(t, path)
-			if cpu.standard == 0 { // it has a layout of its own and a note with it
+			if cpu.standard == 0 { // it has its own layout, and a note that describes it
 				require.Equal(t, cpu.area(), written[regset.X86XState])
 				require.Equal(t, cpu.layoutNote(), written[regset.X86Layout])
 				return
@@ -147,7 +147,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 				require.Equal(t, want[0], want[1], name)
 			}
 			text := output(t, "lldb-19", "-x", "-b", "-o", "target create "+exe+" --core "+path, "-o", "register read "+xmmNames(" "))
-			for n := range 16 { // of wider registers lldb 19 reads nothing from any core
+			for n := range 16 { // lldb 19 does not read wider registers from any core
 				require.Regexp(t, fmt.Sprintf(`xmm%d = \{%s\}`, n, strings.Join(inHex(pattern(n, 16)), " ")), text)
 			}
 			text = output(t, "eu-readelf", "-n", path)
@@ -205,7 +205,7 @@ func inHex(b []byte) (list []string) {
 	return list
 }
 
-// gdbVectors returns the registers that gdb reads of a core whose vectors have width bytes: the expected contents, and gdb's.
+// gdbVectors returns the vector registers of a core, of width bytes each: the expected contents, and those that gdb reads.
 func gdbVectors(t *testing.T, exe, path string, width int) map[string][2]string {
 	t.Helper()
 	list := map[string][2]string{}
@@ -320,7 +320,7 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 		})
 	}
 	zeros := standard.area()
-	zeros[512] = 0x02 // neither the halves nor the others are in use, whatever lies there
+	zeros[512] = 0x02 // neither the upper halves nor the other registers are in use, whatever bytes are at their offsets
 	regs := coreOfVectors(t, zeros, nil, 3632)
 	for reg, want := range map[machine.DWARFReg][]byte{17: append(pattern(0, 16), make([]byte, 48)...), 70: make([]byte, 64), 119: make([]byte, 8)} {
 		got, err := regs.Bytes(reg)

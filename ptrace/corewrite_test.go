@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// writeCore keeps a process that is stopped as a core.
+// writeCore writes a core of a stopped process.
 func writeCore(s *Session, path string, tid int) error {
 	t, err := s.Target()
 	if err != nil {
@@ -43,7 +43,7 @@ func ownCore(t testing.TB, p *livetest.Process) string {
 	return path
 }
 
-// recordedCore keeps a process as a core by a capture.
+// recordedCore captures a process and writes its core.
 func recordedCore(t testing.TB, p *livetest.Process, o Options, memory CoreMemory) string {
 	t.Helper()
 	target, err := Capture(p.PID, o)
@@ -56,7 +56,7 @@ func recordedCore(t testing.TB, p *livetest.Process, o Options, memory CoreMemor
 	return path
 }
 
-// thinCore makes a small core of a large one.
+// thinCore makes a small core from a large one.
 func thinCore(t testing.TB, large string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "thin")
@@ -113,7 +113,7 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// fromThreads leaves out what gdb says before the script.
+// fromThreads removes gdb's messages from before the script.
 func fromThreads(text string) string {
 	_, rest, _ := strings.Cut(text, "\nthread ")
 	rest, _, _ = strings.Cut(rest, "\n[Inferior ")
@@ -143,7 +143,7 @@ func requireSameLines(t *testing.T, want, got string) {
 	require.Equal(t, strings.Split(strings.TrimSpace(want), "\n"), strings.Split(strings.TrimSpace(got), "\n"))
 }
 
-// A core that was cut later, as by a disk that is full, still shows what is left of it.
+// The remaining part of a core that was truncated later can still be read.
 func TestWriteCoreThenCut(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	for _, path := range []string{recordedCore(t, p, Options{Record: true}, Minimal), ownCore(t, p)} {
@@ -258,7 +258,7 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 	require.NoError(t, errors.Join(m.write(f), f.Close()))
 	core := openCore(t, path)
 	require.Empty(t, core.Notes)
-	// The first page can be read and the second cannot; the others are in one piece each.
+	// The first page can be read and the second cannot; each other mapping is read completely or not at all.
 	require.Len(t, core.maps, 70001)
 	require.Equal(t, 7, core.PID)
 	b := make([]byte, 4096)
@@ -295,7 +295,7 @@ func TestKeptParts(t *testing.T) {
 		{with(func(m *machine.Mapping) { m.Share, m.Path = true, "/memfd:jit (deleted)" }), whole},
 		{with(func(m *machine.Mapping) { m.Read = false }), none},
 		{with(func(m *machine.Mapping) { m.Inode, m.End = 0, m.Start+maxKept+page }), []keptPart{{16 * page, 16*page + maxKept + page, false}}},
-		{with(func(m *machine.Mapping) { m.End = 24 * page }), []keptPart{{16 * page, 24 * page, true}}}, // of the last page nothing is known
+		{with(func(m *machine.Mapping) { m.End = 24 * page }), []keptPart{{16 * page, 24 * page, true}}}, // the last page is unknown
 	} {
 		require.Equal(t, c.Want, m.kept(c.of), "%+v", c.of)
 	}

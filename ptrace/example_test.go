@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// A process is stopped for a fraction of a millisecond; what is printed lies in the copy.
+// A process is stopped for a fraction of a millisecond; the printed data is in the copy.
 func ExampleCapture() {
 	target, err := ptrace.Capture(4711, ptrace.Options{})
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleCapture() {
 	}
 }
 
-// A core of any architecture, looked at on any machine. Below the sysroot lie the files that the process had mapped.
+// A core of any architecture can be read on any machine. The sysroot contains the files that the process had mapped.
 func ExampleOpenCore() {
 	target, err := ptrace.OpenCore("core.4711", ptrace.CoreOptions{Sysroot: "/srv/board"})
 	if err != nil {

@@ -253,7 +253,7 @@ func (g *given) search(t *Target) error {
 		}
 		p := givenCode{section: s, code: code, fixed: fixed}
 		if p.telling() < leastSearched {
-			continue // too short to be found: its symbols get no address
+			continue // too short to be found, so its symbols get no address
 		}
 		found, searched, err := p.find(t)
 		switch {

@@ -36,7 +36,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// Code is found wherever it lies, over the ends of what is read at a time too, and where what is before it resembles it.
+// Code is found at any address, also across the end of one read, and after bytes that resemble it.
 func TestSearchForCode(t *testing.T) {
 	object := livetest.Object(t, 19, "host_mod.ll")
 	f, err := elf.Open(object)
@@ -56,7 +56,7 @@ func TestSearchForCode(t *testing.T) {
 		require.True(t, target.givenHold())
 		require.NotNil(t, target.givenAt(start+machine.Addr(at)))
 		require.Nil(t, target.givenAt(start+machine.Addr(at+len(text))))
-		memory[at] ^= 1 // the runtime has put something else there meanwhile
+		memory[at] ^= 1 // the runtime has overwritten the place meanwhile
 		require.False(t, target.givenHold())
 		require.ErrorContains(t, target.place([]Object{{Path: object}}), ".text was not found in 12288 KiB of code in memory")
 		require.ErrorContains(t, target.place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 memory contains")

@@ -27,7 +27,7 @@ func TestCorruptList(t *testing.T) {
 		{"wildfile", 2, `^$`, map[int]string{1: "it points outside of memory"}},
 		{"hugesize", 2, `^$`, map[int]string{1: "it claims 9223372036854775807 bytes"}},
 		{"badmagic", 2, `^$`, map[int]string{1: "it does not point to a 64-bit ELF object"}},
-		// Both entries show the one object that is cut.
+		// Both entries refer to the same truncated object.
 		{"truncated", 2, `^$`, map[int]string{0: "its section headers lie outside of it", 1: "its section headers lie outside of it"}},
 	} {
 		t.Run(c.how, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestManyObjects(t *testing.T) {
 		require.Nil(t, r.at(c.end))
 		require.Nil(t, r.at(c.start-1))
 	}
-	// Return addresses of the process: the middle object, whose code calls back.
+	// The return addresses of the process are in the middle object, whose code calls back.
 	middle := 0
 	stack := make([]byte, 8)
 	sp, err := target.Threads()[0].Registers.Addr(machine.AMD64.SP)
@@ -183,7 +183,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Where the JIT linker keeps no section, nothing is found, and nothing is made up.
+// If the JIT linker keeps no section, nothing is found, and no section is guessed.
 func TestScanFindsNothing(t *testing.T) {
 	p := livetest.Host(t, 19, "orc", "block")
 	target := capture(t, p.PID, Options{})

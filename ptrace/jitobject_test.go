@@ -97,7 +97,7 @@ func TestMinimalCoreOfClaims(t *testing.T) {
 	}
 }
 
-// The bytes of a large object that has pages are those that it has, and a changed byte is seen.
+// Bytes of a large object that are in memory are read, and a changed byte is found.
 func TestClaimsWithPages(t *testing.T) {
 	p := claims(t, "1", "3", "noise", "plain")
 	target, err := Survey(p.PID)
@@ -116,7 +116,7 @@ func TestClaimsWithPages(t *testing.T) {
 	require.False(t, e.content.is(target.source))
 }
 
-// Content reads as the bytes that were read and as zeros in their ranges, and has no bytes elsewhere.
+// Content returns the bytes that were read, zeros in untouched ranges, and no other bytes.
 func TestContent(t *testing.T) {
 	c := &content{start: 0x1000, size: 40, zeroes: []machine.Range{{Start: 0x1008, End: 0x1010}}, parts: newCopied([]span{
 		{0x1000, bytes.Repeat([]byte{1}, 8)}, {0x1010, bytes.Repeat([]byte{2}, 4)}, {0x1020, bytes.Repeat([]byte{3}, 8)},

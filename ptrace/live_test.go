@@ -44,7 +44,7 @@ const (
 	restartSyscall = "219"
 )
 
-// states returns for each thread its state, the system call it is in with its arguments, its tracer, and its pending and blocked signals.
+// states returns for each thread its state, its current system call with arguments, its tracer, and its pending and blocked signals.
 func states(t testing.TB, pid int) string {
 	t.Helper()
 	tids, err := system.ThreadIDs(pid)
@@ -67,8 +67,7 @@ func states(t testing.TB, pid int) string {
 	return b.String()
 }
 
-// requireStates waits until the threads are as they were: a system call that was
-// interrupted is entered again within microseconds.
+// requireStates waits until the threads have their earlier states: an interrupted system call is restarted within microseconds.
 func requireStates(t testing.TB, pid int, want string) {
 	t.Helper()
 	var got string
@@ -97,7 +96,7 @@ func peek(t testing.TB, pid int, addr machine.Addr, size int) []byte {
 	return b
 }
 
-// hashMemory hashes what a process can write to by itself.
+// hashMemory hashes the memory that a process can write.
 func hashMemory(t testing.TB, pid int) map[string][32]byte {
 	t.Helper()
 	maps, err := readMaps(pid)
@@ -112,7 +111,7 @@ func hashMemory(t testing.TB, pid int) map[string][32]byte {
 	return hashes
 }
 
-// requireText requires that all code of files in memory is that of the files.
+// requireText requires that all code in memory equals that in the files.
 func requireText(t testing.TB, pid int) {
 	t.Helper()
 	maps, err := readMaps(pid)
@@ -150,7 +149,7 @@ func symbols(t testing.TB, path string) map[string]machine.Addr {
 	return list
 }
 
-// capture captures a process and closes what it got when the test ends.
+// capture captures a process and closes the target at the end of the test.
 func capture(t testing.TB, pid int, o Options) *Target {
 	t.Helper()
 	target, err := Capture(pid, o)

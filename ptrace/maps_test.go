@@ -100,7 +100,7 @@ func TestCopiedJoinsMany(t *testing.T) {
 	require.Len(t, c.ranges, 1)
 }
 
-// A batch with ranges that cannot be read, more of them than one system call takes.
+// A batch with more unreadable ranges than one system call accepts.
 func TestReadMany(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := readMaps(p.PID)
@@ -132,7 +132,7 @@ func TestReadMany(t *testing.T) {
 	}
 	require.ErrorContains(t, live(p.PID).ReadMemory(make([]byte, 16), 8), "16 bytes at 0x8: not mapped")
 	require.NoError(t, live(p.PID).ReadMemory(nil, 8))
-	// Over the end of what is mapped.
+	// A range across the end of a mapping.
 	last := maps[0].End
 	for _, r := range maps {
 		if r.Start == last {

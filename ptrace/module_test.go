@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestModules requires that every module of a live process is where the kernel mapped it, by its symbols, nm and the base of the mapping.
+// TestModules requires the address at which the kernel mapped each module of a live process, from its symbols, nm and the base of the mapping.
 func TestModules(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	target := capture(t, p.PID, Options{})
@@ -32,7 +32,7 @@ func TestModules(t *testing.T) {
 	code := make([]byte, 64)
 	require.NoError(t, target.ReadMemory(code, sym.Addr))
 	require.Equal(t, peek(t, p.PID, sym.Addr, 64), code)
-	// Data was not copied, and nothing is made up for it.
+	// Data was not copied, and is not guessed.
 	require.Error(t, target.ReadMemory(code, at["running"]+m.Image.Bias))
 	names := map[string]bool{}
 	for _, m := range target.Modules {
@@ -74,7 +74,7 @@ func TestOddMappings(t *testing.T) {
 	require.Empty(t, target.Registries[0].Broken)
 	require.Greater(t, target.Registries[0].Descriptor, machine.Addr(0x20000000))
 
-	// The code in the memfd: what is around the frame was copied, the rest cannot be had.
+	// Of the code in the memfd, the part around the frame was copied; the rest is unavailable.
 	require.True(t, target.HasJITCode())
 	pc, err := target.Threads()[0].Registers.Addr(machine.AMD64.PC)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestOddMappings(t *testing.T) {
 	require.Equal(t, 1, files)
 }
 
-// A program whose file was replaced after it started: the one that it runs is read, not the new one.
+// If a program's file was replaced after its start, the running one is read, not the new one.
 func TestReplacedExecutable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	copyFile := func(from string) {

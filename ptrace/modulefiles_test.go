@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// seenIn returns what a core shows of its modules: their addresses, and the contents of their symbol tables.
+// seenIn returns the modules of a core: their addresses, and the contents of their symbol tables.
 func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 	t.Helper()
 	core, err := OpenCore(path, CoreOptions{Files: files})
@@ -40,8 +40,7 @@ func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 	return all
 }
 
-// Files that stay open for the next core show in it what files that are opened for it do, wherever the modules lie, and
-// with several cores open at once.
+// Files kept open for the next core give the same results as files opened for it, at any module addresses, and with several cores open at once.
 func TestModuleFiles(t *testing.T) {
 	livetest.Slow(t)
 	var cores []string
@@ -83,7 +82,7 @@ func TestModuleFiles(t *testing.T) {
 	require.Empty(t, files.idle)
 }
 
-// A file that has changed is another file.
+// A changed file is opened again.
 func TestModuleFilesThatChange(t *testing.T) {
 	binary := livetest.CBinary(t, "nojit.c", "-no-pie")
 	program := filepath.Join(t.TempDir(), "program")

@@ -25,7 +25,7 @@ var patchedKinds = []string{"text", "mem", "rwx", "relocated", "anonymous", "ano
 
 var patchedFlags = []string{"-pie", "-fPIE", "-Wl,-z,notext"}
 
-// patched starts testdata/patched.c, and returns the address of the code that it has patched, and its bytes as it printed them.
+// patched starts testdata/patched.c, and returns the address and the bytes of the patched code, as the program printed them.
 func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr, code []byte) {
 	t.Helper()
 	flags := patchedFlags
@@ -45,7 +45,7 @@ func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr
 	return
 }
 
-// TestPatchedCode requires that every kind of target shows the patched code, and no other code that differs from memory.
+// TestPatchedCode requires that every kind of target has the patched code, and that all other code equals memory.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	withoutRseq(t)
@@ -56,7 +56,7 @@ func TestPatchedCode(t *testing.T) {
 			before := snapshot(t, p.PID)
 			requireCode := func(how string, target *Target) {
 				t.Helper()
-				for i := range want { // also what a reader of instructions asks for
+				for i := range want { // also the ranges that a decoder of instructions reads
 					for _, n := range []int{1, 7, 16, len(want)} {
 						got := make([]byte, min(n, len(want)-i))
 						require.NoError(t, target.ReadMemory(got, at+machine.Addr(i)), how)
@@ -117,7 +117,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 	livetest.Slow(t)
 	for _, kind := range patchedKinds {
 		if kind == "relocated" {
-			continue // it is not written to any more
+			continue // it is not written any more
 		}
 		t.Run(kind, func(t *testing.T) {
 			p, at, _ := patched(t, kind, "churn")
@@ -132,7 +132,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				require.NoError(t, target.ReadMemory(turn[:], turns))
 				code := make([]byte, elfcore.Page)
 				if err := target.ReadMemory(code, at); err != nil {
-					// Where no processor ran the writer from a while before the stop until after it, there was nothing to copy it for.
+					// If the writer did not run shortly before the stop or during it, there was no reason to copy the code.
 					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has changed since")
 					m, ok := target.Mapping(at)
 					require.True(t, later || kind == "text" && ok && !m.Exec, "%s: %v", how, err)
@@ -161,7 +161,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 						path := filepath.Join(t.TempDir(), "core")
 						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 						require.NoError(t, err)
-						// Code that was not seen being written is only in the file, and a core does not know when a file was written.
+						// Code whose change was not noticed is read from the file, and a core does not contain the time of a write to a file.
 						if b, _ := target.memory.(moment).from(at, elfcore.Page); kind != "file" || len(b) == elfcore.Page {
 							look("core", openCore(t, path))
 						}
@@ -175,8 +175,8 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 	}
 }
 
-// TestMuchPatchedCode requires that, of more patched code than is copied in a stop, the code at return addresses is available, and the rest is
-// reported as unavailable.
+// TestMuchPatchedCode covers more patched code than is copied in a stop: the code at return addresses is available, and the rest is reported as
+// unavailable.
 func TestMuchPatchedCode(t *testing.T) {
 	for kind, why := range map[string]string{"large": " was written to", "largerwx": " is writable there"} {
 		p, at, want := patched(t, kind)

@@ -40,7 +40,8 @@ func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	return pages
 }
 
-// requireTrue requires that all memory that a core shows, of its own or of files, is that of the process. It returns how many bytes the core held.
+// requireTrue requires that all memory read through a core, from the core itself or from files, equals that of the process. It returns the number of
+// bytes in the core.
 func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held int) {
 	t.Helper()
 	for _, r := range core.source.(*coreMemory).regions {
@@ -66,7 +67,7 @@ func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held
 	return held
 }
 
-// TestRecordedMomentIsTrue requires that a core shows a process as it was captured, whatever happens to the process afterwards.
+// TestRecordedMomentIsTrue requires that a core has the state of the process at the capture, whatever happens to the process afterwards.
 func TestRecordedMomentIsTrue(t *testing.T) {
 	withoutRseq(t)
 	for name, args := range map[string][]string{"its file is there": nil, "its file is gone": {"deleted"}} {
@@ -104,7 +105,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 	}
 }
 
-// TestRecordedMomentIsOne requires that the memory in a core of a running process is of one moment.
+// TestRecordedMomentIsOne requires that all memory in a core of a running process is from the same moment.
 func TestRecordedMomentIsOne(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "agree.c", nil)
@@ -171,8 +172,8 @@ func TestRecordedMomentIsOne(t *testing.T) {
 	require.Greater(t, held, rounds*3*4)
 }
 
-// An object that was unregistered and had another one registered in its place is not the one that was read, though the
-// descriptor says the same.
+// If an object was unregistered and another one registered in its memory, the object that was read is no longer valid, although the descriptor is the
+// same.
 func TestRegisteredAnew(t *testing.T) {
 	object := hostObject(t)
 	c, _ := smallCore(t, object)
@@ -182,7 +183,7 @@ func TestRegisteredAnew(t *testing.T) {
 	e := r.Entries[0]
 	require.NotNil(t, e.Image(), e.Bad)
 	require.True(t, r.holds(e, target.source))
-	torn := *e // read while its memory was in use for something else
+	torn := *e // read while its memory had another use
 	torn.content = &content{start: e.Start, size: e.Size, parts: newCopied([]span{{e.Start, slices.Clone(e.content.spans()[0].data)}}, "")}
 	torn.content.parts.ranges[0].data[64] ^= 1
 	require.False(t, r.holds(&torn, target.source))
@@ -259,7 +260,7 @@ func TestRecordChurn(t *testing.T) {
 			for n, e := range r.Entries {
 				if was.Entries[n].image != nil {
 					require.Empty(t, e.Bad)
-					require.Equal(t, objectBytes(t, was.Entries[n]), objectBytes(t, e)) // where they differ shows what happened
+					require.Equal(t, objectBytes(t, was.Entries[n]), objectBytes(t, e)) // their difference shows what happened
 					objects, places[e.Start] = objects+1, true
 				}
 			}

@@ -82,7 +82,7 @@ type RedactionError struct {
 	Redaction
 	Unmapped machine.Addr // for a range: its first unmapped address
 	Near     string       // for a name: the most similar name of a mapping, or ""
-	Nameless bool         // for a name: the target is a core, whose mappings have no names except paths
+	Nameless bool         // only for a name: the target is a core, whose mappings have no names except paths
 }
 
 func (e *RedactionError) Error() string {

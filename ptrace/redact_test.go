@@ -21,7 +21,7 @@ import (
 // secretSize and besideSize are those of testdata/secrets.c.
 const secretSize, besideSize = 32, 8
 
-// secretive starts testdata/secrets.c, and returns where each of its secrets lies and what it is.
+// secretive starts testdata/secrets.c, and returns the address and the text of each secret.
 func secretive(t *testing.T) (p *livetest.Process, at map[string]machine.Addr, secrets map[string][]byte) {
 	t.Helper()
 	p = program(t, "secrets.c", []string{"-g"})
@@ -77,8 +77,8 @@ func parsed(t *testing.T, texts ...string) (list []Redaction) {
 	return list
 }
 
-// requireRedacted requires that each secret is nowhere in the core, that it is unavailable as redacted, and that the bytes beside the named ones
-// are there.
+// requireRedacted requires that the core does not contain any of the secrets, that reads of them report redaction, and that the neighbouring bytes
+// are available.
 func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secrets map[string][]byte, having ...string) {
 	t.Helper()
 	core := openCore(t, path)
@@ -101,8 +101,8 @@ func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secr
 	require.Contains(t, core.Notes, "160 bytes of memory were redacted (record --redact): values in them are unavailable")
 }
 
-// TestRedactedBytesAreNowhereInTheCore requires that a core of each kind has no byte of what is redacted, and all that lies beside it; that a small core of
-// it leaves out the same; and that gdb reads it, shows all frames, and cannot read what is redacted.
+// TestRedactedBytesAreNowhereInTheCore requires that a core of each kind has no redacted byte and all others; that a small core made from it omits
+// the same; and that gdb reads the core, shows all frames, and cannot read the redacted bytes.
 func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	p, at, secrets := secretive(t)
 	var redactions []string
@@ -141,7 +141,7 @@ func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	}
 }
 
-// TestRedactByName requires that all mappings of a name are left out, and with the stack the command line in the note of the kernel too.
+// TestRedactByName requires that all mappings of a name are omitted, and with the stack also the command line in the kernel's note.
 func TestRedactByName(t *testing.T) {
 	p, _, secrets := secretive(t)
 	target := survey(t, p.PID)
@@ -156,7 +156,7 @@ func TestRedactByName(t *testing.T) {
 	}
 }
 
-// TestRedactionThatFitsNoMemory requires an error, and no core, if a name or an address is not that of memory of the process.
+// TestRedactionThatFitsNoMemory requires an error, and no core, for a name or an address without memory in the process.
 func TestRedactionThatFitsNoMemory(t *testing.T) {
 	p, at, _ := secretive(t)
 	target, err := Capture(p.PID, Options{Record: true})

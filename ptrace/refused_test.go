@@ -73,7 +73,7 @@ func TestKernelThread(t *testing.T) {
 	for _, path := range stats {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		require.NoError(t, err)
-		// Only a kernel thread that persists: its parent is number 2, or it is number 2.
+		// Choose a kernel thread that persists: number 2, or a child of it.
 		if stat, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(stat), "2 (kthreadd)") && !strings.HasPrefix(string(stat), fmt.Sprintf("%d (ksoftirqd/", pid)) {
 			continue
 		}
@@ -101,8 +101,8 @@ func TestTraced(t *testing.T) {
 
 const asNobody = "REFRAME_TEST_CAPTURE"
 
-// TestThreadTraced requires that one thread with another tracer makes the capture fail. The other threads, which were seized before, must be
-// released by the time of the error: a search for the tracer must not find this process.
+// TestThreadTraced requires that one thread with another tracer makes the capture fail. The other threads, seized before, must be released when the
+// error is made, so that the search for the tracer does not find this process.
 func TestThreadTraced(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
@@ -154,6 +154,6 @@ func TestPermission(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "PASS: TestPermission")
-	time.Sleep(10 * time.Millisecond) // what it might say; a slow machine finds less, and nothing wrong
+	time.Sleep(10 * time.Millisecond) // the time for a report; a slow machine may miss one, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }

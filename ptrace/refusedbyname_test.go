@@ -26,8 +26,8 @@ const (
 	guardKilled = "REFRAME_TEST_GUARD_KILLED" // the address, in hexadecimal, of a breakpoint whose tracer is killed, or ""
 )
 
-// TestTry is no test but the other side of TestRefusedByName and TestSeccompReading: it runs under restrictions and prints the result of each way
-// into a process.
+// TestTry is the helper program of TestRefusedByName and TestSeccompReading: it runs under restrictions, and prints the result of each way to open a
+// process.
 func TestTry(t *testing.T) {
 	pid, err := strconv.Atoi(os.Getenv(refusedPID))
 	if err != nil {
@@ -57,7 +57,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// tries runs TestTry in the program of the test by the beginning of a command, and returns its line for each way.
+// tries runs TestTry through a command prefix, and returns its line for each way.
 func tries(t *testing.T, program string, under []string, pid int, env ...string) map[string]string {
 	t.Helper()
 	command := append(under[:len(under):len(under)], program, "-test.run=^TestTry$")
@@ -92,9 +92,8 @@ func forAll(t *testing.T, program string) string {
 	return path
 }
 
-// hiding returns the beginning of a command that runs as another user for whom /proc hides the processes of others (hidepid of proc(5)), and what is
-// to be added to its environment. Where mounting is denied, the root of the file system is a folder whose /proc has nothing but the process's own
-// entry.
+// hiding returns a command prefix that runs as another user, for whom /proc hides the processes of others (hidepid of proc(5)), and additions to its
+// environment. If mounting is denied, the root of the file system is a folder whose /proc has only the process's own entry.
 func hiding(t *testing.T) (under []string, env string) {
 	t.Helper()
 	mounted := []string{livetest.Tool(t, "unshare"), "-m", "sh", "-c", `mount -t proc -o hidepid=2 proc /proc && exec "$@"`, "sh"}
@@ -107,7 +106,7 @@ func hiding(t *testing.T) (under []string, env string) {
 	return nil, refusedRoot + "=" + root
 }
 
-// as returns the beginning of a command that runs as another user, with these capabilities alone: "sys_ptrace", or "" for none.
+// as returns a command prefix that runs as another user with only these capabilities: "sys_ptrace", or "" for none.
 func as(t *testing.T, user, capability string) []string {
 	t.Helper()
 	set := "-all"
@@ -117,7 +116,7 @@ func as(t *testing.T, user, capability string) []string {
 	return []string{livetest.Tool(t, "setpriv"), "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set", set, "--inh-caps", set, "--ambient-caps", set}
 }
 
-// TestRefusedByName requires the true reason for each way in which the kernel refuses that a process is read or traced. It needs root, as CI has.
+// TestRefusedByName requires the true reason for each way in which the kernel denies reading or tracing a process. It needs root, which CI has.
 func TestRefusedByName(t *testing.T) {
 	livetest.Slow(t)
 	const nobody, other, tracing = "65534", "65533", "sys_ptrace"
@@ -168,7 +167,7 @@ func TestRefusedByName(t *testing.T) {
 		"no /proc":                    {nil, p.PID, refusedRoot + "=" + bare, all, "/proc is not mounted here, and the process cannot be read without it"},
 		"hidden by /proc":             {hidden, p.PID, hiddenRoot, all, "/proc hides it, as the mount option hidepid does"},
 	}
-	if exec.Command(inner[0], append(inner[1:len(inner):len(inner)], "true")...).Run() == nil { // otherwise TestDenials alone has this case
+	if exec.Command(inner[0], append(inner[1:len(inner):len(inner)], "true")...).Run() == nil { // otherwise only TestDenials has this case
 		ways["another user namespace"] = way{inner, p.PID, "", all, "CAP_SYS_PTRACE of this user namespace does not permit it"}
 	}
 	for name, way := range ways {
@@ -200,7 +199,7 @@ func TestGuardKilledWithoutTheFile(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := readMaps(p.PID)
 	require.NoError(t, err)
-	at := maps[slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Exec })].Start // of the program; it does not come there any more
+	at := maps[slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Exec })].Start // an address in the program, which no longer reaches it
 	before, err := readAll(live(p.PID), at, 64)
 	require.NoError(t, err)
 	got := tries(t, forAll(t, os.Args[0]), as(t, "65534", "sys_ptrace"), p.PID, fmt.Sprintf("%s=%x", guardKilled, uint64(at)))

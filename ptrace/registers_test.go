@@ -23,7 +23,7 @@ func pattern(n, width int) []byte {
 	return b
 }
 
-// requirePatterns holds the vector and mask registers against what regs.c fills them with where they have width bytes.
+// requirePatterns compares vector registers of width bytes, and mask registers, with the patterns of regs.c.
 func requirePatterns(t *testing.T, regs *machine.Registers, width int) {
 	t.Helper()
 	for reg, want := range patterns(width) {
@@ -56,8 +56,7 @@ func patterns(width int) map[machine.DWARFReg][]byte {
 	return list
 }
 
-// The general registers by their DWARF numbers, as regs.c loads them; what differs
-// between its two ways is added by the test.
+// The general registers by DWARF number, as regs.c loads them; the test adds those that differ between its two modes.
 var held = map[machine.DWARFReg]uint64{
 	1: 0x1111111111111111, 3: 0x3333333333333333, 4: 0x4444444444444444, 5: 0x5555555555555555, 6: 0x6666666666666666,
 	8: 0x8888888888888888, 9: 0x9999999999999999, 10: 0xaaaaaaaaaaaaaaaa,

@@ -31,7 +31,7 @@ func TestRunning(t *testing.T) {
 	for _, p := range all {
 		require.NotEmpty(t, strings.TrimSpace(p.Command))
 	}
-	// Without time nothing is known of their memory, and they are there all the same.
+	// With no time, the memory of the processes is not examined, but all processes are listed.
 	for _, p := range Running(-time.Second) {
 		require.False(t, p.JIT)
 	}

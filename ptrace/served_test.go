@@ -33,8 +33,8 @@ const (
 
 	fuseNoFlush   = 1 << 5  // of open: closing the file sends no request
 	fuseKeepCache = 1 << 1  // of open: the pages that the kernel has stay valid
-	fuseAsyncRead = 1 << 0  // of init, as libfuse has it: who waits for a page can be killed
-	fuseMaxPages  = 1 << 22 // of init: there is a limit of the pages of a request
+	fuseAsyncRead = 1 << 0  // flag of init, which libfuse sets too: a process that waits for a page can be killed
+	fuseMaxPages  = 1 << 22 // flag of init: requests have a limit of pages
 )
 
 // servedPages is the number of pages of the file that serve provides. It answers no request for one with an odd number.
@@ -180,8 +180,8 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 	return p, at
 }
 
-// TestPagesOfAFileSystemThatDoesNotAnswer requires that no way of looking at a process waits for pages of a file on FUSE that the server of the file
-// system never provides: what is present is read, the rest is unavailable, no breakpoint can be set there, and the process runs on.
+// TestPagesOfAFileSystemThatDoesNotAnswer requires that no verb waits for pages of a FUSE file that its server never provides: present pages are
+// read, the others are unavailable, breakpoints there are refused, and the process continues.
 func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	const page = elfcore.Page

@@ -37,7 +37,7 @@ func launch(t *testing.T, command ...string) (s *Session, output func() string) 
 	defer func() { os.Stdout = stdout }()
 	s, err = Launch(context.Background(), command)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	t.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
 	return s, func() string {
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -97,8 +97,7 @@ func sequence(from, to uint64) (list []uint64) {
 	return list
 }
 
-// stepped makes a site of sites.c whose instruction has to be run, while all other threads are stopped. Otherwise it
-// is emulated.
+// stepped changes a site of sites.c so that its instruction cannot be emulated and must run while all other threads are stopped.
 const stepped = "-DSTEPPED"
 
 // sitesProgram is testdata/sites.c with the addresses of its functions.
@@ -152,7 +151,7 @@ func TestSessionHits(t *testing.T) {
 		}
 		part := func(mode string, test func(t *testing.T)) {
 			if parts++; livetest.Out(5, parts+at) {
-				return // each part with one of the cases or two, and each of them
+				return // each part with one or two of the cases, so that all cases are covered
 			}
 			t.Run(mode+" "+c.name, test)
 		}
@@ -179,7 +178,7 @@ func TestSessionHits(t *testing.T) {
 		part("fault", func(t *testing.T) {
 			w := run(t, "fault")
 			single(t, w, sequence(0, n))
-			require.Equal(t, n+n/1000, w.others[faulty]) // it is run anew after each fault
+			require.Equal(t, n+n/1000, w.others[faulty]) // it runs again after each fault
 			require.Equal(t, "ready\nfault 11998000\n", w.output)
 		})
 		part("signals", func(t *testing.T) {

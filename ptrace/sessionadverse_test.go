@@ -23,8 +23,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSessionFaultsUnderSignals has a signal arrive while an instruction runs that faults, which the program repairs: neither may be lost, and the
-// program's handlers must stay its own. The same holds if the thread runs alone.
+// TestSessionFaultsUnderSignals sends a signal while a faulting instruction runs; the program repairs the fault. Neither signal may be lost, and the
+// program's handlers must stay unchanged. The same holds if the thread runs alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
 	livetest.Slow(t)
 	n := livetest.Times(1000, 3000)
@@ -71,7 +71,7 @@ func TestSessionOfAChurning(t *testing.T) {
 			e, err := s.Next(context.Background())
 			require.NoError(t, err)
 			if e.Kind == Ended {
-				break // it was faster than this test, which had no processor
+				break // it finished before this test was scheduled
 			}
 			require.Equal(t, Hit, e.Kind)
 			hits++
@@ -116,8 +116,7 @@ func TestSessionExecWithoutFirst(t *testing.T) {
 	require.Equal(t, "ready\nready\nplain 5999000\n", output)
 }
 
-// A process that is stopped by SIGSTOP stays stopped, all of it, until it is continued: a thread that was taken out of the stop to
-// step over a breakpoint goes back to it.
+// All threads of a process that SIGSTOP stopped stay stopped until SIGCONT: a thread that left the stop to step over a breakpoint returns to it.
 func TestSessionKeepsStopped(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -151,8 +150,8 @@ func TestSessionKeepsStopped(t *testing.T) {
 	}
 }
 
-// TestSessionOverwritten requires that code that the program has written over a breakpoint is left unchanged, by a thread that runs alone as well
-// as at the end. A breakpoint that is set again is in memory again.
+// TestSessionOverwritten requires that code that the program wrote over a breakpoint stays unchanged, when a thread runs alone and at the end. A
+// breakpoint that is set again is in memory again.
 func TestSessionOverwritten(t *testing.T) {
 	path, site, faulty := sitesProgram(t, stepped)
 	s, output := launch(t, path, "plain", "2000")
@@ -192,7 +191,7 @@ func TestSessionOverwritten(t *testing.T) {
 }
 
 // TestSessionOverwrittenIsPassedOnce requires that a thread that was reported at a breakpoint passes it when it resumes, whatever the program has
-// written there meanwhile: it is not reported again when the breakpoint is set again.
+// written there meanwhile. It is not reported a second time when the breakpoint is set again.
 func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	const each = 8_000_000 // so that the breakpoint is set again while they run
@@ -220,10 +219,10 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 		require.NoError(t, err)
 		told[call{e.Thread.ID, n}]++
 		require.Equal(t, 1, told[call{e.Thread.ID, n}], "call %d of thread %d", n, e.Thread.ID)
-		list, err := s.Look() // by which it is set again
+		list, err := s.Look() // which sets it again
 		require.NoError(t, err)
 		missed += len(list)
-		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // what the program had there
+		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // the program's own bytes there
 		require.NoError(t, err)
 	}
 	require.Positive(t, missed)
@@ -232,8 +231,8 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// TestSessionOfAPartlyTraced requires that a process of which another tracer traces one thread is refused at once, and left unchanged. Its threads
-// work for most of a second: if one has ended before the checks, on a busy machine, another process is tried.
+// TestSessionOfAPartlyTraced requires that a process with one thread under another tracer is refused at once, and left unchanged. Its threads work
+// for most of a second; if one has ended before the checks, on a busy machine, the test tries another process.
 func TestSessionOfAPartlyTraced(t *testing.T) {
 	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)

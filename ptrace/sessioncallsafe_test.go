@@ -39,8 +39,8 @@ func frozenGroup(t *testing.T, pid int) (freeze func(string), ok bool) {
 	return func(string) {}, false
 }
 
-// TestTrapHandlerOfAFrozenProcess requires that a process whose control group is frozen while breakpoints are set, or while the session ends, runs on as if
-// it had not been traced, and that it gets the handler when it is thawed and another breakpoint is set.
+// TestTrapHandlerOfAFrozenProcess requires that a process whose control group is frozen while breakpoints are set, or while the session ends, later
+// continues as if it had not been traced, and that it gets the handler when another breakpoint is set after the thaw.
 func TestTrapHandlerOfAFrozenProcess(t *testing.T) {
 	p := startTraps(t, "plain")
 	freeze, ok := frozenGroup(t, p.pid())

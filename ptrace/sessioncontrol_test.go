@@ -22,7 +22,7 @@ func open(t *testing.T, pid int) *Session {
 	t.Helper()
 	s, err := Open(context.Background(), pid)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	t.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
 	return s
 }
 
@@ -33,7 +33,7 @@ func TestSessionLeavesStopped(t *testing.T) {
 	requireState(t, p.PID, 'T')
 	require.NoError(t, open(t, p.PID).Detach())
 	p.Freeze(t)
-	time.Sleep(100 * time.Millisecond) // in which none goes on; a slow machine finds less, and nothing wrong
+	time.Sleep(100 * time.Millisecond) // the time in which no thread may run; a slow machine may miss a failure, but never fails wrongly
 	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	require.Len(t, tids, 6)
@@ -46,7 +46,7 @@ func TestSessionLeavesStopped(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// Threads that sleep in the kernel sleep on for what is left of their time, also where the session lets them go and stops them.
+// Threads that sleep in the kernel sleep for the rest of their time, even if the session resumes and stops them meanwhile.
 func TestSessionOfSleepers(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "0", "2")
 	p.Quiet(t, 0)
@@ -55,7 +55,7 @@ func TestSessionOfSleepers(t *testing.T) {
 		s := open(t, p.PID)
 		requireState(t, p.PID, 't')
 		for range 3 {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond) // in which nothing happens, fast or slow
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond) // an interval in which nothing happens, on any machine
 			_, err := s.Next(ctx)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -92,7 +92,7 @@ func TestRunTo(t *testing.T) {
 			v, err := th.Registers.Bytes(17)
 			require.NoError(t, err)
 			require.Equal(t, 2.5, math.Float64frombits(binary.LittleEndian.Uint64(v)))
-			requireText(t, p.PID) // also while it is stopped there
+			requireText(t, p.PID) // also while the thread is stopped there
 		}
 		target, err := s.Target()
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestRunTo(t *testing.T) {
 	requireState(t, p.PID, 'S')
 	// It continues: its sleep ends.
 	before := system.StatusField(p.PID, "voluntary_ctxt_switches")
-	require.Eventually(t, func() bool { return system.StatusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // in which nothing happens, fast or slow
+	require.Eventually(t, func() bool { return system.StatusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // an interval in which nothing happens, on any machine
 	require.True(t, p.Alive())
 }
 
@@ -148,7 +148,7 @@ func TestRunToAgain(t *testing.T) {
 			require.Contains(t, output(), mode+" ")
 		})
 	}
-	// Two places by turns, one of which faults and is run anew.
+	// Two places in turn, one of which faults and runs again.
 	s, _ := launch(t, path, "fault", fmt.Sprint(n))
 	for i := range uint64(n) {
 		for _, want := range []machine.Addr{faulty, site} {
@@ -218,11 +218,11 @@ func TestPass(t *testing.T) {
 	require.Equal(t, "ready\nfault 29900\n", output())
 }
 
-// TestRunToGivenUp requires that canceling leaves a process that runs without breakpoints, and that the session can wait again.
+// TestRunToGivenUp requires that after canceling the process runs without breakpoints, and that the session can wait again.
 func TestRunToGivenUp(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
-	const count = 30_000_000 // so that it has not ended if it is not stopped for a while, or if reframe is not scheduled
+	const count = 30_000_000 // long enough that it still runs if the stop, or reframe itself, is delayed
 	w := startWaiting(t, path, "threads", count)
 	s := open(t, w.pid())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it waits for its input meanwhile, fast or slow
@@ -231,7 +231,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	requireText(t, w.pid())
 	requireState(t, w.pid(), 'S')
-	for k := range 20 { // a late report is not taken for another one
+	for k := range 20 { // a late report is not counted for another request
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // any moment, fast or slow
 		_, _ = s.RunTo(ctx, faulty, site)                                                      // it may come there or not
 		cancel()
@@ -259,7 +259,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*n*(n-1)/2+n), output)
 }
 
-// A process that ends, or becomes another program, instead of getting there.
+// A process that ends, or executes another program, before it reaches the place.
 func TestRunToNowhere(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
 	for _, mode := range []string{"plain", "threads", "end", "leader"} {
@@ -324,12 +324,12 @@ func TestSessionRegisters(t *testing.T) {
 	requireState(t, p.PID, 'S')
 }
 
-// A process that is killed while it is stopped is over for its parent soon, whatever the session does.
+// The parent of a process that is killed while stopped soon sees its end, whatever the session does.
 func TestSessionKilledWhileHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3")
 	s, err := Open(context.Background(), p.PID)
 	require.NoError(t, err)
-	p.Kill() // returns when it is collected
+	p.Kill() // returns when the parent has waited for it
 	_, err = s.Target()
 	require.ErrorIs(t, err, ErrGone)
 	e, err := s.Next(context.Background())

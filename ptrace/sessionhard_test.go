@@ -58,8 +58,8 @@ func (w *waiting) begin(t *testing.T) {
 	require.NoError(t, w.stdin.Close())
 }
 
-// openAtWork starts a program of sites.c, which works for most of a second, and opens a session at any moment up to the given time
-// later. It may have ended by then, on a machine that is fast at its work or slow to get here: then there is another.
+// openAtWork starts a program of sites.c, which works for most of a second, and opens a session at a random moment within the given time. If the
+// program has ended by then, openAtWork starts another one.
 func openAtWork(t *testing.T, path, mode string, count int, later time.Duration) (*waiting, *Session) {
 	t.Helper()
 	for range 100 {
@@ -108,7 +108,7 @@ func follow(t *testing.T, s *Session, at machine.Addr) (args map[int][]uint64, e
 	}
 }
 
-// unbroken requires that no call of a thread was left out. Its arguments count up, and begin anew where other goes.
+// unbroken requires that no call of a thread is missing. Its arguments count up, and start again when other is called.
 func unbroken(t *testing.T, args map[int][]uint64) {
 	t.Helper()
 	for tid, list := range args {
@@ -118,8 +118,7 @@ func unbroken(t *testing.T, args map[int][]uint64) {
 	}
 }
 
-// The first thread ends before the others begin; the process raises SIGTRAP by itself, by int3 too; a thread waits in
-// vfork all the time.
+// The first thread ends before the others begin; the process raises SIGTRAP itself, also by int3; a thread waits in vfork all the time.
 func TestSessionHard(t *testing.T) {
 	livetest.Slow(t)
 	const n = 2000
@@ -225,7 +224,7 @@ func TestSessionSignals(t *testing.T) {
 		sum := sums[mode]
 		part := func(n int, name string, test func(t *testing.T)) {
 			if !livetest.Whole() && at%2 != n {
-				return // each mode with one of them
+				return // each mode with one signal
 			}
 			t.Run(name+" "+mode, test)
 		}
@@ -235,7 +234,7 @@ func TestSessionSignals(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 			w.begin(t)
-			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // long before its end, and before a slow one's
+			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // long before its end, even on a slow machine
 			_, end := follow(t, s, site)
 			require.Equal(t, 9, end.Signal)
 			require.NoError(t, s.Detach())
@@ -311,7 +310,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 	w.begin(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // in which nothing happens, fast or slow
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // an interval in which nothing happens, on any machine
 	defer cancel()
 	_, err = s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -372,7 +371,7 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 			signalled <- w.cmd.Process.Signal(syscall.SIGSTOP)
 		}()
 		require.NoError(t, s.Detach())
-		if err := <-signalled; err == nil { // it has not ended
+		if err := <-signalled; err == nil { // it still exists
 			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
 		}
 		output, code := w.finish(t)

@@ -46,7 +46,7 @@ func eventually(t *testing.T, read func() string, want string, about ...any) {
 	}
 }
 
-// TestSessionDetach requires that a program that is released in the middle, wherever its threads are, finishes as if it had not been traced.
+// TestSessionDetach requires that a program that is released while it works, with its threads anywhere, finishes as if it had not been traced.
 func TestSessionDetach(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t, stepped)
@@ -69,8 +69,8 @@ func TestSessionDetach(t *testing.T) {
 	}
 }
 
-// TestSessionDetachFromOneThatRunsAlone requires the same for a program that is released while a thread of it runs alone in code outside, and hits
-// a breakpoint there that was set for it: killing reframe in the middle of verify --entry ended one by SIGTRAP.
+// TestSessionDetachFromOneThatRunsAlone requires the same for a program that is released while a thread of it runs alone in code outside, and hits a
+// breakpoint there that was set for it: killing reframe during verify --entry once ended such a program by SIGTRAP.
 func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	for range 40 {
@@ -89,8 +89,8 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	}
 }
 
-// TestSessionAloneIsLateAtOnce requires that a thread that runs alone, and whose time is up before it has passed the breakpoint at its start, does
-// not count as having reached it again: on busy machines, native code seemed to be one site ahead.
+// TestSessionAloneIsLateAtOnce runs a thread alone whose time limit ends before it has passed the breakpoint at its start: this is not a new hit.
+// Otherwise, on a busy machine, native code appears to be one site ahead.
 func TestSessionAloneIsLateAtOnce(t *testing.T) {
 	const calls = 25
 	path, site, _ := sitesProgram(t)
@@ -118,7 +118,7 @@ func TestSessionAloneIsLateAtOnce(t *testing.T) {
 	}
 }
 
-// starve has a process get a processor only now and then, as it may on a machine that is busy: another one spins on the same, and goes first.
+// starve gives a process the processor only rarely, as on a busy machine: another process with higher priority spins on the same processor.
 func starve(t *testing.T, pid int) {
 	t.Helper()
 	var all, one unix.CPUSet
@@ -146,7 +146,7 @@ func argument(a *machine.Arch) machine.DWARFReg {
 	return rdi
 }
 
-// TestSessionWatcher is no test by itself: TestSessionKilled runs and kills it.
+// TestSessionWatcher is the helper program that TestSessionKilled runs and kills.
 func TestSessionWatcher(t *testing.T) {
 	command, site := os.Getenv("WATCHED"), os.Getenv("WATCHED_SITE")
 	if command == "" {
@@ -166,7 +166,7 @@ func TestSessionWatcher(t *testing.T) {
 	}
 }
 
-// TestSessionKilled requires that a program whose watcher is killed finishes as if it had not been watched.
+// TestSessionKilled requires that a program whose tracer is killed finishes as if it had not been traced.
 func TestSessionKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -197,14 +197,14 @@ func TestSessionKilled(t *testing.T) {
 	}
 }
 
-// TestSessionGuardKilled requires that a killed tracer leaves a running process, and that this process restores the bytes under breakpoints.
+// TestSessionGuardKilled requires that the target continues after its tracer was killed, and that this process restores the bytes under breakpoints.
 func TestSessionGuardKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
-	// The breakpoint is where the program does not come in this mode, so that it outlives the moment without a tracer.
+	// The breakpoint is at a place that the program does not reach in this mode, so the program survives while it has no tracer.
 	s, output := launch(t, path, "plain", "2000000000")
 	require.NoError(t, s.Insert(Breakpoint{Addr: faulty}))
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // in which nothing happens, fast or slow
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // an interval in which nothing happens, on any machine
 	defer cancel()
 	_, err := s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -227,7 +227,7 @@ func TestSessionGuardKilled(t *testing.T) {
 func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // then they hold nothing: TestSessionDebugRegisterWithoutReason
+		return // then no breakpoint in them is hit: TestSessionDebugRegisterWithoutReason
 	}
 	path, _, faulty := sitesProgram(t)
 	w := startWaiting(t, path, "threads", 2_000_000_000)
@@ -237,7 +237,7 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	w.begin(t)
 	const threads = 17
 	for n := 0; n < threads; {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // and again, however slow it is
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // at least once more, however slow the machine is
 		_, err = s.Next(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -269,7 +269,7 @@ func listThreads(t *testing.T, pid int) []int {
 	return list
 }
 
-// debugged counts the threads of a process in which a debug register holds an address.
+// debugged counts the threads of a process that have an address in a debug register.
 func debugged(t *testing.T, pid int, addr machine.Addr) (n int) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBreakpointsThatAKilledTracerLeft requires that a later session restores the code under the breakpoints of a session of which all processes were
-// killed, wherever its own breakpoint lies: the process has no handler of SIGTRAP any more when that session has ended.
+// TestBreakpointsThatAKilledTracerLeft requires that a later session restores the code under breakpoints that an earlier session left, all of whose
+// processes were killed, wherever its own breakpoint is. After the later session the process has no handler of SIGTRAP.
 func TestBreakpointsThatAKilledTracerLeft(t *testing.T) {
 	for _, function := range []string{"site", "main"} {
 		p := startTraps(t, "plain")

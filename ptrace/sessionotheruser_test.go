@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestMemoryOfATargetThatBecomesAnotherUser requires that the tracer has the memory file of a program which another user's process has become by execve(2):
-// the watchdog restores the code by that file if the tracer is killed.
+// TestMemoryOfATargetThatBecomesAnotherUser requires that the tracer opens the memory file again after the target has become another user's by
+// execve(2): if the tracer is killed, the watchdog restores the code through that file.
 func TestMemoryOfATargetThatBecomesAnotherUser(t *testing.T) {
 	user := os.Geteuid()
 	if user == 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSessionThreadsAreNeverInsideAnInstruction requires that threads which ran into a breakpoint are before it as soon as the session can see them.
-// If the tracer was killed while one was after the int3, that thread ran on in the middle of an instruction: of 320 programs, 4 printed a wrong
-// result.
+// TestSessionThreadsAreNeverInsideAnInstruction requires that threads that hit a breakpoint are before it as soon as the session can see them. When
+// the tracer was killed while a thread was still after the int3, that thread continued in the middle of an instruction: 4 of 320 programs printed a
+// wrong result.
 func TestSessionThreadsAreNeverInsideAnInstruction(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	const length = 3 // of bswap %rdi: 48 0f cf

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSessionSharedCode requires that nothing is written into shared memory, where it would reach processes that are not traced: neither for a
-// breakpoint nor for a thread that runs alone up to where a function returns.
+// TestSessionSharedCode requires that nothing is written into shared memory, which processes without a tracer may execute: neither a breakpoint, nor
+// one at the return of a function that a thread runs alone.
 func TestSessionSharedCode(t *testing.T) {
 	const shared, back = 0x20000000, 0x20000006
 	path := livetest.CProgram(t, "gcc", []string{"-O1", "-no-pie", "-Wall", "-Werror"}, "testdata/sharedcode.c")

@@ -32,9 +32,9 @@ func watchdogHolds(t *testing.T, tracing int) {
 	require.Eventually(t, seized, livetest.Patience, time.Millisecond)
 }
 
-// killTracer runs a target with a breakpoint and kills the tracer after some hits: while the target is stopped at one with hold, and otherwise while it
-// runs. With alone it kills the watchdog too, and this process restores nothing. It returns the output and the status of the target, and the signal
-// that ended it.
+// killTracer runs a target with a breakpoint and kills the tracer after some hits: while the target is stopped at one with hold, and otherwise while
+// it runs. With alone it kills the watchdog too, and this process does not restore the code. It returns the output and the status of the target, and
+// the signal that ended it.
 func killTracer(t *testing.T, path string, site machine.Addr, mode, count string, hold, alone bool) (output string, code int, ended syscall.Signal) {
 	t.Helper()
 	n, err := strconv.Atoi(count)
@@ -99,14 +99,14 @@ func TestTracerKilledWhileTargetRuns(t *testing.T) {
 	killTracers(t, false)
 }
 
-// TestTracerAndWatchdogKilledWhileTargetRuns requires the same where no process is left to restore the code: the handler of SIGTRAP does.
+// TestTracerAndWatchdogKilledWhileTargetRuns requires the same if no process is left to restore the code: the handler of SIGTRAP restores it.
 func TestTracerAndWatchdogKilledWhileTargetRuns(t *testing.T) {
 	livetest.Slow(t)
 	killTracers(t, true)
 }
 
-// killTracers kills the tracers of targets that run. On arm64 a thread that is running a single step, which happens at every breakpoint there, ends the
-// target by SIGTRAP: the kernel never ends the single-stepping of a thread whose tracer was killed.
+// killTracers kills the tracers of targets that run. On arm64 a thread that is single-stepped, as at every breakpoint there, ends the target by
+// SIGTRAP: the kernel does not turn single-stepping off when the tracer is killed.
 func killTracers(t *testing.T, alone bool) {
 	t.Helper()
 	right, all := 0, 0
@@ -127,7 +127,7 @@ func killTracers(t *testing.T, alone bool) {
 	require.Positive(t, right)
 }
 
-// TestStandingWatcher is no test by itself: TestTracerAndWatcherKilled runs and kills it.
+// TestStandingWatcher is the helper program that TestTracerAndWatcherKilled runs and kills.
 func TestStandingWatcher(t *testing.T) {
 	command := os.Getenv("STANDING")
 	if command == "" {
@@ -150,7 +150,7 @@ func TestStandingWatcher(t *testing.T) {
 	select {}
 }
 
-// TestTracerAndWatcherKilled requires the same where the tracer and the session's own process are killed together.
+// TestTracerAndWatcherKilled requires the same if the tracer and the session's own process are killed together.
 func TestTracerAndWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
 	for _, k := range tracerKills {
@@ -169,7 +169,7 @@ func TestTracerAndWatcherKilled(t *testing.T) {
 			var tracing int
 			_, err = fmt.Fscan(said, &tracing)
 			require.NoError(t, err)
-			// The tracer goes first: without reframe it begins to take out the handler, and a kill in that moment may end the target (doc/user/threats.md).
+			// Kill the tracer first: when reframe is gone, it begins to remove the handler, and a kill during that may end the target (doc/user/threats.md).
 			require.NoError(t, syscall.Kill(tracing, syscall.SIGKILL))
 			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
 			_ = cmd.Wait() // killed
@@ -182,8 +182,8 @@ func TestTracerAndWatcherKilled(t *testing.T) {
 	}
 }
 
-// TestTracerIsSpared requires that the kernel ends another process than the tracer where memory runs out, if it permits that, and that a program which
-// the tracer starts has the value of a program started without it.
+// TestTracerIsSpared requires that the kernel kills another process before the tracer when memory runs out, if the kernel permits that setting, and
+// that a program which the tracer starts has the usual setting.
 func TestTracerIsSpared(t *testing.T) {
 	value := func(pid int) int {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))

@@ -55,14 +55,14 @@ func (p *trapped) line() string {
 	return strings.TrimSpace(line)
 }
 
-// order has it do something.
+// order sends it a command.
 func (p *trapped) order(what string) {
 	p.Helper()
 	_, err := io.WriteString(p.stdin, what)
 	require.NoError(p, err)
 }
 
-// says has it do something, which it writes a line about.
+// says sends it a command to which it answers with a line.
 func (p *trapped) says(what string) string {
 	p.Helper()
 	p.order(what)
@@ -80,7 +80,7 @@ func (p *trapped) trace(o Breakpoint) *Session {
 	p.Helper()
 	s, err := Open(context.Background(), p.pid())
 	require.NoError(p, err)
-	p.Cleanup(func() { _ = s.Detach() }) // nothing where the test did so
+	p.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
 	o.Addr = p.site
 	require.NoError(p, s.Insert(o))
 	_, err = s.Next(cancelled())
@@ -91,8 +91,8 @@ func (p *trapped) trace(o Breakpoint) *Session {
 
 const sumOfTraps = "1000000"
 
-// TestTrapHandlerIsTakenOut requires that a process has another action for SIGTRAP while it is traced, and the default one and no pages more before and
-// after that, and in a child which it forks meanwhile.
+// TestTrapHandlerIsTakenOut requires that a process has the handler for SIGTRAP only while it is traced. Before and after that, and in a child that
+// it forks meanwhile, it has the default action and no additional pages.
 func TestTrapHandlerIsTakenOut(t *testing.T) {
 	p := startTraps(t, "plain")
 	maps := func() string {
@@ -131,8 +131,8 @@ func TestTrapHandlerOfTheProgram(t *testing.T) {
 	require.Equal(t, "own", p.says("a"))
 }
 
-// TestTrapHandlerUnderAFilter requires that a process whose seccomp filter ends it at the system calls that the handler takes survives: they are made
-// without the filter by root, and otherwise not at all.
+// TestTrapHandlerUnderAFilter requires that a process survives whose seccomp filter kills it at the system calls that install the handler: root makes
+// them without the filter, other users do not make them.
 func TestTrapHandlerUnderAFilter(t *testing.T) {
 	p := startTraps(t, "filter")
 	s := p.trace(Breakpoint{})
@@ -148,8 +148,8 @@ func TestTrapHandlerUnderAFilter(t *testing.T) {
 	require.Equal(t, syscall.SIGSYS, p.ended()) // and the filter applies
 }
 
-// TestTrapHandlerIsTheDefault requires that a SIGTRAP of the program's own ends the process as it does without a tracer: while it is traced, and after
-// all three processes of reframe were killed.
+// TestTrapHandlerIsTheDefault requires that the program's own SIGTRAP ends the process as without a tracer, both while it is traced and after all
+// three processes of reframe were killed.
 func TestTrapHandlerIsTheDefault(t *testing.T) {
 	for _, own := range []string{"i", "s"} {
 		for _, killed := range []bool{false, true} {
@@ -186,8 +186,8 @@ func killAll(t *testing.T, s *Session) {
 	require.Error(t, err)
 }
 
-// TestTrapHandlerAlone requires that the handler restores the code where neither tracer nor watchdog is left to do that, or lets a thread pass a debug
-// register; and that a later session takes the handler out.
+// TestTrapHandlerAlone requires that without tracer and watchdog the handler restores the code, or lets a thread pass a debug register, and that a
+// later session removes the handler.
 func TestTrapHandlerAlone(t *testing.T) {
 	for _, hardware := range []bool{false, true} {
 		t.Log("in debug registers:", hardware)
@@ -218,8 +218,8 @@ func TestTrapHandlerIsSalvaged(t *testing.T) {
 	require.Equal(t, sumOfTraps, p.says("c"))
 }
 
-// TestTrapHandlerIsRestored requires that a process has the handler again soon after a thread has come to a breakpoint with SIGTRAP blocked, whose action
-// the kernel resets then.
+// TestTrapHandlerIsRestored requires that the handler is installed again soon after a thread with SIGTRAP blocked hit a breakpoint, when the kernel
+// resets the action.
 func TestTrapHandlerIsRestored(t *testing.T) {
 	p := startTraps(t, "blocked")
 	s := p.trace(Breakpoint{})

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// untouched is a process of testdata/untouched.c, and where its memory of each kind lies.
+// untouched is a process of testdata/untouched.c, with the addresses of its memory of each kind.
 func untouched(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
 	t.Helper()
 	p, at = program(t, "untouched.c", nil), map[string]machine.Addr{}
@@ -59,8 +59,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestAwaitedPages requires that a page that must be provided on demand is not waited for, whether a process is captured or under control: it is
-// not in memory, and not in a core, where zeros would be a guess. Existing pages are read.
+// TestAwaitedPages requires that no read waits for a page that must be provided on demand, whether a process is captured or traced. Such a page is
+// unavailable, and is not in a core, where zeros would be a guess. Existing pages are read.
 func TestAwaitedPages(t *testing.T) {
 	p, at := untouched(t)
 	if at["provided"] == 0 { // this kernel does not permit it

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// grace bounds the time that an item may take to end after its timeout. Then it is abandoned.
+// grace bounds the time in which an item must end after its timeout. After that it is abandoned.
 const grace = 2 * time.Second
 
 // attempt processes one item. It always returns a result, also after a panic, and if the item does not end.

@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// kept records a process that is at its exit.
+// kept writes a core of a process at its exit.
 func kept(t *testing.T, p *livetest.Process, compress bool) string {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true, Hold: true})

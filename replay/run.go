@@ -19,7 +19,7 @@ type Run struct {
 	Workers int           // number of items at once; 0 for the number of processors
 	Timeout time.Duration // timeout of each item; 0 for none
 	Journal *Journal      // nil for none
-	// Report is called with each result, in the order of Items, except for files that were passed over. An error ends the run. Calls do not overlap.
+	// Report is called with each result, in the order of Items, except for skipped files. An error ends the run. Calls do not overlap.
 	Report func(Result) error
 	// Ended is called when an item has ended, in any order. Calls do not overlap.
 	Ended func(Outcome)
@@ -37,7 +37,7 @@ type ended struct {
 	err    error // the error of the journal
 }
 
-// Do processes all items. When ctx ends, it gives up the running items, reports the finished ones, and returns the cause. The [Summary] is never nil.
+// Do processes all items. When ctx ends, it abandons the running items, reports the finished ones, and returns the cause. The [Summary] is never nil.
 func (r *Run) Do(ctx context.Context) (*Summary, error) {
 	began := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -166,7 +166,7 @@ func (o *order) rest() (err error) {
 	return err
 }
 
-// tell reports a result, unless the item was given up or Report has failed.
+// tell reports a result, unless the item was abandoned or Report has failed.
 func (o *order) tell(e ended) error {
 	if e.given || o.broken {
 		return nil

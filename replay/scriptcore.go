@@ -233,7 +233,7 @@ func (c *call) frames() error {
 	return unmet{errors.New(v.WhyNone())}
 }
 
-// printStable prints what stays the same from run to run.
+// printStable prints the parts that are the same in each run.
 func printStable(c *call, p Printer, v *deopt.View) error {
 	for i, t := range v.Threads {
 		shown := slices.DeleteFunc(slices.Clone(t.Frames), func(f *deopt.Frame) bool { return f.Kind != frame.JIT })

@@ -154,7 +154,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "at":
 		return expectAt(f, s, want[0])
 	}
-	if s.Status != frame.OK { // it is unknown whether it has this value
+	if s.Status != frame.OK { // it is unknown whether the slot has this value
 		return fmt.Errorf("%s is %s, and cannot be compared with %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	same := false

@@ -34,7 +34,7 @@ func TestScriptFailures(t *testing.T) {
 		{"exec true\nstop 77\nexec false", "2: stop ends the script, which then passes; to run to a record, use until 77"},
 		{"[linux] stop --at f", "1: stop ends the script, which then passes; to run to a record, use until --at f"},
 
-		// These scripts check nothing.
+		// These scripts have no checks.
 		{"", " it has no commands"},
 		{"# a comment\n\n\t# and another\r\n", " it has no commands"},
 		{"-- a.txt --\nfoo\n", " it has no commands"},

@@ -87,8 +87,8 @@ func quoted(word string) string {
 	return spelled
 }
 
-// hint suggests on standard error what to do after a view was printed: about stacks that were copied only partly, about what would name values, and
-// about the innermost frame that can be resumed.
+// hint suggests on standard error what to do after a view was printed: about stacks that were copied only partly, about flags that would name values,
+// and about the innermost frame that can be resumed.
 func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 	var b strings.Builder
 	about := slices.Concat(given(flags, targetFlags...), given(flags, fileFlags...))

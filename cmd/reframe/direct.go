@@ -39,7 +39,7 @@ func printVariable(w io.Writer, s style, d *frame.Direct) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// direct prints the variables of a frame without a record, with how their addresses are known and why one has no certain content.
+// direct prints the variables of a frame without a record, with the sources of their addresses and the reasons why contents are uncertain.
 func (p *explainer) direct(list []frame.Direct) {
 	for i := range list {
 		d := &list[i]

@@ -379,7 +379,7 @@ func nameOf(slot *frame.Slot) string {
 	return name
 }
 
-// joined returns the location of a value, followed by what the record tells the collector about it.
+// joined returns the location of a value, followed by how the record lists it for the collector.
 func joined(where string, gc *frame.GC) string {
 	if text := gc.String(); text != "" {
 		where += "  " + text

@@ -10,7 +10,7 @@ import (
 
 // mapsJSON writes stack maps as one JSON object, piece by piece: it holds only some batches of a million records at a time.
 type mapsJSON struct {
-	jsonLines           // the text that is not written yet
+	jsonLines           // the pending text
 	out       io.Writer // nil to keep all text
 	want      *maps.Filter
 	doc       maps.RecordJSON

@@ -18,7 +18,7 @@ type mapsText struct {
 	style   style
 	want    *maps.Filter
 	reading maps.Reading
-	b       []byte   // the text that is not written yet
+	b       []byte   // the pending text
 	names   []string // cached names of registers of arch and of their parts
 	arch    *machine.Arch
 	shown   int // records

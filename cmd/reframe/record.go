@@ -33,7 +33,7 @@ type recording struct {
 	hit     uint64
 	limits  deopt.Limits
 	timeout time.Duration
-	again   []string // the flags that a command for the core needs too
+	again   []string // the flags that a suggested command for the core repeats
 	file    string   // the file to which the core is written first: that of -o, or a temporary one
 }
 
@@ -210,7 +210,7 @@ func (k *recording) checkOutputs(command []string) error {
 type recorded struct {
 	*ptrace.RecordedCore
 	pause   time.Duration
-	stopped bool     // a signal had stopped the process, and it is stopped again
+	stopped bool     // a signal had stopped the process before, and it stays stopped
 	exit    string   // the exit that record waited for
 	ended   int      // number of interpreter runs that ended
 	why     []string // the reasons of the others

@@ -201,7 +201,7 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 	}, nil
 }
 
-// Memory in bytes that one core may use of the memory that all share: for its registered objects, and for the program that is resumed.
+// The bytes that one core may use of the memory that all cores share: for its registered objects, and for the resumed program.
 const (
 	objectMemory = 512 << 20
 	resumeMemory = 128 << 20
@@ -298,7 +298,7 @@ func (k *replayed) belongs(args []string) ([]string, error) {
 		kind = "--cores"
 	}
 	out := []string{"reframe " + version(), kind, "--timeout " + k.timeout.String()}
-	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // elsewhere a relative path names another file
+	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // in another folder a relative path names another file
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, err

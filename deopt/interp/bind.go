@@ -139,7 +139,7 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 		linkage, defines := definition(other)
 		switch {
 		case !defines || local(linkage):
-		case !strong(linkage): // any of them will do, but every reference must get the same one
+		case !strong(linkage): // any of them is valid, but every reference must get the same one
 			if found == nil {
 				found = other
 			}

@@ -33,7 +33,7 @@ func TestBoundedReads(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
-// TestLateCalls requires that a call which does not return is given up, and that its result is passed on once it has returned.
+// TestLateCalls requires that a call that does not return is abandoned, and that its result is passed on when it returns later.
 func TestLateCalls(t *testing.T) {
 	release, done := make(chan struct{}), make(chan string, 1)
 	_, err := within(closePatience, func() (string, error) {

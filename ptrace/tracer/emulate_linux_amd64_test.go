@@ -32,7 +32,7 @@ func traced(t *testing.T) *server {
 	return s
 }
 
-// A thread of which the kernel gives no vector registers gets its general ones, as they come over the socket.
+// If the kernel does not provide a thread's vector registers, it still has its general ones, also after the socket.
 func TestRegistersWithoutVectors(t *testing.T) {
 	s := traced(t)
 	thread := s.threads[s.pid]
@@ -45,7 +45,7 @@ func TestRegistersWithoutVectors(t *testing.T) {
 	require.Equal(t, uint64(0x1234), now.Rbx)
 }
 
-// instruction makes one that may be emulated, mostly: opcodes of two operands with any ModRM byte, and the others.
+// instruction returns random bytes that usually encode an instruction that is emulated: opcodes with two operands and any ModRM byte, and others.
 func instruction(random *rand.Rand) []byte {
 	pick := func(list ...byte) byte { return list[random.IntN(len(list))] }
 	rex := byte(0x40 | random.IntN(16))
@@ -59,7 +59,7 @@ func instruction(random *rand.Rand) []byte {
 		for range n {
 			code = append(code, byte(random.IntN(256)))
 		}
-		// A displacement of four bytes is made a small one, so that it stays on the stack.
+		// Make displacements of four bytes small, so that the address stays on the stack.
 		if modrm>>6 == 2 || modrm>>6 == 0 && modrm&7 == 5 {
 			at := len(code) - n
 			if modrm&7 == 4 {
@@ -108,7 +108,7 @@ func instruction(random *rand.Rand) []byte {
 	return code
 }
 
-// TestEmulation requires that an emulation leaves the registers and the stack as the processor does.
+// TestEmulation requires that an emulation has the same effect on registers and stack as the processor.
 func TestEmulation(t *testing.T) {
 	livetest.Slow(t)
 	s := traced(t)
@@ -212,7 +212,7 @@ func undefined(code []byte) uint64 {
 	return 0
 }
 
-// Where the target may not store, nothing is stored for it: the instruction has to fault.
+// Nothing is stored at addresses that the target may not write: the instruction must fault.
 func TestEmulationHeedsProtection(t *testing.T) {
 	s := traced(t)
 	s.acting = s.pid
@@ -234,7 +234,7 @@ func TestEmulationHeedsProtection(t *testing.T) {
 	}
 }
 
-// The tracer emulates no store to a page that userfaultfd protects from writing: it would wait until the protection is taken away.
+// The tracer emulates no store to a page that userfaultfd protects from writing: the store would have to wait until the protection is removed.
 func TestEmulationDoesNotWait(t *testing.T) {
 	p := livetest.C(t, filepath.Join("..", "ptrace", "tracer", "testdata", "protected.c"), []string{"-O1"})
 	var page uint64

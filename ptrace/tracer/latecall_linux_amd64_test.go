@@ -15,9 +15,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLateCall requires that a thread has its own registers after a system call for the tracer that does not return in time, since the thread's control
-// group is frozen meanwhile. A process of its own makes the call, as a tracer gives up the privileges that a control group takes. Where this process may
-// not make a group, the call is not late.
+// TestLateCall requires that a thread gets its own registers back after a system call for the tracer that does not return in time, because the
+// thread's control group is frozen meanwhile. Another process freezes the group, because the tracer gives up the privileges for that. If this process
+// may not create a group, the call is not late.
 func TestLateCall(t *testing.T) {
 	if dirs := os.Getenv("LATE_CALL_IN"); dirs != "" {
 		for _, dir := range strings.Split(dirs, " ") {
@@ -44,7 +44,7 @@ func TestLateCall(t *testing.T) {
 // lateCall freezes the control group of a process before the process makes a call, and thaws it after that.
 func lateCall(t *testing.T, dir string) {
 	s := traced(t)
-	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep} // as serve has one: it ends waits
+	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep} // as in serve: the handler interrupts waits
 	require.NoError(t, k.prepare())
 	go k.watch(&s.sleeps)
 	set := func(file, value string) {

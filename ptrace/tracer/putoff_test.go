@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestValid requires that a stop signal that waited is dropped when SIGCONT has come after it, and SIGCONT when a stop signal has.
+// TestValid requires that a postponed stop signal is dropped if SIGCONT arrived after it, and the reverse.
 func TestValid(t *testing.T) {
 	const usr, stop, cont = unix.SIGUSR1, unix.SIGTSTP, unix.SIGCONT
 	type signals = []unix.Signal

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pattern is a way of writing that a reader has to read twice.
+// pattern is a form of words that readers must read twice.
 type pattern struct {
 	matches *regexp.Regexp
 	say     string // instead

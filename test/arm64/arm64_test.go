@@ -50,7 +50,7 @@ func TestLiveOnARM64(t *testing.T) {
 	there("explain", "explain", "--json", "-p", "@work", "--ir", "/cross.ll")
 	there("maps", "maps", "--json", "-p", "@work")
 	programs, memories := []string{"work", "threads"}, []string{"minimal", "writable", "all"}
-	// Recording and looking at the core on an emulated processor takes a second: make test has each program and each kind of memory.
+	// Recording a core and reading it on an emulated processor takes a second: make test has each program and each kind of memory.
 	var recorded []string
 	var turns livetest.Turns
 	for _, program := range programs {
@@ -94,7 +94,7 @@ func TestLiveOnARM64(t *testing.T) {
 			core := clitest.TempFile(t, name+".zst", string(out[name+".core"]))
 			here := func(verb string, more ...string) map[string]any {
 				r := clitest.Run(t, append([]string{verb, "--json", "--core", core, "--sysroot", root}, more...)...)
-				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // as it was given there
+				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // as the file was passed to the machine
 				return r.Object(t)
 			}
 			report := here("frames")
@@ -106,7 +106,7 @@ func TestLiveOnARM64(t *testing.T) {
 						require.NotNil(t, there[key])
 						require.Equal(t, there[key], here[key], "%s of %s", verb, name)
 					}
-					if verb == "explain" { // what a core maps is in more pieces
+					if verb == "explain" { // a core has more mappings
 						there, here = clitest.Objects(t, there["places"])[0], clitest.Objects(t, here["places"])[0]
 						require.NotEmpty(t, there["stack"])
 						require.Equal(t, there["stack"], here["stack"], name)
@@ -209,7 +209,7 @@ func TestControlOnARM64(t *testing.T) {
 	stdout, stderr := ran("trace", 0)
 	require.Equal(t, computed(2, 1), stdout)
 	require.Contains(t, stderr, fmt.Sprint(2*loop, " exits in "))
-	held := map[float64]clitest.TickState{} // of each thread, what comes next
+	held := map[float64]clitest.TickState{} // the next value of each thread
 	var seeds []uint64
 	exits := strings.Split(strings.TrimSuffix(string(out["exits.json"]), "\n"), "\n")
 	require.Len(t, exits, 2*loop+1, "and a summary")

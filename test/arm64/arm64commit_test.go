@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// committedOnARM64 are functions that wait and then return a value each, computed from %a, which is 100; what main prints of %r; and the registers
-// in which AAPCS64 returns it.
+// committedOnARM64 lists functions that wait and then return a value computed from %a, which is 100, with the arguments that main prints of %r, and
+// the registers in which AAPCS64 returns the value.
 var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want, where string }{
 	{"i64", "", "%x = mul i64 %a, -7\nstore i64 %x, ptr @seen\nret i64 %x", "%w = load i64, ptr @seen", "%ld %ld", "i64 %r, i64 %w", "-700 -700", "x0"},
 	{"i8", "signext", "%x = trunc i64 %a to i8\n%y = sub i8 5, %x\nret i8 %y", "%w = sext i8 %r to i32", "%d", "i32 %w", "-95", "x0"},

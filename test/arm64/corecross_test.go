@@ -76,13 +76,13 @@ var crossLayouts = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// For cores of other machines, which name no files, the program is given, and the frames are gdb's. The recorded values are there, and the
-// interpreter computes what that machine would.
+// Cores of other machines name no files, so the program is given. The frames are gdb's, the recorded values are available, and the interpreter
+// computes the same as that machine.
 func TestCoresOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range livetest.Crosses {
-		if !c.WritesCores() || c.Arch == "ppc64" { // behind each call there is a nop, and the record behind that
+		if !c.WritesCores() || c.Arch == "ppc64" { // each call is followed by a nop, and that by the record
 			continue
 		}
 		t.Run(c.Arch, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 var emulators = map[string]string{"386": "", "arm": "qemu-arm", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
 
 // hosts returns the tested machines: one with 32-bit words, one with a processor that fuses a product with a sum and has its own NaNs, and one with
-// the other byte order. make test has one of them, another one for each selection, because building for one takes longer than most tests.
+// the other byte order. make test uses one of them, a different one for each selection, because building for one takes longer than most tests.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	narrow := "386"
@@ -134,7 +134,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	}
 }
 
-// A core that is reduced is the same file on each host, and a verb for live processes says what it needs and what to do.
+// A reduced core is the same file on each host, and the error of a verb for live processes names its requirement and an alternative.
 func TestOtherHosts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestOtherHostsCompute(t *testing.T) {
 	for _, arch := range hosts(t) {
 		for _, dir := range slices.Sorted(maps.Keys(packages)) {
 			if !livetest.Share(3, arch, dir) {
-				continue // building the tests of one package takes longer than running them
+				continue // building these tests takes longer than running them
 			}
 			tests := packages[dir]
 			t.Run(arch+"/"+dir, func(t *testing.T) {

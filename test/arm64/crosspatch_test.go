@@ -45,9 +45,9 @@ type patchMachine struct {
 	flags          []string // of llc
 	llvm           []int    // that compile it
 	target         uint64   // of the patchpoint that has a number; on ppc64 where the descriptor of stop is
-	links          []string // flags of the linker: where stop and its descriptor lie
+	links          []string // flags of the linker: the addresses of stop and its descriptor
 	noSymbol       bool     // llc has no relocation for the call of a symbol, or a wrong one
-	nop            bool     // there is one behind each ordinary call
+	nop            bool     // one follows each ordinary call
 	ends           int      // where the last near call in a region starts
 	ways           []string
 }
@@ -82,7 +82,7 @@ func TestPatchpointsOfOtherMachines(t *testing.T) {
 			t.Parallel()
 			for v, version := range m.llvm {
 				if !livetest.Whole() && v != at%len(m.llvm) {
-					continue // each release by one machine or two
+					continue // each release with one or two machines
 				}
 				t.Run(fmt.Sprint(version), func(t *testing.T) { patchpointsOf(t, &c, &m, version) })
 			}
@@ -99,14 +99,14 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	text := strings.NewReplacer("TARGET", fmt.Sprint(m.target), "SYMBOL", symbol).Replace(patchModule)
 	module := clitest.TempFile(t, "crosspatch.ll", fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n%s", m.layout, m.triple, text))
 	object := livetest.Object(t, version, module, append([]string{"-mtriple=" + m.triple, "-O2", "-enable-patchpoint-liveness=false"}, m.flags...)...)
-	// QEMU omits code from its cores that is in one mapping with the head of the file.
+	// QEMU omits code from its cores if it is in the same mapping as the file's headers.
 	flags := append([]string{"-static", "-O1", "-fasynchronous-unwind-tables", "-fno-optimize-sibling-calls", "-Wall", "-Wextra", "-Werror", "-Wl,-z,separate-code", object}, m.links...)
 	program := c.Build(t, flags, "testdata/crosspatch.c")
 
 	type run struct {
 		args   []string
-		record int  // whose frame it is, 0 for none
-		bare   bool // reported without the module, too
+		record int  // the number of the function of the frame, 0 for none
+		bare   bool // also reported without the module
 	}
 	runs := []run{{[]string{"ordinary"}, 0, true}, {[]string{"constant"}, 11, true}}
 	if !m.noSymbol {
@@ -152,7 +152,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 				return
 			}
 			x := clitest.Run(t, "resume", "--core", core, "--exe", program, "--ir", module)
-			if r.record == 11 && !m.noSymbol { // then it comes to the call of a symbol
+			if r.record == 11 && !m.noSymbol { // then it reaches the call of a symbol
 				require.Equal(t, 2, x.Code)
 				require.Contains(t, x.Stderr, "a call of @stop is not supported")
 				return

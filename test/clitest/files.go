@@ -33,7 +33,7 @@ func ChangedObject(t *testing.T, object, name string, change func(b []byte, at i
 // RunTool runs a tool and returns its output.
 func RunTool(t *testing.T, tool string, args ...string) string {
 	t.Helper()
-	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // the result may be cached
+	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // the test result may be cached
 		livetest.Make(t, tool, args...)
 		return ""
 	}

@@ -56,7 +56,7 @@ func Finish(t *testing.T, c *exec.Cmd) Result {
 	require.True(t, c.ProcessState.Exited(), "%v\n%s", err, &stderr)
 	require.NotContains(t, stderr.String(), "goroutine ")
 	if verb := c.Args[min(1, len(c.Args)-1)]; (verb == "frames" || verb == "resume") && slices.Contains(c.Args, "--json") && stdout.Len() > 0 {
-		RequireValid(t, verb+".schema.json", stdout.String()) // in every test that prints such JSON
+		RequireValid(t, verb+".schema.json", stdout.String()) // by every test that prints such JSON
 	}
 	return Result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

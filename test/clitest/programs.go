@@ -106,7 +106,7 @@ func RunSuggestion(t *testing.T, text string) Result {
 	return RunInShell(t, lines[0])
 }
 
-// TinyVM returns the virtual machine, one of its programs, and the command of its interpreter for frames of that program.
+// TinyVM returns the path of the virtual machine, one of its programs, and the command of its interpreter for frames of that program.
 func TinyVM(t *testing.T) (binary, program, serve string) {
 	t.Helper()
 	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireValid validates JSON with a schema of doc, in which objects may have only named members, and with the published schema of that name.
+// RequireValid validates JSON against a schema of doc, closed to unknown members, and against the published schema of that name.
 func RequireValid(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -23,7 +23,7 @@ func RequireValid(t *testing.T, schema, text string) {
 	require.NoError(t, published.Validate(v), "what was published refuses: %s", text)
 }
 
-// SchemaOf returns a schema of doc, in which objects may have only named members.
+// SchemaOf returns a schema of doc, closed to unknown members.
 func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	s, err := SchemaIn("../../doc/user/schema/"+name, ClosedSchema)

@@ -57,7 +57,7 @@ func NewShell(t *testing.T, dir string) *Shell {
 		typed.Close()
 		for range s.Lines { // until the last process of the group has ended
 		}
-		_ = c.Wait() // an error means that it was killed
+		_ = c.Wait() // an error means that it has ended
 		out.Close()
 	})
 	return s

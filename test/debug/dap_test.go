@@ -83,7 +83,7 @@ func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) 
 	return e, p, e.stopped("entry")
 }
 
-// A process is attached to. The interpreter runs from its exit in both directions, while the process stays as it is.
+// After attaching to a process, the interpreter runs from its exit in both directions, and the process stays unchanged.
 func TestDAPAttach(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -202,7 +202,7 @@ func fixed(list []dap.Thread) (out []dap.Thread) {
 	return out
 }
 
-// Memory and code of a target are read, up to what is unavailable.
+// Memory and code of a target are read up to the first unavailable byte.
 func TestDAPMemory(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -275,7 +275,7 @@ func mappingEnd(t *testing.T, pid int, addr uint64) uint64 {
 	return 0
 }
 
-// A JIT frame is followed by the virtual machine's frames in it, whose values, objects and locks have children and can be set.
+// The stack trace has the virtual machine's frames after their JIT frame. Their values, objects and locks have children and can be set.
 func TestDAPVirtualMachine(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")

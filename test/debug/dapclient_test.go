@@ -22,12 +22,12 @@ import (
 // editor is a client of reframe dap.
 type editor struct {
 	t      *testing.T
-	c      *exec.Cmd // nil where it is connected otherwise
+	c      *exec.Cmd // nil for another kind of connection
 	in     io.WriteCloser
 	seq    int
 	come   chan dap.Message
 	ended  error
-	events []dap.Message // that no request has asked for yet
+	events []dap.Message // events that no caller has taken yet
 	output map[string]string
 	said   *strings.Builder // standard error
 }
@@ -220,7 +220,7 @@ func (e *editor) keepsOn(steps bool) {
 // over waits for the end of reframe.
 func (e *editor) over(status int) {
 	e.t.Helper()
-	for range e.come { // all that is still to be said
+	for range e.come { // the remaining messages
 	}
 	if e.c != nil {
 		err := e.c.Wait()

@@ -48,7 +48,7 @@ func TestDAPOfVSCode(t *testing.T) {
 
 // The tested requests are those of the specification, in its authors' TypeScript version.
 func TestDAPSpecification(t *testing.T) {
-	livetest.Slow(t) // what make check has need not be fetched
+	livetest.Slow(t) // files that make check already has are not downloaded
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(livetest.NodeModules(t), "@vscode", "debugprotocol", "lib", "debugProtocol.d.ts"))
 	require.NoError(t, err)

@@ -18,13 +18,13 @@ import (
 type asked struct {
 	request   string
 	arguments func(s *atExit) map[string]any // nil: none
-	run       bool                           // the interpreter has gone on by one instruction before
-	refusal   string                         // why it is not done; "" where it is answered
-	test      string                         // that looks at what it answers, or the one that finds the refusal
+	run       bool                           // the interpreter runs one instruction before the request
+	refusal   string                         // the reason of the refusal; "" for an answered request
+	test      string                         // the test that checks the answer or the refusal
 	note      string
 }
 
-// atExit is a session in which requests are tested.
+// atExit is a session at an exit, for testing requests.
 type atExit struct {
 	e      *editor
 	p      *livetest.Process
@@ -176,7 +176,7 @@ func TestDAPConformanceTable(t *testing.T) {
 			_, body, found := strings.Cut(tests, "\nfunc "+a.test+"(")
 			require.True(t, found, a.test)
 			body, _, _ = strings.Cut(body, "\n}\n")
-			if a.request != "attach" || a.test != "TestDAPAttach" { // which its helper asks
+			if a.request != "attach" || a.test != "TestDAPAttach" { // which the helper sends
 				require.Regexp(t, `"`+a.request+`"|launchNull|\.begin\(|\.disconnect\(|\.evaluated\(|\.scopes\(|\.values\(|\.stack\(`, body, "%s does not ask for %s", a.test, a.request)
 			}
 		}

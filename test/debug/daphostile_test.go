@@ -31,7 +31,7 @@ func TestDAPPause(t *testing.T) {
 		if way == "pause" {
 			ask[*dap.PauseResponse](e, way, thread)
 		} else {
-			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on + 1000}) // which there is not
+			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on + 1000}) // which does not exist
 			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on})
 		}
 		e.stopped("pause")
@@ -70,7 +70,7 @@ func TestDAPConsole(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A session with a client that does not read, while there is much output, ends like all others: by a signal, or when the client disconnected.
+// A session with much output and a client that does not read ends as any other: by a signal, or when the client disconnects.
 func TestDAPDeafClient(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -101,8 +101,8 @@ func TestDAPDeafClient(t *testing.T) {
 	}
 }
 
-// TestDAPLogpointWithoutReader requires that a process runs to its end although the client reads nothing of what a log point prints, and that each hit is
-// printed, or counted as dropped, when the client reads again.
+// TestDAPLogpointWithoutReader requires that a process runs to its end although the client does not read the output of a log point, and that each hit
+// is printed, or counted as dropped, when the client reads again.
 func TestDAPLogpointWithoutReader(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -137,8 +137,8 @@ func (e *editor) raw(text string) {
 
 func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text) }
 
-// Bytes that are not a message end the server with one error, and an attached process continues; a message that makes no sense is refused, and ends
-// nothing.
+// Bytes that are not a message end the server with one error, and an attached process continues. An invalid request is refused, and the session
+// continues.
 func TestDAPHostileClients(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "there is no target 77")
 	e.raw(message(`{"seq":1,"type":"event","event":"initialized"}`) + message(`{"seq":1,"type":"response","command":"runInTerminal"}`) + message(`{}`))
 
-	// Random requests get one answer each.
+	// Each random request gets one answer.
 	random := rand.New(rand.NewPCG(3, 9))
 	odd := []any{nil, 0, -1, int64(1) << 40, "x", "", "%i", p.IR, true, []any{}, map[string]any{}, at.ThreadId, frame, "0x10", 1.5}
 	for range livetest.Times(400, 10_000) {

@@ -49,7 +49,7 @@ type doing struct {
 	stands  bool // at its first exit, from which the interpreter is stepped
 }
 
-// It stops at exits and stays at one; it looks at each and continues; or it compares each with the interpreter.
+// The client stops at exits and stays at one; or reads each and continues; or compares each with the interpreter.
 var doings = []doing{
 	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, false},
 	{"stands", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, true},
@@ -57,9 +57,8 @@ var doings = []doing{
 	{"compares", map[string]any{"filters": []string{"differ"}}, false},
 }
 
-// A process that an editor has attached to finishes as if it had not been debugged, in whatever way and at whatever moment the session ends, and
-// nothing remains: no byte of the breakpoints in its code, no tracer. A launched program is killed. With FIDELITY=all every victim is combined with
-// every way; otherwise with a twelfth of them.
+// A process that an editor attached to finishes as if it had not been debugged, however and whenever the session ends. No byte of a breakpoint and no
+// tracer remain. A launched program is killed. With FIDELITY=all every victim is combined with every way; otherwise with a twelfth of them.
 func TestDAPKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -70,7 +69,7 @@ func TestDAPKilled(t *testing.T) {
 		for m, w := range farewells() {
 			for k, doing := range doings {
 				halfway := v.Options.Middle != ""
-				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would be long on its way
+				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would run for too long
 					continue
 				}
 				if livetest.Out(12, n+m+k) { // each way and each victim still several times

@@ -68,7 +68,7 @@ func spelled(content string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(content), content)
 }
 
-// Peers that are not clients of this user are refused, start nothing, and do not end the adapter.
+// Peers that are not clients of this user are refused. They start no program, and do not end the adapter.
 func TestDAPListenRefusesAttacks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// This test covers all that stops a program: kinds of sites with their conditions, functions, hit counts; and log points, which only print.
+// This test covers all kinds of breakpoints: on kinds of sites with conditions, on functions, with hit counts; and log points, which only print.
 func TestDAPStops(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -283,7 +283,7 @@ func TestDAPThreads(t *testing.T) {
 	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"stackmap"}})
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("exception")
-	for range 50 { // until another one stands in @tick too
+	for range 50 { // until another thread is stopped in @tick too
 		for _, other := range ask[*dap.ThreadsResponse](e, "threads", nil).Body.Threads {
 			frames := e.stack(other.Id)
 			if other.Id == at.ThreadId || len(frames) == 0 || !strings.HasPrefix(frames[0].Name, "tick") || !strings.Contains(frames[0].Name, "stackmap") {

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// debug runs commands, one a line, in a session with these flags, and returns the output.
+// debug runs commands, one per line, in a session with these flags, and returns the output.
 func debug(t *testing.T, commands string, args ...string) clitest.Result {
 	t.Helper()
 	return clitest.Run(t, append([]string{"debug", "-x", clitest.TempFile(t, "session.txt", commands)}, args...)...)
@@ -274,8 +274,8 @@ func TestDebugWrongWords(t *testing.T) {
 	}
 }
 
-// Native code runs beside the interpreter: in each turn of the loop of tick.ll, and where it has returned, they agree. For an exit whose record
-// swaps two values they do not, and once these are set right they do.
+// Native code and the interpreter run side by side: they agree in each iteration of the loop of tick.ll, and at the return. For an exit whose record
+// swaps two values they differ, until the values are set correctly.
 func TestDebugBoth(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -324,7 +324,7 @@ func TestDebugBisects(t *testing.T) {
 	require.Contains(t, said(r.Stdout)[2], "native code and the interpreter agree from here to the return\n")
 }
 
-// Each command is in help, in one of its groups, and its help has its usage.
+// help lists each command in one of its groups, and the help of each command has its usage.
 func TestDebugHelp(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -394,8 +394,8 @@ func (p *typing) keys(text string) {
 	require.NoError(p.t, err)
 }
 
-// On a terminal lines can be edited, names are completed, and earlier lines come back, also those of an earlier session. Ctrl-C discards a line, and
-// stops a running process, which gets no signal; Ctrl-D ends the session, and an attached process continues.
+// On a terminal lines can be edited, names are completed, and earlier lines can be recalled, also those of an earlier session. Ctrl-C discards a
+// line, and stops a running process, which gets no signal; Ctrl-D ends the session, and an attached process continues.
 func TestDebugAtATerminal(t *testing.T) {
 	t.Parallel()
 	args, number := atGuard(t)
@@ -407,7 +407,7 @@ func TestDebugAtATerminal(t *testing.T) {
 	p.keys("%a\t+ 1\r")
 	p.wait("5526")
 	p.wait("(reframe) ")
-	p.keys("nonsense\x03step\r") // Ctrl-C: it is not typed any more
+	p.keys("nonsense\x03step\r") // Ctrl-C: no line is being typed any more
 	p.wait("=>   44")
 	p.wait("(reframe) ")
 	p.keys("\r") // once more
@@ -444,17 +444,17 @@ func TestDebugAtATerminal(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-// A prompt that ends in any way leaves an attached process as it was, and nothing of one that it has started.
+// However a prompt ends, an attached process is unchanged, and a process that it started is gone.
 func TestDebugKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
 	v := clitest.Victim{Name: "one thread", Program: "tick.ll", Options: livetest.ObjectHostOptions{Rounds: 3000}}
 	for n, w := range clitest.Endings {
-		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // which ends no session: it gives up what goes on
+		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // which does not end the session, but cancels the running command
 			continue
 		}
-		for _, state := range []string{"b 1\nc\nc\nstep 5\n", "b 99\nc\n"} { // it stands; it runs
+		for _, state := range []string{"b 1\nc\nc\nstep 5\n", "b 99\nc\n"} { // the process is stopped, or runs
 			t.Run(fmt.Sprintf("%s, %q", w.Name, state), func(t *testing.T) {
 				p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 				code := clitest.ExecutableMemory(t, p.PID)

@@ -64,7 +64,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 	}
 }
 
-// Errors at a prompt with an interpreter say why a command is impossible, and what is possible.
+// Errors at a prompt with an interpreter give the reason why a command is impossible, and an alternative.
 func TestDebugWithSaysWhy(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 	}
 }
 
-// A script that was written at the prompt repeats what was tried with an interpreter, from any directory.
+// A script that was written at the prompt repeats the session with an interpreter, from any directory.
 func TestDebugWithKeepsScript(t *testing.T) {
 	t.Parallel()
 	vm, _, _ := clitest.TinyVM(t)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A variant is one way to compile.
+// A variant is a compiler with its flags.
 type variant struct {
 	release int
 	level   string

@@ -24,7 +24,7 @@ import (
 //   - fuel for branches: when it is used up all of them go forward.
 type definer struct {
 	room   string // what allocas hold at first, as IR of type <256 x i8>; "" leaves it undefined
-	divide bool   // leave divisors as they are, but out of the compiler's sight
+	divide bool   // leave divisors unchanged, but hide them from the compiler
 
 	t        *testing.T
 	out      strings.Builder
@@ -246,7 +246,7 @@ func typeAndValue(t *testing.T, text string) operands {
 		end = strings.IndexByte(text, '>') + 1
 	}
 	comma := strings.IndexByte(text, ',')
-	if comma >= 0 && comma < end { // the type of a load has nothing after it
+	if comma >= 0 && comma < end { // no operand follows the type of a load
 		end = comma
 	}
 	x := operands{kind: text[:end]}

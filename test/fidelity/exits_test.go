@@ -73,7 +73,7 @@ func ways() (list []way) {
 type tally struct {
 	same, different, notComparable uint64
 	reasons                        map[string]uint64
-	late                           bool // the run took too long, and more exits may have been to come
+	late                           bool // the run took too long, and may have had more exits
 }
 
 func (c *tally) add(s tally) {
@@ -96,7 +96,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	plain := p.module(t, variant{w.clang(), w.level})
 	text, err := os.ReadFile(plain)
 	require.NoError(t, err)
-	// A private global has no symbol, so that its content cannot be known.
+	// A private global has no symbol, so its content is unknown.
 	m, err := ir.Parse("plain.ll", []byte(strings.ReplaceAll(string(text), " = private ", " = internal ")))
 	require.NoError(t, err)
 	o := instrument.Options{Blocks: true, Calls: true, Complete: true, Release: w.release}
@@ -120,7 +120,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 		}
 		failure := ""
 		object, failure = livetest.TryMade(t, livetest.LLVM(t, w.release, "llc"), "sites.o", w.level, "-filetype=obj", "-relocation-model=pic", path)
-		if failure != "" { // LLVM runs out of registers over what many values are live at, at higher levels too
+		if failure != "" { // LLVM runs out of registers at sites with many live values, at higher levels too
 			require.Contains(t, failure, "ran out of registers")
 			require.Zero(t, o.Most, failure)
 			o.Most = 8
@@ -135,8 +135,8 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	return append([]string{program}, p.args...), m
 }
 
-// verified runs the program in a way, and verifies up to limit of its exits, every every-th. A run that takes too long, as on a loaded machine, counts with
-// the exits that it came to.
+// verified runs the program in a way, and verifies up to limit of its exits, every every-th. A run that takes too long, as on a loaded machine,
+// counts with the exits that it reached.
 func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum tally) {
 	t.Helper()
 	command, m := p.build(t, w)
@@ -213,7 +213,7 @@ func sqliteExits(t *testing.T) *exiting {
 func cxxExits(t *testing.T, path string) *exiting {
 	t.Helper()
 	standard := "-std=c++20"
-	if filepath.Base(path) == "specs.cc" { // dynamic exception specifications are no part of later ones
+	if filepath.Base(path) == "specs.cc" { // later standards have no dynamic exception specifications
 		standard = "-std=c++14"
 	}
 	return &exiting{source: "C++", name: filepath.Base(path), module: func(t *testing.T, v variant) string {
@@ -228,9 +228,9 @@ func stressExits(size, seed int) *exiting {
 	}, only: "^autogen$"}
 }
 
-// exitPrograms lists all that is verified, each program with how it is compiled and how many of its exits are taken. Compiling a program takes as
-// long as some hundred exits. So with FIDELITY=all programs with many exits have all ways ahead of time, with many exits each; just in time, and for
-// programs with few exits, the ways take turns. make test has one way, or a few.
+// exitPrograms lists the verified programs, each with the way to compile it and the number of exits to verify. Compiling a program takes as long as
+// some hundred exits. So with FIDELITY=all programs with many exits have all ways ahead of time, with many exits each; just in time, and for programs
+// with few exits, the ways take turns. make test has one way, or a few.
 func exitPrograms(t *testing.T) (list []exitRun) {
 	t.Helper()
 	number := 0
@@ -256,7 +256,7 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 		switch {
 		case w.how == "ahead":
 			ahead = append(ahead, w)
-		case w.level == "-O0": // what clang -O0 writes takes lli long
+		case w.level == "-O0": // lli is slow on the output of clang -O0
 			slow = append(slow, w)
 		default:
 			jit = append(jit, w)
@@ -268,7 +268,7 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 		seeds = seeds[:60]
 	} else {
 		every, modules = ahead, 3
-		for _, e := range frametest.Everywheres { // those of the first that do most
+		for _, e := range frametest.Everywheres { // the programs of the first group with the most exits
 			seeds = append(seeds, strconv.Itoa(e.Seed))
 		}
 	}
@@ -316,7 +316,7 @@ type exitRun struct {
 	limit uint64
 }
 
-// Native code and the interpreter are compared at exits of random programs, of LLVM's random modules, and of programs that others wrote, as each
+// Native code and the interpreter are compared at exits of random programs, of LLVM's random modules, and of programs by other authors, as each
 // release compiles them at each level, ahead of time and just in time: some 2,000 exits that can be compared, with FIDELITY=all 100,000, none of
 // which differs.
 func TestExitsAreAsInterpreted(t *testing.T) {
@@ -366,10 +366,10 @@ func TestExitsThatWereDifferent(t *testing.T) {
 		way   way
 		every uint64
 	}{
-		{"cxx/objects.cc", way{19, "-O2", "ahead"}, 7},         // the dynamic linker binds a call that both make: the slot, and what it counts
-		{"exceptions/basics.cc", way{19, "-O2", "ahead"}, 7},   // std::uncaught_exceptions, of one that is in flight natively alone
+		{"cxx/objects.cc", way{19, "-O2", "ahead"}, 7},         // the dynamic linker binds a call that both sides make: the slot, and its counters
+		{"exceptions/basics.cc", way{19, "-O2", "ahead"}, 7},   // std::uncaught_exceptions, for an exception that only native code has thrown
 		{"exceptions/pointers.cc", way{19, "-O2", "ahead"}, 7}, // std::exception::~exception, which the interpreter has as IR
-		{"exceptions/pointers.cc", way{14, "-O1", "ahead"}, 7}, // that IR frees what libstdc++ frees by itself
+		{"exceptions/pointers.cc", way{14, "-O1", "ahead"}, 7}, // the IR frees memory that libstdc++ itself frees
 	} {
 		require.Zero(t, cxxExits(t, cxx+c.path).verified(t, c.way, c.every, 400, 2000).different)
 	}

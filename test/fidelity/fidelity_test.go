@@ -73,12 +73,13 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	return out
 }
 
-// endless reports whether a program still runs after a second, in which it could do a thousand times what the interpreter did before it gave up.
+// endless reports whether a program still runs after a second, in which it executes a thousand times the instructions that the interpreter did before
+// its limit.
 func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, of which nothing more is asked
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, and are not compared
 	defer cancel()
-	_ = exec.CommandContext(ctx, program, args...).Run() // how it ended is no matter
+	_ = exec.CommandContext(ctx, program, args...).Run() // its status does not matter
 	return ctx.Err() != nil
 }
 

@@ -50,7 +50,7 @@ func inParallel(files []string, do func(file string)) {
 	all.Wait()
 }
 
-// The IR reader reads each module of LLVM 19's tests that llvm-as 19 accepts: llvm-as is asked about those that the reader refuses.
+// The IR reader reads each module of LLVM 19's tests that llvm-as 19 accepts: llvm-as decides about those that the reader rejects.
 func TestModulesOfLLVMsTestsAreRead(t *testing.T) {
 	livetest.OnlyWhole(t)
 	dir, files := llvmTests(t, "")
@@ -86,7 +86,7 @@ var otherThanLLI = map[string]string{
 	"ExecutionEngine/Orc/global-ctor-order.ll": "MCJIT goes by the order of the list; ORC and programs ahead of time go by priorities, as the language does",
 }
 
-// The programs among LLVM 19's tests of its execution engine end as lli 19 has them end, with the same output.
+// The programs among LLVM 19's tests of its execution engine end as in lli 19, with the same output.
 func TestProgramsOfLLVMsTestsAreAsInLLI(t *testing.T) {
 	livetest.OnlyWhole(t)
 	dir, files := llvmTests(t, "ExecutionEngine")
@@ -123,7 +123,7 @@ func TestProgramsOfLLVMsTestsAreAsInLLI(t *testing.T) {
 // inLLI runs a program in lli 19, without an environment. ended is false where a signal or the time ended it: it needs another library, a target or options.
 func inLLI(t *testing.T, path string) (o outcome, ended bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // a slow machine leaves out what does not end by then
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // a slow machine skips programs that do not end by then
 	defer stop()
 	c := exec.CommandContext(ctx, livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", path)
 	c.Env = []string{}
@@ -151,7 +151,7 @@ func mainOf(t *testing.T, m *ir.Module, path string) (outcome, error) {
 		out.Status = *res.ExitCode & 0xff
 		return out, nil
 	}
-	v, _ := res.Value.Uint() // 0 of void, as lli has it
+	v, _ := res.Value.Uint() // 0 for void, as in lli
 	out.Status = int(v & 0xff)
 	return out, nil
 }

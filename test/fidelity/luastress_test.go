@@ -22,7 +22,7 @@ import (
 // strings and tables. Together they have many exits in each script; the loop that runs bytecode has millions.
 const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
 
-// Lua runs the scripts that come with it, while its functions are deoptimized at random: the output is the same as without.
+// Lua runs its own test scripts while its functions are deoptimized at random. The output is the same as without that.
 func TestStressOfLuasOwnScripts(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))

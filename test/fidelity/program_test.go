@@ -94,7 +94,7 @@ func filed(t *testing.T, module string, v variant, k task) (outcome, map[string]
 	want := native(t, input.Bytes(), program, k.args...)
 	middle := time.Now()
 	require.Equal(t, want, interpreted(t, module, input.Bytes(), append([]string{program}, k.args...)...))
-	t.Logf("native %v, here with reading the module %v", middle.Sub(begin), time.Since(middle)) // for the record: nothing depends on it
+	t.Logf("native %v, here with reading the module %v", middle.Sub(begin), time.Since(middle)) // only logged: no result depends on it
 	output, files, ok := strings.Cut(want.Output, "files\n")
 	require.True(t, ok, "%s", want.Output)
 	want.Output = output
@@ -196,7 +196,7 @@ func TestGifIsAsNative(t *testing.T) {
 					fed.files = map[string][]byte{"picture.gif": pictures[picture]}
 					t.Run(strings.Join(append([]string{name, v.String(), picture}, k.args...), "/"), func(t *testing.T) { filed(t, module, v, fed) })
 					if k.stdin != nil {
-						break // it is the same for each picture
+						break // the same for each picture
 					}
 				}
 			}
@@ -204,8 +204,8 @@ func TestGifIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGiflibBranchesOnWhatWasNeverStored covers a mistake in a program of giflib, which MemorySanitizer (clang-19) finds at the same line: gifclrmp
-// compares a number that only its option -i stores (gifclrmp.c:159).
+// TestGiflibBranchesOnWhatWasNeverStored covers a bug in a program of giflib, which MemorySanitizer (clang-19) finds at the same line: gifclrmp
+// compares a number that is uninitialized without its option -i (gifclrmp.c:159).
 func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 	picture := packaged(t, "giflib", "pic/gifgrid.gif")["gifgrid.gif"]
 	module := gifTool("gifclrmp").module(t, variant{19, "-O0"})

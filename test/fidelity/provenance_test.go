@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For no function of programs that others wrote does reframe report that its code is of another module than its own.
+// For no function of programs by other authors does reframe report that its code was compiled from another module.
 func TestProvenanceOfRealCode(t *testing.T) {
 	livetest.Slow(t)
 	for name, s := range sources {

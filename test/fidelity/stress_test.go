@@ -39,7 +39,7 @@ func stressed(t *testing.T, release, size, seed int, change func(*testing.T, str
 	head, err := os.ReadFile(caller)
 	require.NoError(t, err)
 	module, program := filepath.Join(dir, "autogen.ll"), filepath.Join(dir, "program.ll")
-	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // which llvm-stress leaves out
+	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // which llvm-stress omits
 	require.NoError(t, os.WriteFile(module, []byte(target+change(t, text)), 0o600))
 	tool(t, livetest.LLVM(t, release, "llvm-link"), "-S", "-o", program, caller, module)
 	return program
@@ -117,7 +117,7 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 }
 
 // TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, hidden from llc: native code gets a signal exactly where the
-// interpreter refuses.
+// interpreter reports an error.
 func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	livetest.Slow(t)
 	var refused atomic.Int32

@@ -26,7 +26,7 @@ type bareBuild struct {
 
 func (b bareBuild) String() string { return b.compiler + " " + b.flags }
 
-// bareBuilds are the builds of TestStrippedStacks. Without FIDELITY=all it uses only the first, with Lua at the first six of its places.
+// bareBuilds lists the builds of TestStrippedStacks. Without FIDELITY=all the test uses only the first build, and for Lua only its first six places.
 var bareBuilds = []bareBuild{
 	{"gcc", "-O2"},
 	{"gcc", "-O0"},
@@ -63,8 +63,8 @@ var barePrograms = []bareProgram{
 		"sqlite3ExprCodeTarget,60,250", "sqlite3ResolveExprNames,20,60", "step,100,2", "sqlite3PagerWrite,70,35"}},
 }
 
-// bare compiles a program without CFI, but with what gdb needs to unwind it. reframe gets the same file without its symbols and its .debug_frame:
-// the code is the same byte for byte.
+// bare compiles a program without CFI in memory, but with the debug information that gdb needs to unwind it. reframe gets the same file without its
+// symbols and its .debug_frame: the code is the same byte for byte.
 func bare(t *testing.T, b bareBuild, sources []string, flags ...string) string {
 	flags = append(slices.Concat(strings.Fields(b.flags), flags), "-g1", "-w", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-Wl,--build-id")
 	return livetest.CProgram(t, b.compiler, append(flags, "-lm"), sources...)
@@ -174,7 +174,7 @@ func (s *bareStop) check(t *testing.T, stripped, title string) bareTally {
 		case i >= len(s.Frames) || f.PC != frame.Hex(s.Frames[i].PC):
 			wrong = i
 		case f.CFA != "" && s.Frames[i].CFA != noCFA && f.CFA != frame.Hex(s.Frames[i].CFA):
-			wrong = min(i+1, len(thread.Frames)-1) // the place of the next one
+			wrong = min(i+1, len(thread.Frames)-1) // the place of the next number
 		}
 	}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestFramesPastAwaitedPages requires that frames and record show the frames of a process which waits on a stack with pages that userfaultfd is to
-// provide and never does, and that the process runs on.
+// TestFramesPastAwaitedPages requires that frames and record show the frames of a process whose stack has pages that userfaultfd never provides, and
+// that the process continues.
 func TestFramesPastAwaitedPages(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "awaited.c"), []string{"-O1", "-fno-omit-frame-pointer"})

@@ -82,7 +82,7 @@ func TestTracedAlready(t *testing.T) {
 func Test32Bit(t *testing.T) {
 	t.Parallel()
 	if !livetest.Runs32Bit(t) {
-		return // then there are none to be refused
+		return // then no call can be refused
 	}
 	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 	for _, verb := range clitest.CaptureVerbs {
@@ -124,7 +124,7 @@ func TestHostMustTurnOn(t *testing.T) {
 	t.Parallel()
 	p := livetest.Host(t, 19, "orc", "block")
 	for _, verb := range clitest.CaptureVerbs {
-		status := 0 // that there is none is an answer
+		status := 0 // "no stack map" is a valid result
 		if verb == "resume" || verb == "explain" {
 			status = 2
 		}
@@ -147,7 +147,7 @@ func TestCorruptRegistry(t *testing.T) {
 		p := livetest.C(t, "corrupt.c", nil, how)
 		for _, verb := range clitest.CaptureVerbs {
 			status := 2
-			if verb == "frames" { // none of them leads there
+			if verb == "frames" { // none of the calls leads there
 				status = 0
 			}
 			clitest.Run(t, verb, "-p", clitest.PID(p)).Fails(t, status, "process "+clitest.PID(p), want)
@@ -156,7 +156,7 @@ func TestCorruptRegistry(t *testing.T) {
 	}
 }
 
-// If a process is killed while it is captured, the answer is complete, or there is none and one line says why.
+// If a process is killed during the capture, the output is complete, or there is only one line with the reason.
 func TestDiesDuringCapture(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestDiesDuringCapture(t *testing.T) {
 		require.Empty(t, r.Stderr)
 		require.Contains(t, clitest.FrameOf(t, r.Object(t), "jf"), "record")
 	}
-	// Both ends of the range must have been reached, or this tests nothing.
+	// Both ends of the range must have been reached, or the test is without effect.
 	require.Positive(t, gone)
 	require.Positive(t, whole)
 }
@@ -259,7 +259,7 @@ func TestResumeLimits(t *testing.T) {
 	}
 }
 
-// If several look at once, one reads the process, and the errors of the others name it.
+// If several reframes run at once, one reads the process, and the errors of the others name it.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// withTracing returns the beginning of a command that runs as another user with no capability but CAP_SYS_PTRACE: it may trace all processes, and
-// open none of their files that belong to their user, such as /proc/PID/mem.
+// withTracing returns a command prefix that runs as another user with only CAP_SYS_PTRACE. The command may trace all processes, but may not open
+// files that belong to their users, such as /proc/PID/mem.
 func withTracing(t *testing.T) []string {
 	t.Helper()
 	return []string{livetest.Tool(t, "setpriv"), "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all,+sys_ptrace", "--inh-caps", "-all,+sys_ptrace", "--ambient-caps", "-all,+sys_ptrace"}
@@ -29,8 +29,8 @@ func commandUnder(t *testing.T, under []string, args ...string) *exec.Cmd {
 	return c
 }
 
-// frames, record and trace need no capability but CAP_SYS_PTRACE for the process of another user, whose breakpoints go by ptrace(2) then. A child
-// that the process forks has none of them.
+// frames, record and trace need only CAP_SYS_PTRACE for another user's process; breakpoints are then written by ptrace(2). A child that the process
+// forks has no breakpoints.
 func TestCapSysPtraceAlone(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)

@@ -141,7 +141,7 @@ func TestMapsCheckVM(t *testing.T) {
 		r := clitest.Run(t, "maps", object, "--check", "--layout", "simple")
 		require.Equal(t, 0, r.Code, r.Stdout)
 		require.Contains(t, r.Stdout, "  kept    a layout of a virtual machine reads every record  1\n")
-		// A field fewer than the record says leaves the tag of a second one.
+		// With one field fewer than the record counts, the tag of a second field remains.
 		wrong := livetest.PICObject(t, version, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"), "i32 2,", "i32 1,"), "-O2")
 		r = clitest.Run(t, "maps", wrong, "--check", "--layout", "simple")
 		require.Equal(t, 1, r.Code, r.Stdout)
@@ -163,7 +163,7 @@ func TestMapsCheckVM(t *testing.T) {
 func TestVMInTracesAndScripts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	// The program ends where the original one waits.
+	// This program ends where the original waits.
 	module := livetest.IR(t, 19, clitest.EditedCopy(t, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"),
 		"  %r = call i32 @pause()\n  br label %l\n", "  call void @exit(i32 0)\n  unreachable\n"), "declare i32 @pause()", "declare void @exit(i32)"))
 	program := livetest.LliWords(t, 19)

@@ -18,10 +18,10 @@ import (
 // dumped is a version of a function that a JIT compiles; values computes the names and values of its variables.
 type dumped struct {
 	ir, object string
-	values     func(x, y string) map[string]string // of what the function gives its callee
+	values     func(x, y string) map[string]string // of the function's arguments for its callee
 }
 
-// dumpedVersions returns versions of one function. Some differ in the names or computations of their code, others in nothing that the code shows.
+// dumpedVersions returns versions of one function. Some differ in names or computations of the code, others have the same code.
 func dumpedVersions(t *testing.T) (all []dumped) {
 	t.Helper()
 	for n, v := range []struct {
@@ -33,7 +33,7 @@ func dumpedVersions(t *testing.T) (all []dumped) {
 	}{
 		{[2]string{"alpha", "beta"}, [2]int{0, 1}, "cb", 3, false},
 		{[2]string{"alpha", "beta"}, [2]int{1, 0}, "cb", 3, false},    // the record has the values in another order
-		{[2]string{"beta", "alpha"}, [2]int{0, 1}, "cb", 3, false},    // names alone differ: no code tells
+		{[2]string{"beta", "alpha"}, [2]int{0, 1}, "cb", 3, false},    // only names differ, which the code does not contain
 		{[2]string{"alpha", "beta"}, [2]int{0, 1}, "other", 3, false}, // another callee
 		{[2]string{"beta", "alpha"}, [2]int{1, 0}, "other", 3, false},
 		{[2]string{"gamma", "alpha"}, [2]int{0, 1}, "cb", 5, false}, // another factor
@@ -106,7 +106,7 @@ func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 // checkedNames counts the values that a trace showed of a schedule.
 type checkedNames struct{ named, all int }
 
-// run traces a schedule, and compares each name that is shown with what the program itself logged.
+// run traces a schedule, and compares each shown name with the program's own log.
 func (s *schedule) run(t *testing.T, host, dir string) (out checkedNames) {
 	t.Helper()
 	file := clitest.TempFile(t, "schedule", strings.Join(s.lines, "\n")+"\n")
@@ -157,7 +157,7 @@ func TestDumpsWhileRunning(t *testing.T) {
 	t.Parallel()
 	host, versions := dumpingHost(t), dumpedVersions(t)
 	for name, c := range map[string]struct {
-		old   []int // versions whose dumps are there before the process starts
+		old   []int // versions that are dumped before the process starts
 		lines func(s *schedule, dir string)
 		named int
 	}{
@@ -168,7 +168,7 @@ func TestDumpsWhileRunning(t *testing.T) {
 				s.add("call %d 1 2", n)
 				s.calls = append(s.calls, versions[v])
 			}
-			s.add("call 0 3 4") // of the one that was overwritten twice
+			s.add("call 0 3 4") // of the file that was overwritten twice
 			s.calls = append(s.calls, versions[0])
 		}, 8},
 		"old dumps": {[]int{1, 2, 3}, func(s *schedule, dir string) {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// If reframe may open only few files, it reports what it did not see, instead of "registered no object", and shows a part.
+// If reframe may open only few files, it reports the unread ones, instead of "registered no object", and shows a part.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")

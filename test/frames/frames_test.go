@@ -190,7 +190,7 @@ func TestFramesWithoutIR(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// -t, -f and --function select what is shown, also nothing.
+// -t, -f and --function select the shown frames, possibly none.
 func TestFramesChoice(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")

@@ -18,8 +18,8 @@ func typed(module string) string {
 		"ptr elementtype", "void ()* elementtype", "i32, ptr, i32", "i32, void ()*, i32", "puts(ptr", "puts(i8*", "ptr @msg", "[6 x i8]* @msg", "ptr @object", "i64* @object", "ptr @away", "i64* @away").Replace(module)
 }
 
-// For each pointer the output says what the record tells the collector: that it was derived from another pointer, and its offset; that it is its own
-// base; or nothing. A reference of a virtual machine is one of these.
+// For each pointer the output shows how the record lists it for the collector: derived from another pointer, with an offset; as its own base; or not
+// at all. A reference of a virtual machine is one of these.
 func TestGCPairs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestGuessedRecord(t *testing.T) {
 	require.Equal(t, "12", slots[0]["value"])
 	number := fmt.Sprint(shown[0]["index"])
 
-	// The error says what is refused, why, and what to do.
+	// The error names the refused action, the reason, and an alternative.
 	with("resume").FailsEmpty(t, 2, "frame #"+number+", near, is a guess: ", "the end of the stack of frame #",
 		"see explain -f "+number+" for how it was found, or resume it anyway with --force")
 	with("resume", "--commit").FailsEmpty(t, 2, "nothing is committed: frame #"+number+", near may not be the caller of frame #", "the end of the stack of frame #")

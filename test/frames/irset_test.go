@@ -41,7 +41,7 @@ func TestIRInAFolder(t *testing.T) {
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", filepath.Join(dir, "t*.bc"))
 	require.Regexp(t, `%acc +i64 +5525 `, r.Stdout, r.Stderr)
 
-	// reframe does not guess which of two versions runs: it shows what both agree on, and names them.
+	// reframe does not guess which of two versions runs: it shows the properties that both share, and names both.
 	put("the2.ll", strings.Replace(string(source), "mul i64 %i, %i", "mul i64 %i, 3", 1))
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", dir)
 	require.Equal(t, 0, r.Code, r.Stderr)

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// On kernels that allow less, what they allow works as usual, and what they do not is reported as text.
+// On kernels with fewer permissions, permitted operations work as usual, and others are reported.
 func TestKernelsThatAllowLess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestKernelsThatAllowLess(t *testing.T) {
 		return clitest.Finish(t, c)
 	}
 	yama := livetest.UnderYama(t)
-	// Without the capability a process that has it cannot be traced.
+	// Without a capability, a process that has it cannot be traced.
 	loop := livetest.IR(t, 19, "deoptimize.ll")
 	p := livetest.Program(t, yama[0], append(yama[1:3:3], livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", loop)...)
 	p.AwaitPause(t)

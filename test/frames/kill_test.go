@@ -29,8 +29,7 @@ func TestKilledDuringFrames(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 }
 
-// The same holds for 64 threads: some sleep, some spin, some wait, some start and end. If a system call of theirs were interrupted, they would
-// report it and end the process.
+// The same holds for 64 threads: some sleep, some spin, some wait, some start and end. They report an interrupted system call and end the process.
 func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
@@ -49,7 +48,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 		require.NoError(t, c.Start())
 		time.Sleep(whole * time.Duration(n%kills) / time.Duration(kills))
 		require.NoError(t, c.Process.Kill())
-		_ = c.Wait() // its error says how it ended, which is counted
+		_ = c.Wait() // its error contains its status, which is counted
 		if !c.ProcessState.Exited() {
 			interrupted++
 		}

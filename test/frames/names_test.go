@@ -198,7 +198,7 @@ func TestFunctionsByName(t *testing.T) {
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
 	require.Contains(t, r.Stderr, "reframe: process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f\n")
 	require.Equal(t, 0, r.Code, r.Stderr)
-	// There is nothing to be seen, also on a slow machine.
+	// No exit occurs, on a slow machine too.
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--wait", "--for", "50ms")
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stderr, "the time limit of 50ms was reached")

@@ -30,8 +30,8 @@ func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 	return addr
 }
 
-// Code that a runtime copied after a prologue of its own, and did not register, has names, records and unwind information when its object is given.
-// jf was called with 1000, 7 and 2.5.
+// Code that a runtime copied after its own prologue, and did not register, has names, records and unwind information if its object is given. jf was
+// called with 1000, 7 and 2.5.
 func TestGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestGivenObject(t *testing.T) {
 	}
 }
 
-// If there are two copies, neither is chosen.
+// If there are two copies, the error names both and neither is used.
 func TestGivenObjectTwice(t *testing.T) {
 	t.Parallel()
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
@@ -154,7 +154,7 @@ define i64 @jf(i64 %a, i64 %b, double %d) {
 			case <-done:
 				waiting = false
 			case <-time.After(20 * time.Millisecond): // however slow the watcher is, the exit is made to happen again
-				p.Signal(t, syscall.SIGUSR1) // and it comes to the exit again
+				p.Signal(t, syscall.SIGUSR1) // and it reaches the exit again
 			}
 		}
 		require.Contains(t, out.String(), c.want)

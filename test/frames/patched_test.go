@@ -12,8 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The frames of a program that is stopped in code which it has patched are the same with --hold, and if the kernel does not tell which pages are
-// private.
+// The frames of a program stopped in code that it has patched are the same with --hold, and if the kernel does not report which pages are private.
 func TestFramesOfPatchedCode(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"text", "mem", "rwx", "relocated", "shared"} {

@@ -18,15 +18,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// many is a program with more exits than are kept for a reader.
+// many is a program with more exits than the output queue holds.
 var many = livetest.ObjectHostOptions{Threads: 2, Rounds: 30}
 
 const gap = `exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for \d+\.\d{3} s$`
 
 const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or its output was not read$`
 
-// unread runs a verb on a process, which runs an object, to the process's end before anything reads the output of the verb. It requires that the process
-// computes the right result and that the verb ends with a status, and returns the output and the standard error of the verb.
+// unread runs a verb on a host of an object until the process has ended, and only then reads the verb's output. It requires the right result of the
+// process and an exit status of the verb, and returns the verb's output and standard error.
 func unread(t *testing.T, object string, o livetest.ObjectHostOptions, status int, verb string, flags ...string) (output, words string) {
 	t.Helper()
 	p, begin := livetest.ObjectHost(t, object, o)
@@ -110,7 +110,7 @@ func TestTraceLossy(t *testing.T) {
 	}
 }
 
-// TestStopped requires of a process whose verb SIGSTOP stops in the middle what TestWithoutReader does.
+// TestStopped requires the same as TestWithoutReader of a process whose verb is stopped by SIGSTOP meanwhile.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -141,7 +141,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestDebugStopped requires that a process which runs to a breakpoint does not wait for a debugger that SIGSTOP has stopped, and that the debugger says so.
+// TestDebugStopped requires that a process that runs to a breakpoint does not wait for a debugger that SIGSTOP has stopped, and that the debugger
+// reports this.
 func TestDebugStopped(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

@@ -110,7 +110,7 @@ func documentRow(cells []string, tests map[string][]string) []string {
 	return wrong
 }
 
-// Each row of doc/dev/documents.md has a test that is there, or a reason why it has none.
+// Each row of doc/dev/documents.md names an existing test, or has a reason why there is none.
 func TestDocuments(t *testing.T) {
 	inRoot(t)
 	tests := testsOfTheRepository(t)

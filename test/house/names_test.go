@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTestsThatAreNamedExist requires that a test that a script runs by name is in one of the packages that the script names with it: `go test
-// -run` of a name that does not exist is green.
+// TestTestsThatAreNamedExist requires that a test that a script runs by name is in one of the packages that the script names with it: `go test -run`
+// with an unknown name passes.
 func TestTestsThatAreNamedExist(t *testing.T) {
 	inRoot(t)
 	makefile, err := os.ReadFile("Makefile")

@@ -124,7 +124,7 @@ func TestPrune(t *testing.T) {
 	require.Len(t, answers, 3)
 	sources := filepath.Join(CacheRoot(), "sources")
 	require.NoError(t, os.Mkdir(sources, 0o755))
-	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past: the test waits for nothing
+	old := time.Now().Add(-20 * 24 * time.Hour) // a time in the past, so the test does not wait
 	for _, file := range append(answers, filepath.Join(sources, "zlib")) {
 		require.NoError(t, os.Chtimes(filepath.Dir(file), old, old))
 	}

@@ -16,7 +16,7 @@ type ObjectHostOptions struct {
 	Signals         bool   // a timer, SIGUSR1, and faults with a handler
 	Unload          int    // unload and reload the object after this number of rounds; 0 for never
 	Churn           int    // the number of additional threads, one after the other
-	Middle          string // fork, spawn, exec, exit or abort halfway; "" for nothing
+	Middle          string // fork, spawn, exec, exit or abort after half of the calls; "" for none of these
 	Shared          bool   // put the object into shared memory
 }
 

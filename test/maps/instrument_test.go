@@ -45,7 +45,7 @@ func TestInstrumentAndVerify(t *testing.T) {
 	}
 }
 
-// TestInstrumentSays requires that instrument names the first place of the values that it leaves out, and that it writes no file if none is left.
+// TestInstrumentSays requires that instrument names the first place of omitted values, and that it writes no file if no site is left.
 func TestInstrumentSays(t *testing.T) {
 	t.Parallel()
 	module := clitest.TempFile(t, "m.ll", `declare void @g()

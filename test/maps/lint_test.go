@@ -67,7 +67,7 @@ func TestLintRefuses(t *testing.T) {
 	clitest.Run(t, "lint", good, "--layout", "/nosuch.json").FailsEmpty(t, 2, "/nosuch.json", "no such file")
 	clitest.Run(t, "lint", good, "--layout", good).FailsEmpty(t, 2, "guard.ll: expected a layout, got IR")
 	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n"} {
-		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // what is wrong in one line, and below it the line of the file
+		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // the error in one line, and below it the line of the file
 		require.Equal(t, 2, r.Code)
 		require.Empty(t, r.Stdout)
 		line, _, _ := strings.Cut(r.Stderr, "\n")

@@ -122,7 +122,7 @@ func TestMapsOfSection(t *testing.T) {
 				functions := clitest.Objects(t, images[0]["functions"])
 				require.Len(t, functions, 3)
 				for n, f := range functions {
-					require.NotContains(t, f, "name") // a section has no symbols
+					require.NotContains(t, f, "name") // a bare section has no symbols
 					require.Equal(t, want[n]["address"], f["address"])
 					f["name"] = three[n].name
 					own(t, n, f)
@@ -225,7 +225,7 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	clitest.RunTool(t, "ar", "rcs", texts, clitest.TempFile(t, "notes.txt", "an odd text"))
 	r := clitest.Run(t, "maps", "--require", texts)
 	r.FailsEmpty(t, 1, "texts.a", "no stack map")
-	require.NotContains(t, r.Stderr, "section \n") // of what format would it have a name?
+	require.NotContains(t, r.Stderr, "section \n") // it has no format to name
 }
 
 // A linker that keeps sections apart leaves several of the same name in an object.

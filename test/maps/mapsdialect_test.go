@@ -36,7 +36,7 @@ func places() []stackmap.Location {
 	}
 }
 
-// same requires that locations are places.
+// same requires that each location equals the place with its index.
 func same(t *testing.T, record map[string]any) {
 	t.Helper()
 	var got []string
@@ -155,7 +155,7 @@ func TestMapsOfYk(t *testing.T) {
 	require.Contains(t, also[1], "-40")
 }
 
-// A map of version 1 with several functions does not say to which function a record belongs, so no function is shown for it.
+// A map of version 1 with several functions does not assign its records to them, so no function is shown.
 func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	t.Parallel()
 	path := section(t, bits.LittleEndian, &stackmap.Blob{Version: 1, Dialect: stackmap.V1, Constants: constants,
@@ -191,7 +191,7 @@ func TestMapsOfMixedDialects(t *testing.T) {
 	old := &stackmap.Blob{Version: 2, Dialect: stackmap.V2, Constants: constants, Functions: function}
 	now := &stackmap.Blob{Version: 3, Dialect: stackmap.V3, Constants: constants, Functions: function}
 	images := mapsOf(t, section(t, bits.LittleEndian, old, now, old), "--arch", "amd64")
-	require.NotContains(t, images[0], "dialect") // there is not one
+	require.NotContains(t, images[0], "dialect") // there is no site
 	var got []string
 	for _, m := range clitest.Objects(t, images[0]["maps"]) {
 		got = append(got, fmt.Sprint(m["version"], " ", m["dialect"]))

@@ -24,7 +24,7 @@ import (
 type moment struct {
 	name  string
 	start func(t *testing.T) *livetest.Process
-	ours  bool // the program can be stripped: it is no file of the system's
+	ours  bool // the program can be stripped: it is not a system file
 }
 
 // moments lists all programs of testdata, as each release compiles and runs them.
@@ -118,7 +118,7 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 	defer cancel()
 	s, err := ptrace.Open(ctx, p.PID)
 	require.NoError(t, err)
-	defer s.Detach() // nothing where that was done
+	defer s.Detach() // no output if the program did that
 	begin()
 	_, err = s.RunTo(ctx, places...)
 	require.NoError(t, err)
@@ -127,8 +127,8 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 	return p
 }
 
-// The same moment gives the same output for the live process and for every core that can be made of it: all that frames prints, except for the line
-// about the target. This also holds if the program was stripped since, and its symbols come from elsewhere.
+// The same moment gives the same output for the live process and for every core that can be made of it: the complete output of frames, except for the
+// line about the target. This also holds if the program was stripped since, and its symbols come from elsewhere.
 func TestRoundTrip(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testStripped looks at a core whose program has no symbols any more.
+// testStripped reads a core whose program was stripped of its symbols.
 func testStripped(t *testing.T, p *livetest.Process, core, live string, given []string) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For a file that is not a core, or that cannot be read, the error says what it is, and what to do next.
+// For a file that is not a core, or cannot be read, the error names its kind, and an alternative.
 func TestNoCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestNoCore(t *testing.T) {
 		{packed, []string{"compressed by gzip", "decompress it first"}},
 		{made("cut", "\x7fELF\x02\x01\x01"), []string{"a broken ELF file: it ends inside its header"}},
 	}
-	if livetest.Runs32Bit(t) { // where it does not, what ptrace reads of such a file is tried by TestHostileCores alone
+	if livetest.Runs32Bit(t) { // otherwise only TestHostileCores covers how ptrace reads such a file
 		p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 		list = append(list, bad{livetest.Gcore(t, p), []string{"a 32-bit core; only 64-bit ones can be read"}})
 	}
@@ -136,7 +136,7 @@ func TestCoreWithoutStacks(t *testing.T) {
 	}
 }
 
-// A program that was rebuilt since is not used for the core; its old file is, wherever it is now.
+// A program that was rebuilt is not used for the core; its old file is used at any path.
 func TestCoreOfRebuiltProgram(t *testing.T) {
 	t.Parallel()
 	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")

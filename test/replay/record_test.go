@@ -41,7 +41,7 @@ func TestRecordProcess(t *testing.T) {
 				touched = `  with the pages that the interpreter read in \d runs?\n(?:  frame .*\n)*`
 			}
 			require.Regexp(t, "^"+touched+"  it holds "+holds[memory]+": look for secrets before you share it\n$", rest)
-			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.Stderr) // quoted where TMPDIR asks for it
+			require.Regexp(t, `^it was stopped for \d+\.\d\d ms and is running again\n\ntry: reframe frames --core '?`+regexp.QuoteMeta(core), r.Stderr) // quoted if TMPDIR requires it
 			require.True(t, p.Alive())
 			require.Equal(t, []string{"exit.core"}, clitest.FilesIn(t, dir))
 			info, err := os.Stat(core)
@@ -93,7 +93,7 @@ func TestRecordExit(t *testing.T) {
 	}
 }
 
-// If no such exit comes there is no core, and the command has run as without reframe.
+// If no such exit occurs, no core is written, and the command has run as without reframe.
 func TestRecordNoExit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -245,8 +245,8 @@ func TestRecordJSON(t *testing.T) {
 	require.NotContains(t, r.Object(t), "pause_us")
 }
 
-// TestRecordRedact requires that a core without the stack shows the frame that the registers give and the reason why the others are missing, and that
-// record writes no core if a name is mistyped.
+// TestRecordRedact requires that a core without the stack shows the frame that follows from the registers, and the reason why others are missing, and
+// that record writes no core for a misspelled name.
 func TestRecordRedact(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

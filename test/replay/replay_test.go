@@ -207,7 +207,7 @@ func TestReplayKilled(t *testing.T) {
 		c := exec.Command(clitest.Binary(), args...)
 		require.NoError(t, c.Start())
 		for deadline := time.Now().Add(livetest.Patience); lines() < after && time.Now().Before(deadline); {
-			time.Sleep(200 * time.Microsecond) // and again, however slow it is
+			time.Sleep(200 * time.Microsecond) // at least once more, however slow the machine is
 		}
 		require.NoError(t, c.Process.Kill())
 		_ = c.Wait()
@@ -229,7 +229,7 @@ func TestReplayKilled(t *testing.T) {
 	clitest.Run(t, append(args, "--steps", "5")...).FailsEmpty(t, 2, journal, `the journal belongs to a run with "--steps 100000000", but this run has "--steps 5"`)
 }
 
-// A run that the user interrupts reports what is done.
+// An interrupted run reports the finished items.
 func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -280,7 +280,7 @@ func TestReplayScripts(t *testing.T) {
 	require.Equal(t, 2, r.Code, "all that there was failed")
 }
 
-// The shards together are the whole list, for any number of shards, and an empty shard is no failure.
+// The shards together are the whole list, for any number of shards, and an empty shard succeeds.
 func TestReplayShards(t *testing.T) {
 	t.Parallel()
 	core := clitest.CoreAtExit(t)

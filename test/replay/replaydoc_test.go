@@ -121,7 +121,7 @@ func runDocument(t *testing.T, path, dir string, env []string, same func(string)
 			commands = append(commands, command)
 			c := exec.Command("sh", "-c", command)
 			c.Dir, c.Env = dir, env
-			printed, _ := c.CombinedOutput() // some fail, and what they print says so
+			printed, _ := c.CombinedOutput() // some commands fail, and their output shows that
 			screen += line + strings.ReplaceAll(string(printed), dir, "/home/me/jit")
 		}
 		out.WriteString(clitest.CompareScreen(t, content, screen, same))
@@ -155,7 +155,7 @@ func replayFolder(t *testing.T, dir string) []string {
 	clitest.CopyFile(t, tick, filepath.Join(dir, "tick.o"))
 	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, tick, livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
 	lli := exec.Command(livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", "loop.ll")
-	lli.Env = append(os.Environ(), "JITDUMPDIR="+t.TempDir()) // or it leaves one in /tmp
+	lli.Env = append(os.Environ(), "JITDUMPDIR="+t.TempDir()) // otherwise it leaves one in /tmp
 	lli.Dir, lli.Args[0], lli.SysProcAttr = dir, "lli", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, lli.Start())
 	t.Cleanup(func() {

@@ -58,7 +58,7 @@ sys.exit(status)`
 		c.Path = c.Args[0]
 		var out, words strings.Builder
 		c.Stdout, c.Stderr = &out, &words
-		_ = c.Run() // its status says that some are broken
+		_ = c.Run() // its status reports that some are broken
 		require.Equal(t, 1, c.ProcessState.ExitCode())
 		require.Regexp(t, fmt.Sprintf(`(?m)^%d cores: `, cores), out.String())
 		require.GreaterOrEqual(t, strings.Count(out.String(), "returns i64 332833500\n"), cores-faulty)

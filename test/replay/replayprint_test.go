@@ -62,7 +62,7 @@ func TestScriptsTopic(t *testing.T) {
 	require.Equal(t, []string{"launch", "until", "continue", "record", "core", "frames", "frame", "expect", "set", "resume", "returns", "throws", "prints", "exits", "verify"}, names)
 }
 
-// Ctrl-C ends what scripts have launched, and the children of that; kill -9 ends what they have launched.
+// Ctrl-C ends the programs that scripts have launched, and their children; kill -9 ends only the programs.
 func TestReplayScriptInterrupted(t *testing.T) {
 	for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		script := filepath.Join(t.TempDir(), "hang.txtar")

@@ -17,9 +17,9 @@ import (
 
 // leaving is a program whose @compiled, of some type, exits to Foo.bar @ 17 with @heap and 41 on its operand stack, in the convention `simple`.
 type leaving struct {
-	typ, suffix string // of @compiled, and as an intrinsic's name has it
+	typ, suffix string // the type of @compiled, and its form in an intrinsic's name
 	more        string // operands
-	print       string // what main does with %r: of %i it prints all, as an i64
+	print       string // the code of main that uses %r: it prints all of %i as an i64
 }
 
 var leavingI64 = leaving{"i64", "i64", "", "%i = add i64 %r, 0"}
@@ -94,7 +94,7 @@ func committed(p *livetest.Process, command string, more ...string) []string {
 	return append([]string{"resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", "simple", "--with", command, "--commit"}, more...)
 }
 
-// A dry run reports what a commit then writes, as text and as JSON; the program continues with what the interpreter stored and returned, and ends by
+// A dry run reports what a commit then writes, as text and as JSON; the program continues with the interpreter's stores and result, and ends by
 // itself.
 func TestResumeWithCommit(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestResumeWithCommitsResults(t *testing.T) {
 	}
 }
 
-// A commit that is refused says why, and the process is unchanged: it does not have the interpreter's stores to @heap.
+// A refused commit reports the reason, and the process is unchanged: it does not have the interpreter's stores to @heap.
 func TestResumeWithCommitRefuses(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	require.Equal(t, "ready\nreturned -1, heap 1\n", p.Output())
 }
 
-// Results that no interpreter could write by stores alone, or return in a register, are refused before one is started.
+// If the result needs more than stores, or cannot be returned in a register, the commit is refused before an interpreter is started.
 func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -235,8 +235,7 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	}
 }
 
-// Of frames that wait for calls, one or several are run by the interpreter, and their caller by native code, with the result of the outermost of
-// them.
+// The interpreter runs one or several frames that wait for calls. Their caller continues as native code, with the result of the outermost of them.
 func TestResumeWithCommitCallers(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

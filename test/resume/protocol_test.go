@@ -40,7 +40,7 @@ func TestProtocolCheck(t *testing.T) {
 	seen := map[string]bool{}
 	for command, summary := range map[string]string{
 		serve:  "\n23 checks tried, 0 broken\n",
-		python: "\n22 checks tried, 0 broken\n", // it writes what has changed, and nothing has in the process's own memory
+		python: "\n22 checks tried, 0 broken\n", // it writes only changed bytes, and the process's own memory has not changed
 	} {
 		lines := filepath.Join(t.TempDir(), "lines")
 		r := clitest.Run(t, "protocol", "check", command, core, "--log", lines)
@@ -65,11 +65,11 @@ func TestProtocolCheck(t *testing.T) {
 	}
 }
 
-// spoken compares lines of a log with the schema of messages. Members that the schema does not name are not part of the protocol, except for those
-// that the check itself adds, which contain its name.
+// spoken validates the lines of a log against the schema of messages. Unknown members are errors, except those that the check itself adds, which
+// contain its name.
 func spoken(t *testing.T, log string, seen map[string]bool) {
 	t.Helper()
-	asked := map[string]string{} // the method of each request that waits, by who asks and its id
+	asked := map[string]string{} // the method of each pending request, by its sender and id
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"reframe.check"`) || strings.Contains(line, `"error"`) && !strings.Contains(line, `"result"`) {
 			if strings.Contains(line, `"method":"resume"`) {

@@ -74,7 +74,7 @@ frames #0 to #\d+ are discarded, and the thread continues at main\+0x[0-9a-f]+, 
 	require.Equal(t, "ready\nsum 332833500 770\n", p.Output())
 }
 
-// A commit that is refused says why, and leaves the process unchanged.
+// A refused commit reports the reason, and leaves the process unchanged.
 func TestResumeCommitRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -106,7 +106,7 @@ func TestResumeCommitKilled(t *testing.T) {
 		c := clitest.Command(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
 		require.NoError(t, c.Start())
 		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
-		_ = c.Process.Signal(syscall.SIGKILL)                         // it may be done
+		_ = c.Process.Signal(syscall.SIGKILL)                         // the commit may be complete
 		_ = c.Wait()
 		// The tracer detaches from the process before it ends.
 		var r clitest.Result

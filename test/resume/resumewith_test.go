@@ -100,7 +100,7 @@ func TestResumeWithBrokenInterpreter(t *testing.T) {
 		require.Equal(t, 2, r.Code, c.name)
 		require.Empty(t, r.Stdout, c.name)
 		require.Contains(t, r.Stderr, c.says)
-		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: "), r.Stderr) // sh says something too, of a file that is not there
+		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: "), r.Stderr) // sh also prints a message about a missing file
 		require.True(t, p.Alive(), c.name)
 	}
 }

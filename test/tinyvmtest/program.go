@@ -42,7 +42,7 @@ type generator struct {
 	random  *rand.Rand
 	text    strings.Builder
 	classes []string
-	methods []method // those that may be called: of lower levels
+	methods []method // methods that may be called: those of lower levels
 	labels  int
 	// State of the method that is being generated: its locals by the kind of their values.
 	numbers, objects, counters []int
@@ -77,7 +77,7 @@ func (g *generator) method(level int) {
 	}
 	body := g.text
 	g.text = strings.Builder{}
-	if m.recursive { // the first number says how often
+	if m.recursive { // the first number is the count
 		end := g.label()
 		g.op("get 0\n  int 1\n  lt\n  if %s", end)
 		g.op("get 0\n  int 5\n  le\n  dup\n  if %s.few\n  pop\n  int 3\n  set 0\n  int 1\n%s.few:\n  pop", end, end)
@@ -208,7 +208,7 @@ func (g *generator) known() {
 }
 
 func (g *generator) call(depth int) {
-	if len(g.methods) == 0 || g.calls >= 2 { // more would make the programs long
+	if len(g.methods) == 0 || g.calls >= 2 { // more would make the programs too long
 		g.expression(0)
 		return
 	}
@@ -268,7 +268,7 @@ func (g *generator) statement(nested int) {
 		g.line("%s.end:", l)
 	case n == 8:
 		g.op("new %s\n  set %d", g.class(), pick(g, g.objects))
-	case n < 11 && nested < 3: // a monitor, in which no one jumps out
+	case n < 11 && nested < 3: // a monitor, without a jump out of it
 		g.op("get %d\n  enter", pick(g, g.objects))
 		g.statement(nested + 1)
 		g.op("exit")

@@ -25,7 +25,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The interpreter in Python behaves as the plain one in C++.
+// The interpreter in Python behaves like the plain one in C++.
 func TestPython(t *testing.T) {
 	livetest.Slow(t)
 	command, binary := InPython(t), Binary(t, 19)
@@ -52,10 +52,10 @@ type served struct {
 	lines chan string // read ahead: the interpreter may send much before it reads an answer
 	ids   int
 
-	words   map[uint64]uint64 // of memory; what else is on their pages is 0, and there are no other pages
+	words   map[uint64]uint64 // of memory; the other bytes of their pages are 0, and there are no other pages
 	pages   map[uint64]bool
 	symbols map[string]uint64
-	next    uint64 // what is allocated next
+	next    uint64 // the next allocated address
 
 	written map[uint64]uint64
 	output  string
@@ -504,7 +504,7 @@ func TestTinyvmServes(t *testing.T) {
 		require.Equal(t, string(want.Returned), string(got.Returned), c.name)
 		require.Equal(t, string(want.Threw), string(got.Threw), c.name)
 		require.Equal(t, want.Stopped, got.Stopped, c.name)
-		if got.Locked != nil { // it says nothing where it has let go of a lock
+		if got.Locked != nil { // it does not report released locks
 			require.Equal(t, want.Locked, got.Locked, c.name)
 		}
 		require.Len(t, got.Tail, len(want.Tail), c.name)

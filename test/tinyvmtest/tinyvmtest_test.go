@@ -32,7 +32,7 @@ func TestBothTiers(t *testing.T) {
 			binary := Binary(t, llvm)
 			runs, exits, calls, deep, clean := 0, 0, 0, 0, 0
 			for seed := range uint64(seeds) {
-				// The number is odd: with an even one the hash would leave ShareOf only one of two.
+				// The number is odd: with an even one the hash selects only one of two for ShareOf.
 				if !livetest.Share(51, "tinyvm", llvm, seed) {
 					continue
 				}
@@ -63,7 +63,7 @@ func TestBothTiers(t *testing.T) {
 							at := where{was.Key(), call}
 							if e, ok := rebuilt[at]; ok {
 								require.Empty(t, Compare(was, e), "seed %d, --opt %s: %v", seed, opt, at)
-								delete(rebuilt, at) // of which the log has no second
+								delete(rebuilt, at) // which occurs only once in the log
 							}
 						}
 					}

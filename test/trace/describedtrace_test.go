@@ -27,7 +27,7 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: using the layout and IR found in the process (--no-self-description to ignore them)\n"))
 		require.NotContains(t, r.Stderr, "no VM frames")
 		require.Contains(t, r.Stderr, "  Point.sum @ 9, reexecute local[0]=object(0) ", "LLVM %d", llvm)
-		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...) // of which kind a record is, no one says then
+		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...) // then the kind of a record is unknown
 		require.Contains(t, r.Stderr, "  Math.step#1+")
 		require.NotContains(t, r.Stderr, "found in the process")
 		require.NotContains(t, r.Stderr, "Point.sum @")
@@ -35,7 +35,7 @@ func TestTraceOfSelfDescription(t *testing.T) {
 }
 
 // A condition on values of the virtual machine's frames, or of the IR, needs no flag either. The exits of points.tvm are those of
-// TestTraceOfSelfDescription: 1452826824 * 3 overflows, and triples from then on.
+// TestTraceOfSelfDescription: 1452826824 * 3 overflows, and the number is tripled from then on.
 func TestStopAtOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A signal that was ignored when reframe was started, such as SIGHUP under nohup(1), ends nothing; another signal does.
+// A signal that was ignored at the start of reframe, such as SIGHUP under nohup(1), does not end it; another signal does.
 func TestTraceUnderNohup(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
@@ -31,7 +31,7 @@ func TestTraceUnderNohup(t *testing.T) {
 	tracing := clitest.TracerOf(p.PID)
 	begin()
 	lines := bufio.NewReader(out)
-	for n := range 3000 { // much more than the pipe and the buffers before it hold
+	for n := range 3000 { // much more than the capacity of the pipe and the buffers before it
 		if n == 20 {
 			require.NoError(t, c.Process.Signal(syscall.SIGHUP))
 			require.NoError(t, syscall.Kill(tracing, syscall.SIGHUP))
@@ -42,7 +42,7 @@ func TestTraceUnderNohup(t *testing.T) {
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	_, err = io.Copy(io.Discard, lines)
 	require.NoError(t, err)
-	_ = c.Wait() // its status is what counts
+	_ = c.Wait() // the test checks its status
 	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())
 	require.NoError(t, p.Wait())
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// One signal ends a verb that waits for the reader of a pipe, or for one that reads nothing, and the program continues.
+// One signal ends a verb that waits for a pipe's reader to appear, or for one that does not read, and the program continues.
 func TestSignalWhilePipeIsAwaited(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -50,7 +50,7 @@ func TestSignalWhileNothingIsRead(t *testing.T) {
 			p, begin := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Threads: 1, Rounds: 1 << 30})
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-			ends, err := os.OpenFile(pipe, os.O_RDWR, 0) // a reader, which reads nothing
+			ends, err := os.OpenFile(pipe, os.O_RDWR, 0) // a reader that does not read
 			require.NoError(t, err)
 			defer ends.Close()
 			c := clitest.Command(t, "trace", "-p", clitest.PID(p))
@@ -61,7 +61,7 @@ func TestSignalWhileNothingIsRead(t *testing.T) {
 			}
 			require.NoError(t, c.Start())
 			begin()
-			require.Eventually(t, func() bool { // the pipe is full, so that a write is under way that cannot end
+			require.Eventually(t, func() bool { // the pipe is full, so a write blocks
 				n, err := unix.Poll([]unix.PollFd{{Fd: int32(ends.Fd()), Events: unix.POLLOUT}}, 0)
 				return err == nil && n == 0
 			}, livetest.Patience, time.Millisecond)

@@ -107,7 +107,7 @@ func TestTraceJSON(t *testing.T) {
 	lines(t, 0, host(state, 2), "--ir", livetest.IR(t, 19, "state.ll"))
 	lines(t, 0, host(guards, 40), "--ir", livetest.IR(t, 19, "guards.ll"), "--layout", livetest.Testdata(t, "programs", "guards.layout.json"))
 	lines(t, 0, host(guards, 40), "--at", "__llvm_deoptimize")
-	lines(t, 0, host(guards, 40), "--at", "osr", "--full") // whose caller has no record, which is nothing missing
+	lines(t, 0, host(guards, 40), "--at", "osr", "--full") // its caller has no record, which does not count as missing
 
 	all := lines(t, 0, host(tick, 1), "--ir", module, "--limit", "1")
 	var exit struct {
@@ -250,7 +250,7 @@ func TestTraceInterrupted(t *testing.T) {
 		require.NoError(t, c.Process.Signal(signal))
 		_, err = io.Copy(io.Discard, lines)
 		require.NoError(t, err)
-		_ = c.Wait() // its status is what counts
+		_ = c.Wait() // the test checks its status
 		require.Equal(t, want, c.ProcessState.ExitCode(), stderr.String())
 		require.Regexp(t, `^\d+ exits in .*; interrupted\n`, stderr.String())
 		require.NoError(t, p.Wait())
@@ -280,7 +280,7 @@ func TestTraceFailedWrite(t *testing.T) {
 		clitest.WaitTraced(t, p)
 		require.NoError(t, out.Close())
 		begin()
-		_ = c.Wait() // its status is what counts
+		_ = c.Wait() // the test checks its status
 		require.Equal(t, 2, c.ProcessState.ExitCode(), stderr.String())
 		want := syscall.EPIPE
 		if full {

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A process whose watcher is ended at any moment and in any way finishes as if it had not been watched, and nothing of the watcher remains: no byte
-// of its code, no tracer. With FIDELITY=all every victim is combined with every way, which makes 440 watchers; otherwise with a twelfth of them.
+// A process whose reframe ends at any moment and in any way finishes as if it had not been traced, and nothing of reframe remains: no byte of its
+// code, no tracer. With FIDELITY=all every victim is combined with every way, which makes 440 watchers; otherwise with a twelfth of them.
 func TestWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestWatcherKilled(t *testing.T) {
 		for m, w := range clitest.Endings {
 			for k, verb := range []string{"trace", "verify"} {
 				halfway := v.Options.Middle != ""
-				if verb == "verify" && halfway { // it would be long on its way
+				if verb == "verify" && halfway { // it would run for too long
 					continue
 				}
 				if livetest.Out(12, n+m+k) { // each way and each victim still several times
@@ -59,7 +59,7 @@ func TestWatcherKilled(t *testing.T) {
 	require.Greater(t, compared, 4)
 }
 
-// killAttached ends a reframe that has attached itself. compared reports whether the code of the process could be compared with its earlier code.
+// killAttached kills an attached reframe. compared reports whether the code of the process could be compared with its earlier code.
 func killAttached(t *testing.T, v clitest.Victim, w clitest.Ending, args []string, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 	code := clitest.ExecutableMemory(t, p.PID)

@@ -38,8 +38,8 @@ func TestTwoSignals(t *testing.T) {
 				if err := c.Process.Signal([]syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}[n%2]); err != nil {
 					require.ErrorContains(t, err, "already finished")
 				}
-				_ = c.Wait()                                                                                               // its status is what counts
-				require.Contains(t, []int{143, 129}, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String()) // of two that wait the one of the lower number comes first
+				_ = c.Wait()                                                                                               // the test checks its status
+				require.Contains(t, []int{143, 129}, c.ProcessState.ExitCode(), "%v: %s", c.ProcessState, stderr.String()) // of two pending signals, the lower number is delivered first
 				require.Regexp(t, `(?m)^\d+ exits?( verified)?.* in .*; .*interrupted$`, stderr.String())
 			}
 			p.Kill()
@@ -67,7 +67,7 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 				require.ErrorIs(t, err, os.ErrProcessDone)
 			}
 		}
-		_ = c.Wait() // how it ended is what the test did
+		_ = c.Wait() // the test itself ended it
 		r := clitest.Run(t, append(next[n%len(next)], "-p", clitest.PID(p))...)
 		require.Less(t, r.Code, 3, r.Stderr)
 		require.NotContains(t, r.Stderr, "cannot attach")
@@ -82,7 +82,7 @@ func TestGuardIsBornSafe(t *testing.T) {
 	object, _ := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})
 	for range 20 {
-		words, err := os.Create(filepath.Join(t.TempDir(), "words")) // no pipe, whose end would be that of the program too
+		words, err := os.Create(filepath.Join(t.TempDir(), "words")) // not a pipe, which the program would keep open
 		require.NoError(t, err)
 		c := clitest.Command(t, append([]string{"trace", "--count", "--"}, host...)...)
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -91,8 +91,8 @@ func TestGuardIsBornSafe(t *testing.T) {
 		group := -c.Process.Pid
 		require.Eventually(t, func() bool { return clitest.ChildOf(c.Process.Pid) != 0 }, livetest.Patience, time.Microsecond)
 		require.NoError(t, syscall.Kill(group, syscall.SIGTERM))
-		_ = c.Wait()                             // its status is what counts
-		_ = syscall.Kill(group, syscall.SIGKILL) // the program, which was not there yet
+		_ = c.Wait()                             // the test checks its status
+		_ = syscall.Kill(group, syscall.SIGKILL) // the program did not exist yet
 		text, err := os.ReadFile(words.Name())
 		require.NoError(t, err)
 		require.NoError(t, words.Close())
@@ -112,7 +112,7 @@ func TestFirstSignalEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
-	_ = c.Wait() // how it ended is what counts
+	_ = c.Wait() // the test checks its status
 	ws := c.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(t, ws.Signaled(), "%v", c.ProcessState)
 	require.Equal(t, syscall.SIGINT, ws.Signal())

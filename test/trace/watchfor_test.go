@@ -37,9 +37,9 @@ func TestFor(t *testing.T) {
 		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time limit of LONG was reached: no such exit occurred\n$`},
 		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time limit of LONG was reached: only \d+ such exits occurred, but --hit 1000000000000 was given\n$`},
 	} {
-		long := "300ms" // in which nothing comes, slow or fast
+		long := "300ms" // an interval without an exit, on any machine
 		if c.p == busy {
-			long = "3s" // in which a slow machine comes to one exit too, of which there are thousands in a second
+			long = "3s" // an interval in which even a slow machine reaches an exit; there are thousands per second
 		}
 		r := clitest.Run(t, append(c.args, "--for", long, "-p", clitest.PID(c.p))...)
 		if c.p == busy && strings.Contains(r.Stderr, "all were skipped") { // a machine under load finishes no comparison in that time
@@ -161,7 +161,7 @@ func TestJSONAlone(t *testing.T) {
 	require.Regexp(t, `(?m)^0 exits in .*\nreframe: no exit occurred\n$`, r.Stderr)
 }
 
-// If no record matches, the message says which records there were.
+// If no record matches, the message lists the existing records.
 func TestNoneIsMeant(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)

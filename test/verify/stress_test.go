@@ -86,7 +86,7 @@ func TestStressWithoutReader(t *testing.T) {
 	require.Regexp(t, `(?m)^nothing differs: exit status 0, \d+ bytes of output$`, out.String())
 }
 
-// If the interpreter does not reach the return nothing is committed, and so nothing differs; the summary says so.
+// If the interpreter does not reach the return, nothing is committed, so nothing differs. The summary reports this.
 func TestStressFault(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestStressInterrupted(t *testing.T) {
 		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
 		require.NoError(t, run.Process.Signal(c.signal))
-		_ = run.Wait() // its status is what counts
+		_ = run.Wait() // the test checks its status
 		require.Equal(t, c.status, run.ProcessState.ExitCode(), stderr.String())
 		if c.status > 0 {
 			require.Contains(t, stderr.String(), "interrupted; the command was killed")
@@ -244,7 +244,7 @@ func TestStressInterrupted(t *testing.T) {
 		require.Eventually(t, func() bool {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number))
 			_, state, _ := strings.Cut(string(text), ") ")
-			return err != nil || strings.HasPrefix(state, "Z") // whose child it is from then on may not look after it: another test's
+			return err != nil || strings.HasPrefix(state, "Z") // its new parent, another test's process, may not wait for it
 		}, livetest.Patience, time.Millisecond)
 	}
 }

@@ -63,7 +63,7 @@ func TestVerifySame(t *testing.T) {
 		object, module := livetest.PICObject(t, 22, program, "-O2"), livetest.IR(t, 22, program)
 		rounds, alone := livetest.Times(1, 3), ""
 		if program == "guards.ll" {
-			rounds = 3 // a round of it has not always an exit
+			rounds = 3 // not every round has an exit
 			alone = `  \d+  compared only after the exit, so a wrong bundle goes unseen: @total_opt and @total have different types; use --baseline NAME\n`
 		}
 		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: rounds})
@@ -169,7 +169,7 @@ func TestVerifyInterrupted(t *testing.T) {
 		require.NoError(t, c.Process.Signal(signal))
 		_, err = io.Copy(io.Discard, out)
 		require.NoError(t, err)
-		_ = c.Wait() // its status is what counts
+		_ = c.Wait() // the test checks its status
 		require.Equal(t, want, c.ProcessState.ExitCode(), stderr.String())
 		require.Regexp(t, `^\d+ exits verified in .*; interrupted\n`, stderr.String())
 		require.NoError(t, p.Wait())
@@ -233,7 +233,7 @@ func TestVerifyFromEntry(t *testing.T) {
 	described := livetest.Testdata(t, "programs", "baseline.layout.json")
 	r := on("--layout", described, "--from-entry=false")
 	require.Equal(t, 0, r.Code, "%s: from the exit on both sides are alike", r.Stderr)
-	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // the last: by the layout alone
+	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // the last one: selected only by the layout
 		r = on("--layout", described, by)
 		require.Equal(t, 3, r.Code, r.Stderr)
 		require.Contains(t, r.Stderr, "wrong: the bundle or the layout: the baseline's %i is in %acc, the baseline's %acc is in %i\n")
@@ -325,7 +325,7 @@ func TestVerifyReduces(t *testing.T) {
 	require.Less(t, size("small.ll"), size("sum.ll"))
 }
 
-// The files that are kept for a difference are all that is needed to look at it, and its script passes.
+// The files kept for a difference suffice to examine it, and its script passes.
 func TestVerifyKeeps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -337,7 +337,7 @@ func TestVerifyKeeps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(kept, "*"))
 	require.NoError(t, err)
 	require.Len(t, names, 6, "two cores, two scripts, one module, one layout: %v", names)
-	require.NoError(t, os.Remove(swapped+".ll")) // nothing but what was kept is needed
+	require.NoError(t, os.Remove(swapped+".ll")) // only the kept files are needed
 	scripts, err := filepath.Glob(filepath.Join(kept, "*.txtar"))
 	require.NoError(t, err)
 	require.Len(t, scripts, 2)
@@ -459,7 +459,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 			require.Regexp(t, `^(\d\d+) exits verified in .*: (\d\d+) same, 0 different, 0 not comparable; (\d+ skipped; )?the process exited with status 0\n(  \d+  skipped: 16 exits were pending, and 4 of the same record among them\n)?$`, r.Stderr, "%s %v", name, args)
 			require.Equal(t, want, r.Stdout, "%s %v", name, args)
 		}
-		// The interpreter alone cannot run on from many of these exits, and reports for none that the frame may be wrong.
+		// The interpreter alone cannot continue from many of these exits, and reports for none that the frame may be wrong.
 		r := clitest.Run(t, "stress", "--probability", "1", "--seed", "1", "--ir", sites, "--", program)
 		require.Equal(t, 0, r.Code, "%s: %s", name, r.Stderr)
 		require.Contains(t, r.Stdout, "nothing differs: exit status 0", name)
@@ -527,7 +527,7 @@ func TestVerifyOfRandomMappings(t *testing.T) {
 }
 
 // The process makes the calls of functions that the interpreter does not model: containers, dates, scanning, regular expressions, complex and random
-// numbers. Exits of which a callee keeps a pointer to a local variable have a reason.
+// numbers. Exits after which a callee keeps a pointer to a local variable are not comparable, with this reason.
 func TestVerifyOfFunctionsThatAreNotModelled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// told returns a difference without what varies between runs.
+// told returns a difference without the parts that vary between runs.
 func told(text string) string {
 	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|script|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
 		text = regexp.MustCompile(r).ReplaceAllString(text, "")
@@ -80,7 +80,7 @@ $`, n, n, native.I, int64(native.Acc), int64(native.Y), int64(native.Y), interpr
 	for _, core := range list {
 		r := clitest.Run(t, "maps", "--core", core)
 		require.Contains(t, r.Stdout, "record 1 at ", r.Stderr)
-		// The test has a small core of the difference, and a first script: the interpreter returns from it the same result.
+		// The kept test consists of a small core of the difference and a first script, in which the interpreter returns the same result.
 		var n int
 		_, err := fmt.Sscanf(core[strings.LastIndexByte(core, '-')+1:], "%d.core", &n)
 		require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 		l[1] = l[3]
 	})
 	guards, guardsModule := livetest.PICObject(t, 19, "guards.ll", "-O2"), livetest.IR(t, 19, "guards.ll")
-	guards = clitest.WithChangedMap(t, guards, func(b *stackmap.Blob) { // %acc for %i, behind the head and the reason of the exit
+	guards = clitest.WithChangedMap(t, guards, func(b *stackmap.Blob) { // %acc for %i, after the head and the reason of the exit
 		for _, f := range b.Functions {
 			for _, r := range f.Records {
 				r.Locations[stackmap.StatepointHead+2] = r.Locations[stackmap.StatepointHead+3]
@@ -131,7 +131,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 		r := clitest.Run(t, append(append([]string{"verify", "--limit", "60"}, c.flags...), append([]string{"--"}, host...)...)...)
 		require.Equal(t, 3, r.Code, r.Stderr)
 		all := strings.SplitAfter(r.Stderr, "\n\n")
-		all = all[:len(all)-1] // behind it is the summary
+		all = all[:len(all)-1] // the summary follows it
 		require.GreaterOrEqual(t, len(all), c.least, "%v", c.flags)
 		for n := 0; n < len(all); n += len(all) / livetest.Times(2, 4) {
 			found := clitest.RunSuggestion(t, all[n])
@@ -158,7 +158,7 @@ func TestVerifyProcessAgain(t *testing.T) {
 		begin()
 		text, err := io.ReadAll(out)
 		require.NoError(t, err)
-		_ = c.Wait() // its status is what counts
+		_ = c.Wait() // the test checks its status
 		require.Equal(t, 3, c.ProcessState.ExitCode())
 		want := fmt.Sprintf("  reproduce: reframe verify -p %d --ir %s --timeout 3m0s --record 1 --skip 34 --limit 1\n", p.PID, module)
 		require.Contains(t, string(text), want)

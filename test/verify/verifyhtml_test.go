@@ -114,7 +114,7 @@ func inMemory(n uint64) string {
 	return fmt.Sprintf("% x", b[:])
 }
 
-// Without differences there is an index that says so, and contradictory flags are rejected.
+// Without differences there is an index that reports this. Contradictory flags are rejected.
 func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

@@ -33,8 +33,8 @@ var crossers = []struct {
 	{"recursion.ll", []string{"--from-entry"}},
 }
 
-// A process that is verified from its entries or across native calls, by a reframe that ends at any moment of that, behaves and prints as without
-// reframe, and has its original code. The moment is after a number of exits and some of the next ones, however fast the machine is.
+// A process that is verified from its entries or across native calls, by a reframe that is killed at any moment, behaves and prints as without
+// reframe, and has its original code. The moment is counted in exits, so it does not depend on the speed of the machine.
 func TestVerifyKilledWhileItCrosses(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -92,8 +92,8 @@ func exitsOf(t *testing.T, r io.Reader, exits int) {
 	go io.Copy(io.Discard, lines)
 }
 
-// killedCrossing ends a reframe that has attached itself, while the process is stopped by a signal. It reports whether the code could be compared,
-// and whether reframe had ended before.
+// killedCrossing kills an attached reframe while the process is stopped by a signal. It reports whether the code could be compared, and whether
+// reframe had ended before.
 func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w clitest.Ending, args []string, exits int, pause time.Duration, want string) (compared, ended bool) {
 	p, begin := livetest.ObjectHost(t, object, o)
 	code := clitest.ExecutableMemory(t, p.PID)
@@ -116,7 +116,7 @@ func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w
 	compared = clitest.RequireRestored(t, p.PID, code)
 	_ = unix.Kill(p.PID, unix.SIGCONT)
 	require.NoError(t, p.Wait(), p.Output())
-	require.Equal(t, "ready\n"+want, p.Output()) // that it has loaded the object
+	require.Equal(t, "ready\n"+want, p.Output()) // the line that reports the loaded object
 	return compared, ended
 }
 

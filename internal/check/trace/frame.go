@@ -14,11 +14,11 @@ import (
 
 // Exited is an exit that happened.
 type Exited struct {
-	Number uint64        // number of the hit, from 1; several records at one address are one hit
+	Number uint64        // number of the hit, from 1; several records at one address share a hit
 	After  time.Duration // since the trace began
 	Thread machine.Thread
 	Point  *Tracepoint
-	// Frame is the frame that is left. At a [Tracepoint].Symbol it is the caller's frame, nil if none was found.
+	// Frame is the frame of the exit. At a [Tracepoint].Symbol it is the caller's frame, nil if none was found.
 	Frame *deopt.Frame
 	// Frames lists all frames of the thread, innermost first, if requested, and End is the reason why the walk ended.
 	Frames []*deopt.Frame
@@ -129,8 +129,8 @@ func (x *Exited) WhyNone() string {
 	return ""
 }
 
-// Stack returns the frame that is left, ready to resume. It requires all frames of the thread. If the site's call has returned, the registers hold
-// its result.
+// Stack returns the frame of the exit, ready to resume. It requires all frames of the thread. If the site's call has returned, the registers hold its
+// result.
 func (x *Exited) Stack() *deopt.Stack {
 	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}, Frames: []*deopt.Frame{x.Frame}}
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {

@@ -29,7 +29,7 @@ type Tracepoint struct {
 	Note     string       // why Addr is not the usual place for the kind of site, or ""
 	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. There is no record then.
 	Symbol string
-	// Entry reports that the breakpoint is at the entry of Function. There is no record, and no frame is left.
+	// Entry reports that the breakpoint is at the entry of Function. There is no record, and no exit.
 	Entry bool
 
 	code     *progspace.Objfile

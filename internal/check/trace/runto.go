@@ -33,7 +33,7 @@ type RunToOptions struct {
 type Moment struct {
 	// View holds all frames. The first thread is the one that reached the exit.
 	View *deopt.View
-	// Frame is the frame that is left, nil at a symbol without a known caller.
+	// Frame is the frame of the exit, nil at a symbol without a known caller.
 	Frame *deopt.Frame
 	Point *Tracepoint
 }

@@ -28,7 +28,7 @@ type Options struct {
 	// record that calls. With Sites the sites of records get breakpoints too.
 	At    []*names.Pattern
 	Sites bool
-	// Entries reports whether the entry of a record's function gets a breakpoint too: [Tracepoint].Entry. Nil: no entry does.
+	// Entries reports whether the entry of a record's function gets a breakpoint too: [Tracepoint].Entry. If it is nil, no entry does.
 	Entries func(function string, record uint64) bool
 	Full    bool                 // report all frames of the thread
 	Quiet   bool                 // count exits without reporting them
@@ -37,10 +37,11 @@ type Options struct {
 	Stop    *condition.Condition // end the trace at the first exit that fulfils it, and report only that exit; nil: none
 	Log     bool                 // with Stop: report the exits before it too
 	For     time.Duration        // end the trace after this time; 0: no limit
-	// Wants reports whether to handle a hit: others are neither reported nor counted. It is called before frames are made, which takes far longer.
-	// Nil: all hits are handled.
+	// Wants reports whether to handle a hit: others are neither reported nor counted. It is called before frames are made, which takes far longer. If it
+	// is nil, all hits are handled.
 	Wants func(machine.Thread, []*Tracepoint) bool
-	// Describe reads the process's description of itself: modules and layouts that the trace uses from then on. Nil: it is not read.
+	// Describe reads the process's description of itself: modules and layouts that the trace uses from then on. If it is nil, the description is not
+	// read.
 	Describe described.Ask
 	// Wait means that a process without such exits may get them later.
 	Wait bool
@@ -278,7 +279,7 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 	}
 	t.stacks[x.Thread.ID] = stack
 	x.Frames, x.End = nil, stack.End
-	left := 0 // index of the frame that is left
+	left := 0 // index of the frame of the exit
 	if x.Point.Symbol != "" {
 		left = 1
 	}

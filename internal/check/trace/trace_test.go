@@ -334,7 +334,7 @@ func TestTraceNothing(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("process %d: no record is selected (1 known); waiting for objects that its JIT registers", l.PID)}, said)
 }
 
-// TestTraceOtherModule requires that a module that was not compiled names nothing, and that the exits are reported nevertheless.
+// TestTraceOtherModule requires that trace takes no names from a module other than the compiled one, and still reports the exits.
 func TestTraceOtherModule(t *testing.T) {
 	livetest.Slow(t)
 	p, begin, _ := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{})

@@ -18,8 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inSum returns a run at the exit of deoptimize.ll, from which @sum continues with a call in its loop: of @square, which prints each hundredth
-// number.
+// inSum returns a run at the exit of deoptimize.ll, where @sum resumes. Its loop calls @square, which prints each hundredth number.
 func inSum(t *testing.T, l deopt.Limits) *session.Run {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -25,7 +25,7 @@ func (w Warning) String() string {
 	return fmt.Sprintf("unknown %s '%s'%s", w.What, w.Word, times)
 }
 
-// convention is the What of a Warning about a calling convention. Such words are kept.
+// convention is the value of [Warning].What for an unknown calling convention. The parser keeps the names of these.
 const convention = "calling convention"
 
 // Meaning describes how the parser treated the word.

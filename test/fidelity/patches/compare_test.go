@@ -20,7 +20,7 @@ type entry struct {
 // hosts are the functions of the host that log themselves, by their numbers.
 var hosts = map[int]string{1000: "event", 1001: "handler", 1002: "onsignal", 1003: "native"}
 
-// silent are the functions of the host that do not, each of which is active at most once.
+// silent lists the functions of the host that do not log; each is active at most once.
 var silent = map[string]bool{"stop": true, "run": true, "main": true, "_start": true}
 
 func (e entry) name() string {
@@ -32,7 +32,7 @@ func (e entry) name() string {
 
 // A tally counts the results for the frames of moments.
 type tally struct {
-	Moments, Expected, Found int // frames that stand at their site, and those that are shown with their record
+	Moments, Expected, Found int // frames at their site, and those that are shown with their record
 	Values                   int // that are shown as ok
 	Guesses                  int // frames that are marked as guesses
 	Marked                   int // frames at their site that are shown with their record, and marked
@@ -97,8 +97,8 @@ func (y *tally) String() string {
 type comparer struct {
 	*built
 	*tally
-	failed []string // what is wrong, the first few
-	alone  int      // the only moment of a live program that is compared; -1 stands for all
+	failed []string // the first few failures
+	alone  int      // the only moment of a live program to compare; -1 for all
 }
 
 // one compares the frames of one moment.
@@ -197,7 +197,7 @@ func (o *one) compare() {
 		}
 		missing := o.log[at : at+next]
 		if f.Record != nil && len(missing) == 1 && o.moment.forms[o.log[at+next].number] == "jump to handler" {
-			missing = nil // the frame of handler is that of the function which has jumped there
+			missing = nil // the frame of handler is that of the function that jumped there
 		}
 		for _, e := range missing {
 			o.wrong("frame %d: %s is shown as the caller of the one before, which %s called", f.Index, f.Function, e.name())
@@ -219,7 +219,7 @@ func (o *one) compare() {
 // libc are functions of the C library that are linked into a static program, and are active.
 var libc = map[string]bool{"raise": true, "abort": true, "__libc_start_main": true, "__libc_start_call_main": true, "__libc_start_main_impl": true, "__pthread_kill_implementation.constprop.0": true, "gsignal": true, "__kernel_rt_sigreturn": true}
 
-// function compares the frame of a function with its entry. The frame is nil where none is shown.
+// function compares the frame of a function with its entry. The frame is nil if none is shown.
 func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 	if f.kind == siteless {
 		if shown != nil && shown.Record != nil {
@@ -293,7 +293,7 @@ func (o *one) firstGuess() string {
 	return ""
 }
 
-// plain removes from a reason what varies between frames.
+// plain removes the parts of a reason that vary between frames.
 func plain(reason string) string { return numbers.ReplaceAllString(reason, "N") }
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|\b(f|v|r|x|stub|%v|%t)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)

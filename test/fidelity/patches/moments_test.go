@@ -16,8 +16,8 @@ type moment struct {
 	forms   map[int]string   // by the number of the function that is patched
 	beside  map[int]bool     // functions that call event in front of their site
 	lost    map[int]bool     // functions whose return address is overwritten
-	random  *rand.Rand       // of what is chosen
-	text    []string         // what it does, in words
+	random  *rand.Rand       // of the chosen patch
+	text    []string         // its action as text
 	used    map[int]struct{} // the numbers of the functions
 	// signaled is set if a signal is handled on the alternate signal stack. A stub that switches stacks must not follow: Linux would handle the next
 	// signal at the start of that stack, over the frames that are there (sigaltstack(2)).

@@ -24,7 +24,8 @@ import (
 // releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 19, 22}
 
-// show is part of a reason, or of a form: frames that are not found for it are failures. only names the only form of patch to use.
+// show is a part of a reason or of a form of patch: frames that are not found for that reason or form are failures. only is the only form of patch to
+// use.
 var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
 
 // depth is the largest number of active functions of the module.
@@ -39,8 +40,8 @@ func number(name string, otherwise int) int {
 	return n
 }
 
-// run builds a program and compares n of its moments, or only the one numbered alone. The moments before that run too, because they leave words on
-// the stack.
+// run builds a program and compares n of its moments, or only the one numbered alone. The moments before that run too, since they leave words on the
+// stack.
 func run(t testing.TB, p *program, n, alone int) *comparer {
 	t.Helper()
 	c := &comparer{p.build(t), newTally(), nil, alone}
@@ -53,8 +54,8 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 	return c
 }
 
-// least is the share of the frames that has to be found, in percent, and leastMarked with those that are shown with their record and marked. On arm64
-// nothing decides between two callers of a stub that has lost the link register if their frames look the same.
+// least is the share of frames that must be found, in percent, and leastMarked that including frames that are shown with their record but marked as
+// guesses. On arm64 two callers of a stub that has lost the link register cannot be distinguished if their frames look the same.
 var (
 	least       = map[string]float64{"amd64": 90, "arm64": 80}
 	leastMarked = map[string]float64{"amd64": 90, "arm64": 90}
@@ -108,7 +109,7 @@ var foundMoments = []struct {
 	{"the same, below other frames", 27, 19, 55, false},
 }
 
-// TestFoundMoments compares single moments again: nothing is wrong, and each frame is found unless the stack leaves it open.
+// TestFoundMoments compares single moments again: no frame is wrong, and each is found unless the stack is ambiguous.
 func TestFoundMoments(t *testing.T) {
 	livetest.Slow(t)
 	for _, m := range foundMoments {

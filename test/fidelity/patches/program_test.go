@@ -33,7 +33,7 @@ type function struct {
 	number    int
 	kind      string
 	id        uint64
-	room      int // bytes that may be patched; 0: LLVM's own call stands there
+	room      int // bytes that may be patched; 0: the site has LLVM's own call
 	live      []operand
 	calls     bool  // event is called in front of a stackmap
 	stub      *stub // that a function without a site calls
@@ -156,7 +156,7 @@ func (p *program) randomFunction(r *rand.Rand, number int) *function {
 		put("call void @%s()", f.stub.name())
 	}
 	sum := "%b"
-	for n, w := range words { // all are needed behind the site, and what is there is longer than a shadow
+	for n, w := range words { // all are needed after the site, where the code is longer than a shadow
 		if chance(r, 70) {
 			put("%%u%d = mul i64 %s, %d", n, sum, 3+2*r.IntN(100))
 			put("%%s%d = xor i64 %%u%d, %s", n, n, w)

@@ -54,7 +54,7 @@ func (p *program) build(t testing.TB) *built {
 	host := []string{"-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-pie", "-c"}
 	link := []string{"-no-pie", "-z", "noexecstack"}
 	if p.machine == "amd64" {
-		host = append(host, "-mgeneral-regs-only") // the stack is aligned for nothing else where a stub calls
+		host = append(host, "-mgeneral-regs-only") // at the call of a stub the stack has only this alignment
 	} else {
 		link = []string{"-static", "-Wl,-z,separate-code"}
 	}

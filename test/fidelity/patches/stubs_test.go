@@ -9,10 +9,10 @@ import (
 // A stub is the target of a patch's jump or call: a runtime's own code, which ends in a call of handler.
 type stub struct {
 	number int
-	cfi    bool // it has call frame information, which says that it was called
+	cfi    bool // its call frame information describes it as a called function
 	traits []string
 	text   string // its code
-	once   bool   // it has one stack, so that one frame of it may be active
+	once   bool   // it has one stack, so only one frame of it can be active
 }
 
 func (s *stub) name() string { return fmt.Sprintf("stub%d", s.number) }

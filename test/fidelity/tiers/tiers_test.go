@@ -25,7 +25,7 @@ import (
 // cells are the names of values, by the cell in which work logs them.
 var cells = []string{"%a", "%x", "%y", "%z", "%w"}
 
-// version is one definition of work. All have the same callee, the same record id and as many operands.
+// version is one definition of work. All have the same callee, record id and number of operands.
 type version struct {
 	module   *ir.Module
 	object   string
@@ -136,7 +136,7 @@ func (j *jit) resume() {
 	require.True(j.t, strings.HasPrefix(j.out.Text(), "returned "), j.out.Text())
 }
 
-// given chooses the modules to give: all, those that are loaded, some, or one that is not loaded.
+// given chooses the modules to pass: all, the loaded ones, some, or one that is not loaded.
 func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir.Module, how string) {
 	isLoaded := func(v *version) bool {
 		for _, l := range loaded {
@@ -225,7 +225,7 @@ func TestTiers(t *testing.T) {
 			slices.Reverse(frames)
 			for n, f := range frames {
 				v, about := loaded[log[n].slot], fmt.Sprintf("LLVM %d, stack %d, %s, frame #%d", release, stacks, how, f.Index)
-				if f.Record == nil { // it is behind instructions that copy values, where only a module says what it describes
+				if f.Record == nil { // it follows instructions that copy values, so only a module shows which values it describes
 					unnamed[how] += len(cells)
 					continue
 				}

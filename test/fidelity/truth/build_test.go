@@ -94,7 +94,7 @@ func (p *program) chooseFlags(r *rand.Rand) {
 
 // A built program can be run.
 type built struct {
-	module  string // as it was compiled
+	module  string // the compiled module
 	source  string // the module that reframe is given, which may still have the guards
 	command []string
 	program string // the file that holds the code; "" where a JIT makes it

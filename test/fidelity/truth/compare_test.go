@@ -19,15 +19,15 @@ type tally struct {
 	Programs, NotBuilt int
 	Exits              int // innermost frames at their site
 	Outer              int // frames that wait for a call
-	Values             int // that were shown as ok and hold what the program logged
+	Values             int // values shown as ok that equal the program's log
 	Undefined          int
 	Wrong              int
 	Stuck              int            // programs that never ended
-	Refused            int            // programs whose module reframe says is another
+	Refused            int            // programs whose module reframe rejected as a different one
 	Reasons            map[string]int // of values that are unavailable
 	Frames             map[string]int // of frames without a record, or without names
 	Kinds              map[string]int // exits by the kind of site
-	Exited             map[string]int // of these, what a layout describes
+	Exited             map[string]int // of these, the values that a layout describes
 	Tools              map[string]int // why programs were not built
 }
 
@@ -59,9 +59,9 @@ type comparer struct {
 	*tally
 	order    binary.ByteOrder
 	sites    map[int64]*site
-	failed   []string // what is wrong, the first few
+	failed   []string // the first few failures
 	refusals []string
-	patience time.Duration // for which a program may do nothing
+	patience time.Duration // the time in which a program may make no progress
 	seconds  uint64        // of the processor that it may take
 }
 
@@ -164,7 +164,7 @@ func (c *comparer) stack(frames []*deopt.Frame, entries []entry, innermost bool)
 	}
 }
 
-// plain removes from a reason what varies between values.
+// plain removes the parts of a reason that vary between values.
 func plain(reason string) string {
 	reason = numbers.ReplaceAllString(reason, "N")
 	return strings.TrimSpace(reason)
@@ -227,7 +227,7 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	}
 }
 
-// exit compares a frame whose layout says how it resumes.
+// exit compares a frame that resumes by a layout.
 func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	s, x := e.site, e.site.Exit
 	if f.Resume == nil || f.Resume.Function != x.Function || f.Resume.Block != x.Block {
@@ -279,7 +279,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 	}
 	want := append([]byte(nil), logged[:v.Type.size()]...)
 	got := append([]byte(nil), slot.Bytes...)
-	if slot.Type.IsZero() && len(got) > len(want) { // several sites may be meant: it is as wide as it was recorded
+	if slot.Type.IsZero() && len(got) > len(want) { // several sites match: the value has its recorded width
 		if c.order == binary.BigEndian {
 			got = got[len(got)-len(want):]
 		} else {
@@ -299,7 +299,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 		return
 	}
 	c.Values++
-	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // and the text says the same
+	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // and the text contains the same
 		b := make([]byte, 8)
 		copy(b, want)
 		n := int64(binary.LittleEndian.Uint64(b)<<(64-v.Type.bits)) >> (64 - v.Type.bits)

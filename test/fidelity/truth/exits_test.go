@@ -30,12 +30,12 @@ const (
 
 // An exit is a layout's description of a site: the function that resumes, and which of its values are which operands.
 type exit struct {
-	Level    int // of the frames of the record, of which 0 is the outermost; allLevels: it takes the operands of all
+	Level    int // the number of the frame in the record, 0 for the outermost; allLevels: it uses the operands of all
 	Function string
 	Block    string
-	Names    []*named // of each operand of the site, nil where it is none of its values
+	Names    []*named // for each operand of the site; nil if it is not one of the function's values
 	Record   bool     // the record's id identifies it
-	Key      bool     // and by operand 0, a constant that no other site of the function has
+	Key      bool     // and by operand 0, a constant that is unique among the sites of the function
 	Unsigned bool     // the key is written so
 }
 
@@ -86,7 +86,7 @@ func (m *maker) deepen(st *step) {
 	m.Rand = m.more
 	defer func() { m.Rand = before }()
 	r, s := m.more, st.Site
-	optional := !strings.Contains(strings.Join(m.f.Attributes, " "), "optnone") // the passes leave such functions alone
+	optional := !strings.Contains(strings.Join(m.f.Attributes, " "), "optnone") // the passes do not change such functions
 	if optional && chance(r, 50) {
 		s.Leaves = pick(r, byGuard, byWidenable)
 	}
@@ -141,7 +141,7 @@ func (m *maker) deepen(st *step) {
 		if chance(r, 5) {
 			n.Name = fmt.Sprintf(`%%"of frame %d: %d"`, s.Level[k], k)
 		}
-		switch { // an integer may be meant as a pointer, and the other way round
+		switch { // an integer may represent a pointer, and the reverse
 		case v.Type.text == i64.text && chance(r, 15):
 			n.Type = ptr
 		case v.Type == ptr && chance(r, 15):
@@ -196,7 +196,7 @@ func (m *maker) inline(st *step, level int) {
 	}
 	most := 30
 	if slices.Contains(m.p.Flags, inRegisters) {
-		most = maxInRegisters + 1 // the key is none
+		most = maxInRegisters + 1 // there is no key
 	}
 	for range r.Intn(6) {
 		v := m.constant(m.p.randomType(r, m.f))
@@ -341,7 +341,7 @@ func (p *program) resumes(f *function, s *site) string {
 		x.Function, strings.Join(params, ", "), strings.Join(f.features(), " "), x.Block, x.Block, strings.Join(phis, ""))
 }
 
-// optimized reports whether the optimizer has to inline or lower something before the program is compiled.
+// optimized reports whether the program needs the optimizer, to inline or lower something, before llc.
 func (p *program) optimized() (inlines, lowers bool) {
 	for s := range p.sites() {
 		inlines, lowers = inlines || len(s.Inner) > 0, lowers || s.Leaves != byCall
@@ -371,8 +371,8 @@ func (p *program) passes() string {
 	return strings.Join(list, ",")
 }
 
-// exitLayout returns the layout of the program's exits, or nil if it describes none. Before an exit there may be one that does not match, and after
-// it one that is never reached: the first match counts.
+// exitLayout returns the layout of the program's exits, or nil if it describes none. An exit may have one before it that does not match, and one
+// after it that is never used, because the first match counts.
 func (p *program) exitLayout() (*layout.Layout, error) {
 	r := rand.New(rand.NewSource(p.Seed))
 	type condition struct {
@@ -422,7 +422,7 @@ func (p *program) exitLayout() (*layout.Layout, error) {
 					key += 1 << v.Type.bits
 				}
 				o.When = []condition{{0, json.Number(fmt.Sprint(key))}}
-				if chance(r, 30) { // one that does not hold
+				if chance(r, 30) { // a condition that is false
 					other := o
 					other.When = []condition{{0, json.Number(fmt.Sprint(key ^ 1<<20))}}
 					other.Slots = nil

@@ -12,11 +12,11 @@ type maker struct {
 	*rand.Rand
 	p     *program
 	f     *function
-	avail []*value // what may be used where it is
+	avail []*value // the values that are available at this place
 	names int
 	sites int
 	loop  *loop
-	more  *rand.Rand // of what came later: the rest of the program is the same with it
+	more  *rand.Rand // random numbers of later features, so that the rest of a program stays the same
 }
 
 // A loop is a loop that is being generated.
@@ -80,7 +80,7 @@ func (p *program) newFunction(r *rand.Rand, number int) *function {
 	}
 	f.CC = pick(r, ccs...)
 	if f.CC == "coldcc " && (p.Machine == "arm64" || p.Machine == "riscv64") {
-		f.CC = "" // llc has no such convention there
+		f.CC = "" // llc does not support the convention there
 	}
 	f.Returns = pick(r, i64, i64, i32, double, float, ptr)
 	for k := range r.Intn(6) {
@@ -403,7 +403,7 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 	if n > 6 && (kind == anyReg || kind != stackMap && kind != patchPoint && slices.Contains(m.p.Flags, inRegisters)) {
 		n = maxInRegisters
 	}
-	left := 2 // what each of them leaves on the stack of the x87 stays there until the next call
+	left := 2 // values that these leave on the x87 stack stay there until the next call
 	for range n {
 		var v *value
 		for range 5 {
@@ -452,7 +452,7 @@ func (m *maker) fill() {
 			m.beginLoop()
 		case k < 12 && m.loop != nil:
 			m.endLoop()
-		case k < 13 && len(m.avail) > 0: // it is still needed here
+		case k < 13 && len(m.avail) > 0: // still needed here
 			if v := pick(m.Rand, m.avail...); !v.Const {
 				m.add(&step{Uses: []*value{v}, Late: v})
 			}
@@ -467,7 +467,7 @@ func (m *maker) fill() {
 		m.site(deep)
 	}
 	m.f.Result = m.some(m.f.Returns)
-	for range m.Intn(6) { // what lives until the end
+	for range m.Intn(6) { // values that live until the end
 		if len(m.avail) > 0 {
 			if v := pick(m.Rand, m.avail...); !v.Const {
 				m.add(&step{Uses: []*value{v}, Late: v})

@@ -52,7 +52,7 @@ func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	return 0, fmt.Errorf("no block of thread %d", tid)
 }
 
-// A lostError says that the program itself has destroyed its log: it does not count against reframe.
+// A lostError reports that the program itself has destroyed its log, which is not a failure of reframe.
 type lostError struct{ error }
 
 // live runs a program and compares each exit with its log. The error says why it could not be run: a *notBuilt if a JIT did not accept it.
@@ -90,16 +90,16 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	pid := s.PID()
 	late := s.Detach()
 	if sum.End.Kind != trace.EndExited && sum.End.Kind != trace.EndKilled {
-		syscall.Kill(pid, syscall.SIGKILL) // it is held, and still the child that was started
+		syscall.Kill(pid, syscall.SIGKILL) // it is held, and is still the child that was started
 	}
 	if stuck := (*stuckError)(nil); errors.As(err, &stuck) {
 		c.Stuck++
 		c.failed = append(c.failed, fmt.Sprintf("behind %d hits of %d: %v", hits, maxHits(), stuck))
-		return nil // what it stood at may not end either
+		return nil // the place where it was stopped may not end either
 	}
 	if sum.End.Kind == trace.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
 		why := fmt.Sprintf("it took more than %d seconds of the processor", c.seconds)
-		if c.How != "aot" && hits == 0 { // as with llc, where the report is the same
+		if c.How != "aot" && hits == 0 { // the same report as that of llc
 			return &notBuilt{c.How, why}
 		}
 		c.Stuck++

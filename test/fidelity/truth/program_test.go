@@ -36,7 +36,7 @@ type program struct {
 
 type function struct {
 	Number     int
-	CC         string // with a blank behind it, or ""
+	CC         string // followed by a space, or ""
 	Returns    *typ
 	Attributes []string
 	GC, Pers   bool
@@ -64,8 +64,8 @@ type step struct {
 	Gives []*value
 	Uses  []*value
 	Site  *site
-	Calls int    // one more than the number of the function that is called, 0 for none
-	Loop  int    // 1 where one begins, -1 where it ends
+	Calls int    // the number of the called function plus one; 0 for none
+	Loop  int    // 1 at its beginning, -1 at its end
 	Late  *value // a value that is used only here, to keep it alive
 }
 
@@ -77,16 +77,16 @@ type site struct {
 	Known  bool // the record has the id
 	Live   []*value
 	GC     []*value // in the gc-live bundle
-	Early  []bool   // of Live: it is logged where it is computed
-	Before []string // what comes in front, behind the log
+	Early  []bool   // index into Live: the value is logged where it is computed
+	Before []string // the text before the site, after the log
 	Line   string   // LIVE and GC stand for the operands
 	After  []string
-	Relocs []*value // of GC, behind the site
-	Leaves string   // of a deoptimize: how it is written
+	Relocs []*value // the text for GC after the site
+	Leaves string   // the form of a deoptimize
 	Tagged bool     // the deoptimize call has the id as its attribute
-	Level  []int    // of Live: which of the record's frames it belongs to; nil: all to the only one
+	Level  []int    // for each of Live: the frame of the record to which it belongs; nil: all belong to the only one
 	Inner  []*inlined
-	Bits   *value // of a deoptimize: what decides whether it is taken
+	Bits   *value // the condition of a deoptimize
 	Exit   *exit  // nil where no layout describes it
 	at     []int  // of each operand in the function's log frame
 	gcAt   []int
@@ -145,8 +145,8 @@ type writer struct {
 	*program
 	text  strings.Builder
 	temps int
-	block string // that it is in
-	from  string // that the last line left
+	block string // the block that contains it
+	from  string // the block that the last line left
 }
 
 func (w *writer) put(format string, args ...any) { fmt.Fprintf(&w.text, "  "+format+"\n", args...) }
@@ -162,7 +162,7 @@ func (w *writer) at(base string, offset int) string {
 
 // store writes the store of a value of any type to an address of bytes.
 func (w *writer) store(t *typ, v, to string) {
-	if t == half || t == bfloat { // which some machines would convert
+	if t == half || t == bfloat { // which some machines convert
 		bits := w.temp()
 		w.put("%s = bitcast %s %s to i16", bits, t.in(w.Version), v)
 		t, v = intType(16), bits

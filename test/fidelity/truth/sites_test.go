@@ -24,7 +24,7 @@ func (m *maker) kinds() []string {
 	if m.p.Machine == "ppc64le" || m.p.Machine == "s390x" { // where llc crashes on statepoints
 		kinds = []string{stackMap, patchPoint}
 	}
-	if m.p.Version == 14 && m.f.GC { // it wants typed statepoints alone there
+	if m.p.Version == 14 && m.f.GC { // it accepts only typed statepoints there
 		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == bundle || k == deoptimize })
 	}
 	return kinds
@@ -92,9 +92,9 @@ func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 		return c, false
 	}
 	if st.Site.Kind == patchPoint && f.Returns != i64 && strings.HasPrefix(f.CC, "preserve_") {
-		return c, false // it would be called as what returns nothing, and so keeps the register of the result
+		return c, false // it would be called as a void function, which preserves the result register
 	}
-	if f.CC == "preserve_allcc " && f.Width < m.f.Width { // it keeps only what it knows of a register
+	if f.CC == "preserve_allcc " && f.Width < m.f.Width { // it preserves only the part of a register that it knows
 		return c, false
 	}
 	c = callee{name: fmt.Sprintf("@f%d", next), signature: m.p.signature(f), args: pt + " %t", cc: f.CC, count: 1 + len(f.Params), returns: f.Returns, f: f}
@@ -148,8 +148,8 @@ func (m *maker) address(c callee) string {
 // patchpoint generates a patchpoint.
 func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	s := st.Site
-	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for the call of one (doc/dev/facts.md)
-	if s.Kind == anyReg || noSymbol || chance(m.Rand, 25) {        // nothing is called, or nothing that matters
+	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for a call of such a function (doc/dev/facts.md)
+	if s.Kind == anyReg || noSymbol || chance(m.Rand, 25) {        // no function is called, or an irrelevant one
 		cc, args, n := "", "", 0
 		if s.Kind == anyReg {
 			cc = "anyregcc "

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A stuckError says that a program makes no progress, and where it is.
+// A stuckError reports that a program makes no progress, and where it is.
 type stuckError struct{ state string }
 
 func (e *stuckError) Error() string { return "the program makes no progress\n" + e.state }
@@ -46,7 +46,7 @@ func (c *comparer) watch(ctx context.Context, stop context.CancelCauseFunc, pid 
 
 // usedBy returns the processor time of a process: utime and stime of proc(5), as texts.
 func usedBy(pid int) []string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may be gone
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may have ended
 	_, after, _ := strings.Cut(string(text), ") ")
 	if fields := strings.Fields(after); len(fields) > 13 {
 		return fields[11:13]
@@ -54,7 +54,7 @@ func usedBy(pid int) []string {
 	return nil
 }
 
-// standing describes what the threads of a process wait for, and those of this one.
+// standing describes what the threads of a process, and those of this process, wait for.
 func standing(pid int) string {
 	var out strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -70,7 +70,7 @@ func standing(pid int) string {
 	return out.String()
 }
 
-// A program that never ends fails the campaign, and so does one that computes for ever; a JIT that computes for ever counts like an llc that does.
+// A program that never ends fails the campaign, whether it waits or computes. A JIT that computes forever counts like an llc that does.
 func TestStuck(t *testing.T) {
 	livetest.Slow(t)
 	module := filepath.Join(t.TempDir(), "empty.ll")

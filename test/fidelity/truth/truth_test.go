@@ -141,7 +141,7 @@ func TestTruth(t *testing.T) {
 		if all {
 			cores = 4000
 		}
-		if n, err := strconv.Atoi(os.Getenv("CORES")); err == nil { // of each other machine and release
+		if n, err := strconv.Atoi(os.Getenv("CORES")); err == nil { // the number of exits for each other machine and release
 			cores = n
 		}
 		for _, r := range rows[len(releases):] {

@@ -126,7 +126,7 @@ func (p *program) randomType(r *rand.Rand, f *function) *typ {
 	if p.Version > 14 && x86 && chance(r, 5) {
 		elem = half
 	}
-	if chance(r, 40) { // one that a register holds whole
+	if chance(r, 40) { // a type that fits in one register
 		elem = pick(r, intType(8), intType(16), i32, i64, float, double)
 		return vectorOf(pick(r, 128, 128, f.Width)/elem.bits, elem)
 	}

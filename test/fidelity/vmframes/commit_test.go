@@ -25,8 +25,7 @@ import (
 var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
 	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
 
-// committed commits the result of the interpreter of the process's own program, after which the process continues. The error says why it was not
-// committed.
+// committed commits the result of the VM's own interpreter, and the process continues. The error is the reason if nothing was committed.
 func committed(t *testing.T, p *livetest.Process, command string) error {
 	t.Helper()
 	session := frametest.Open(t, p)
@@ -52,7 +51,7 @@ func committed(t *testing.T, p *livetest.Process, command string) error {
 }
 
 // At exits of random programs, the result of tinyvm's own interpreter is committed, and the process ends as without compilation; or the commit is
-// refused because of what the interpreter did.
+// refused because of an effect of the interpreter.
 func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))

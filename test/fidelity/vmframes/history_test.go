@@ -20,8 +20,8 @@ const logLimit = 300_000
 type history struct {
 	tinyvmtest.Result
 	log     string           // its file
-	lines   []string         // of what was printed
-	keys    []tinyvmtest.Key // of its arrivals, as they came
+	lines   []string         // length of the printed output
+	keys    []tinyvmtest.Key // the arrivals, in chronological order
 	at      map[tinyvmtest.Key]int
 	printed []int // how many lines were, before each arrival and before the program ended
 }
@@ -85,7 +85,7 @@ func (h *history) back(from, frames int) int {
 	return from + n
 }
 
-// span returns where a passage begins and ends: -1 if the program had ended before, and if it ended on the way.
+// span returns the arrivals at which a passage begins and ends; -1 if the program had ended before, or ended meanwhile.
 func (h *history) span(p *passage) (from, to int, err error) {
 	if p.stopped {
 		return -1, -1, nil

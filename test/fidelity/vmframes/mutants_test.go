@@ -70,7 +70,7 @@ var mutants = []mutant{
 	{name: "RESUME without rethrow", old: `"in-call", "rethrow"]`, new: `"in-call"]`, reason: "tinyvm has no exceptions, and no frame is resumed so"},
 }
 
-// found counts how often a fault was found, and by what.
+// found counts how often each check found a fault.
 type found struct{ lint, errors, differences, exits int }
 
 // lints counts lint's findings at the sites of modules under a layout.
@@ -167,9 +167,8 @@ func TestBundleFaults(t *testing.T) {
 		from uint64 // the first program
 	}{
 		{name: "swap"}, {name: "field"}, {name: "position"}, {name: "mode"}, {name: "stack"}, {name: "class"}, {name: "stale"}, {name: "object"},
-		// These two are no faults of bundles: the code is wrong, and what is shown of it is right. It therefore differs from the interpreter's
-		// values.
-		{name: "constant"}, {name: "guard", from: 28}, // few programs get a number that is too large there
+		// These two faults are in the code, not in bundles: the shown values are those of the wrong code, so they differ from the interpreter's.
+		{name: "constant"}, {name: "guard", from: 28}, // in few programs a number gets too large there
 	} {
 		var r found
 		programs := 0

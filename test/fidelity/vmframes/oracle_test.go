@@ -71,16 +71,16 @@ func (w way) flags(more ...string) []string {
 	return f
 }
 
-// An exit holds what was shown of an exit.
+// An exit holds the shown data of one exit.
 type exit struct {
 	key     tinyvmtest.Key
-	skip    int    // frames of the arrival that are further in than the first of these
+	skip    int    // the number of frames of the arrival inside the first of these
 	wrong   string // why there are no frames that could be compared, or ""
 	arrival tinyvmtest.Arrival
 	where   string
 }
 
-// tally counts what was compared.
+// tally counts the comparisons.
 type tally struct {
 	runs, leaves, calls, outer, inlined, deepest, virtual, monitors, eliminated, objects int
 }
@@ -98,7 +98,7 @@ func (c tally) String() string {
 		c.runs, c.exits(), c.leaves, c.calls, c.outer, c.inlined, c.deepest, c.virtual, c.objects, c.monitors, c.eliminated)
 }
 
-// saw counts what a frame contains.
+// saw counts the contents of a frame.
 func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 	if len(vm.Frames) > 1 {
 		c.inlined++
@@ -128,12 +128,12 @@ func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 		require.NoError(t, err)
 		modules = append(modules, m)
 	}
-	require.NoError(t, os.RemoveAll(dir)) // of thousands of runs it would be much
+	require.NoError(t, os.RemoveAll(dir)) // thousands of runs would write much
 	return modules
 }
 
-// traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if there is one.
-// Where no module is given the machine tells its own, and its layout where none is given.
+// traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if any. Without a
+// given module or layout, the machine's own are used.
 func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -172,7 +172,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 			return err
 		}
 		callee := ""
-		if x.Point.Site == string(ir.StatepointSite) { // of tinyvm_call, whose first argument is a method, whose first word is its name
+		if x.Point.Site == string(ir.StatepointSite) { // an exit at tinyvm_call: its first argument is a method, whose first word is the name
 			method, err := x.Thread.Registers.Uint(rdi)
 			if err != nil {
 				return err
@@ -188,7 +188,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 		return each(x, int64(fuel), callee)
 	})
 	require.NoError(t, err, "%v %s", w, file)
-	if w.fault == "" { // what is compiled wrong may end as it likes
+	if w.fault == "" { // wrongly compiled code may end with any status
 		require.Equal(t, trace.EndExited, summary.End.Kind, "%v %s: %+v", w, file, summary.End)
 	}
 	ended = true
@@ -262,7 +262,7 @@ func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string, call
 	return exit{key: a.Key(), arrival: a}
 }
 
-// compare describes what differs between what was shown and the log, or returns "".
+// compare describes the difference between the shown frames and the log, or returns "".
 func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	if e.wrong != "" {
 		return e.wrong

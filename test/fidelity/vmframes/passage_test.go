@@ -20,13 +20,13 @@ import (
 type passage struct {
 	key     tinyvmtest.Key // of the arrival at which the frames were handed over
 	depth   int            // how many frames are under the outermost of them
-	stopped bool           // the program was to end already: what was called has found that out
+	stopped bool           // the program was about to end: the callee detected that
 	start   tinyvmtest.Arrival
 	places  map[int]int // where objects of start, by their numbers, are in the rows of roots
 
 	answer *protocol.Answer
 	fuel   int64 // that was left
-	ended  bool  // the program is to end
+	ended  bool  // the program is about to end
 	ends   []end
 }
 
@@ -34,7 +34,7 @@ type passage struct {
 // of the start.
 type end struct {
 	tinyvmtest.Arrival
-	depth int // of the innermost frame but for the first, or -1 where there is none
+	depth int // for the innermost frame except the first, or -1 if there is none
 }
 
 // passageOf reads the result of an exit, at which the process is still stopped. memory is as the interpreter left it.
@@ -184,9 +184,9 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 	if err != nil {
 		return err.Error(), ""
 	}
-	last := log[h.keys[len(h.keys)-1]] // has what there is where nothing came behind it
+	last := log[h.keys[len(h.keys)-1]] // the state if nothing was added after it
 	began, was := last, last
-	var objects map[int]int // of the plain interpreter, and which they are of p.start
+	var objects map[int]int // of the plain interpreter, with their numbers in p.start
 	if from >= 0 {
 		began = log[h.keys[from]]
 		if p.depth < 1 || p.depth > began.Depth {
@@ -204,7 +204,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 		return start, after
 	}
 
-	// What waits has the same values at both times. So the objects of the frames are also identified by it at the end.
+	// Waiting frames have the same values at both times. So the objects of the frames are also identified by it at the end.
 	var result tinyvmtest.Value
 	outer := was.Frames[len(was.Frames)-p.depth:]
 	if to >= 0 {

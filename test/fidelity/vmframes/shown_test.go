@@ -19,7 +19,7 @@ const (
 	fieldsAt     = 16 // in an object
 )
 
-// shown converts what reframe shows to the form of the log.
+// shown converts reframe's output to the form of the log.
 type shown struct {
 	vm      *frame.VM
 	memory  machine.Memory // of the process, which is stopped
@@ -84,7 +84,7 @@ func (s *shown) frames(calling bool) (all []tinyvmtest.Frame, err error) {
 
 // heap returns the objects that all values refer to.
 func (s *shown) heap() (all []tinyvmtest.Object, err error) {
-	for n := 0; n < len(s.found); n++ { // grows while it is read
+	for n := 0; n < len(s.found); n++ { // grows during the loop
 		o, err := s.object(s.found[n])
 		if err != nil {
 			return nil, fmt.Errorf("object %d: %w", n, err)

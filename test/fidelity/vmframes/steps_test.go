@@ -25,7 +25,7 @@ const (
 	stepsOfExit  = 100
 )
 
-// stepped counts what was compared.
+// stepped counts the comparisons.
 type stepped struct {
 	programs, exits, places, nexts, backs, ended int
 }
@@ -75,7 +75,7 @@ func (w *walk) exit(x *trace.Exited) error {
 	require.NoError(w.t, failed, w.about)
 	steps, output := r.Steps(), r.Output()
 
-	// Step one by one: each place is the arrival after the one before.
+	// Step by single instructions: each place is the next arrival.
 	r.Restart()
 	var frames [][]protocol.Frame
 	for n := first; r.Steps() < stepsOfExit; {
@@ -146,7 +146,7 @@ func TestStepsAreAsLogged(t *testing.T) {
 		to := &walk{t: t, h: historyOf(t, w.llvm, file)}
 		traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
 			if callee != "" || to.exits == steppedExits {
-				return nil // what the call returns is not known yet
+				return nil // the result of the call is not known yet
 			}
 			target := x.Frame.View().Target()
 			symbol, ok := target.FindSymbol("tinyvm_fuel")

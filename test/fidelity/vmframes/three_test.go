@@ -21,9 +21,9 @@ import (
 type handed struct {
 	*passage
 	where        string
-	wrong        string         // why there is no passage
-	native       *verify.Report // of what native code came to
-	start, after string         // what is not as the plain interpreter had it
+	wrong        string         // the reason if there is no passage
+	native       *verify.Report // the result of native code
+	start, after string         // the differences from the plain interpreter
 }
 
 // An interpreter is an interpreter that resumes frames of tinyvm.
@@ -74,7 +74,7 @@ func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history, sk
 	return all, sum, r
 }
 
-// ways counts what was compared.
+// ways counts the comparisons.
 type ways struct {
 	runs, exits, stopped, outer, shared, objects, lines int
 }
@@ -125,7 +125,7 @@ func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c 
 		for total = sum.Exits + sum.Skipped; skip < total && seen[skip+1]; skip++ {
 		}
 	}
-	require.NoError(t, os.Remove(h.log)) // of thousands of runs they would be much
+	require.NoError(t, os.Remove(h.log)) // thousands of runs would write much
 	return h, c
 }
 
@@ -140,8 +140,7 @@ func TestExitsThreeWays(t *testing.T) {
 			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
 				t.Parallel()
 				for seed := range programs(t) {
-					// In the third program, activations of compiled code return to a place at which an outer one is awaited: the tracer once missed
-					// that.
+					// In the third program, activations of compiled code return to a place at which the tracer waits for an outer one; it once missed that.
 					if seed != 2 && livetest.Out(334, int(seed)+111*n) {
 						continue
 					}
@@ -167,7 +166,7 @@ func TestExitsThreeWays(t *testing.T) {
 	require.Positive(t, sum.lines)
 }
 
-// This program stops in deep recursion, deeper than what is inlined: %s is what it does when it reaches 10.
+// This program stops in a recursion deeper than inlining. %s is its action at depth 10.
 const stopped = `class Point x y
 method Main.main 0 1
   int 0
@@ -283,7 +282,7 @@ func TestThreeWaysFindsFaults(t *testing.T) {
 	livetest.Slow(t)
 	for n, c := range []struct {
 		name, fault string
-		other       [2]string // of the interpreter's program, and what it has in its place
+		other       [2]string // a text in the interpreter's program, and its replacement
 		memory      func(*trace.Exited, *protocol.Overlay) machine.Memory
 	}{
 		{name: "constant", fault: "constant"},

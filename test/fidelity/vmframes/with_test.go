@@ -76,7 +76,7 @@ func TestVerifyWithFindsFaults(t *testing.T) {
 	}
 }
 
-// said returns a report as one line.
+// said returns a report as one line of text.
 func said(r *verify.Report) string {
 	switch {
 	case r.Interpreter.Failed != "":
