@@ -6,7 +6,7 @@
 // it waits at i = 26, inside a call that the compiled code made, prints its pid, and ends after ten minutes.
 //
 // What a host does for reframe is marked with numbers; doc/user/host.md explains them in that order. LLVM 14 has no operand bundles
-// in its C API, so that there the first two kinds are all.
+// in its C API, so with it only the first two kinds are available.
 #include "runtime.h"
 
 #include <llvm-c/Core.h>
@@ -38,7 +38,7 @@ static void check(LLVMErrorRef e) {
 enum kind { STACKMAP, PATCHPOINT, STATEPOINT, DEOPTIMIZE, NONE };
 static const char *const kinds[] = {"stackmap", "patchpoint", "statepoint", "deoptimize"};
 
-// What one function is built with.
+// State for building one function.
 struct builder {
   LLVMContextRef context;
   LLVMModuleRef module;
@@ -49,7 +49,7 @@ struct builder {
 
 static LLVMValueRef number(struct builder *b, int64_t value) { return LLVMConstInt(b->i64, value, 1); }
 
-// The function of that name, declared when it is first asked for.
+// callee returns the function with a name, and declares it on the first call.
 static LLVMValueRef callee(struct builder *b, const char *name, LLVMTypeRef type) {
   LLVMValueRef f = LLVMGetNamedFunction(b->module, name);
   return f ? f : LLVMAddFunction(b->module, name, type);
@@ -61,8 +61,8 @@ static LLVMValueRef intrinsic(struct builder *b, const char *name, LLVMTypeRef *
   return LLVMGetIntrinsicDeclaration(b->module, id, types, count);
 }
 
-// A stackmap is a point in the code: it calls nothing. Here it lies right behind a call, so that a frame that
-// waits in the call stands at it.
+// A stackmap is a point in the code: it calls nothing. Here it is right after a call, so a frame that waits in the call is at the
+// stackmap.
 static LLVMValueRef with_stackmap(struct builder *b) {
   LLVMTypeRef tick = LLVMFunctionType(b->nothing, &b->i64, 1, 0), type;
   LLVMBuildCall2(b->at, tick, callee(b, "tick", tick), &b->i, 1, "");
@@ -72,7 +72,7 @@ static LLVMValueRef with_stackmap(struct builder *b) {
   return LLVMBuildMul(b->at, b->i, b->i, "sq");
 }
 
-// A patchpoint is a call of its own: of 13 bytes here, in a region of 16 that the runtime may overwrite.
+// A patchpoint is itself a call: 13 bytes here, in a region of 16 that the runtime may overwrite.
 static LLVMValueRef with_patchpoint(struct builder *b) {
   LLVMTypeRef square = LLVMFunctionType(b->i64, &b->i64, 1, 0), type;
 #if LLVM_VERSION_MAJOR >= 18 // the result's type is part of the name; before, there are two of them
@@ -87,7 +87,7 @@ static LLVMValueRef with_patchpoint(struct builder *b) {
 }
 
 #if LLVM_VERSION_MAJOR >= 18
-// What a call says of the interpreter's frame at it. reframe sees these values as deopt 0, 1 …
+// deopt describes the interpreter's frame at a call. reframe shows these values as deopt 0, 1 …
 static LLVMOperandBundleRef deopt(LLVMValueRef *values, unsigned count) {
   return LLVMCreateOperandBundle("deopt", strlen("deopt"), values, count);
 }
@@ -100,8 +100,8 @@ static LLVMValueRef with_statepoint(struct builder *b) {
   return LLVMBuildCallWithOperandBundles(b->at, square, callee(b, "square", square), &b->i, 1, &bundle, 1, "sq");
 }
 
-// A guess, that the sum stays under a limit: where it is wrong, the frame is left for good. The layout says where the
-// interpreter resumes, by the first deopt value.
+// A guess that the sum stays below a limit. If it is wrong, the frame is left for good; the layout selects the place where the
+// interpreter resumes by the first deopt value.
 static void with_guard(struct builder *b, LLVMValueRef f) {
   LLVMTypeRef type;
   LLVMBasicBlockRef left = LLVMAppendBasicBlockInContext(b->context, f, "exit");
@@ -117,13 +117,13 @@ static void with_guard(struct builder *b, LLVMValueRef f) {
 }
 #endif
 
-// Builds int64_t NAME(int64_t n), a loop that adds up squares, with a site of one kind in it.
+// Builds int64_t NAME(int64_t n), a loop that sums squares, with a site of one kind in it.
 static void build(struct builder *b, const char *name, enum kind kind) {
   LLVMValueRef f = LLVMAddFunction(b->module, name, LLVMFunctionType(b->i64, &b->i64, 1, 0));
   LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(b->context, f, "entry");
   LLVMBasicBlockRef loop = LLVMAppendBasicBlockInContext(b->context, f, "loop");
   b->n = LLVMGetParam(f, 0);
-  LLVMSetValueName2(b->n, "n", 1); // (1) names: they are what the slots will be called
+  LLVMSetValueName2(b->n, "n", 1); // (1) names: reframe shows the slots under these names
   LLVMPositionBuilderAtEnd(b->at, entry);
   LLVMBuildBr(b->at, loop);
   LLVMPositionBuilderAtEnd(b->at, loop);
@@ -135,7 +135,7 @@ static void build(struct builder *b, const char *name, enum kind kind) {
   case PATCHPOINT: sq = with_patchpoint(b); break;
 #if LLVM_VERSION_MAJOR >= 18
   case STATEPOINT:
-    LLVMSetGC(f, "statepoint-example"); // the pass looks at functions with a gc alone
+    LLVMSetGC(f, "statepoint-example"); // the pass processes only functions with a gc
     sq = with_statepoint(b);
     break;
   case DEOPTIMIZE:
@@ -179,7 +179,7 @@ static LLVMErrorRef transform(void *unused, LLVMOrcThreadSafeModuleRef *m, LLVMO
 }
 
 #if LLVM_VERSION_MAJOR < 19
-// (3) Registration: LLVM 14's way. LLJIT registers nothing by itself.
+// (3) Registration, with LLVM 14. LLJIT does not register objects by default.
 static LLVMOrcObjectLayerRef registering_layer(void *unused, LLVMOrcExecutionSessionRef session, const char *triple) {
   (void)unused, (void)triple;
   LLVMOrcObjectLayerRef layer = LLVMOrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager(session);
@@ -215,7 +215,7 @@ int main(int argc, char **argv) {
   LLVMOrcLLJITRef jit;
   check(LLVMOrcCreateLLJIT(&jit, options));
 #if LLVM_VERSION_MAJOR >= 19
-  check(LLVMOrcLLJITEnableDebugSupport(jit)); // (3) registration: LLVM 19's way
+  check(LLVMOrcLLJITEnableDebugSupport(jit)); // (3) registration, with LLVM 19
 #endif
   LLVMOrcIRTransformLayerSetTransform(LLVMOrcLLJITGetIRTransformLayer(jit), transform, NULL);
   provide(jit, "square", square);
@@ -224,7 +224,7 @@ int main(int argc, char **argv) {
 
   LLVMOrcThreadSafeContextRef context = LLVMOrcCreateNewThreadSafeContext();
   struct builder b = {.context = LLVMOrcThreadSafeContextGetContext(context)};
-  LLVMContextSetDiscardValueNames(b.context, 0); // (1) the default, but not where clang made the context
+  LLVMContextSetDiscardValueNames(b.context, 0); // (1) the default, but not in a context of clang
   b.module = LLVMModuleCreateWithNameInContext(kinds[kind], b.context);
   LLVMSetTarget(b.module, LLVMOrcLLJITGetTripleString(jit));
   LLVMSetDataLayout(b.module, LLVMOrcLLJITGetDataLayoutStr(jit));
@@ -234,7 +234,7 @@ int main(int argc, char **argv) {
   b.pointer = LLVMPointerType(LLVMInt8TypeInContext(b.context), 0);
   b.nothing = LLVMVoidTypeInContext(b.context);
   build(&b, "work", kind);
-  build(&b, "sum", NONE); // what the interpreter, and the runtime, resume in
+  build(&b, "sum", NONE); // the function in which the interpreter and the runtime resume
   LLVMDisposeBuilder(b.at);
   check(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcCreateNewThreadSafeModule(b.module, context)));
 

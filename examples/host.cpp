@@ -2,7 +2,7 @@
 //
 //   host-cpp stackmap|patchpoint|statepoint|deoptimize [run]
 //
-// does what host.c does, and writes statepoints itself in place of leaving that to a pass. What a host does for reframe is marked with
+// does the same as host.c, but writes statepoints itself instead of running a pass. What a host does for reframe is marked with
 // numbers; doc/user/host.md explains them in that order.
 #include "runtime.h"
 
@@ -33,8 +33,8 @@ struct Function_builder {
   FunctionType *unary = FunctionType::get(i64, {i64}, false);
   Value *n = nullptr, *i = nullptr, *acc = nullptr;
 
-  // A stackmap is a point in the code: it calls nothing. Here it lies right behind a call, so that a frame that waits in
-  // the call stands at it.
+  // A stackmap is a point in the code: it calls nothing. Here it is right after a call, so a frame that waits in the call is at
+  // the stackmap.
   Value *stackmap() {
     at.CreateCall(module.getOrInsertFunction("tick", FunctionType::get(at.getVoidTy(), {i64}, false)), {i});
     at.CreateCall(Intrinsic::getDeclaration(&module, Intrinsic::experimental_stackmap),
@@ -42,7 +42,7 @@ struct Function_builder {
     return at.CreateMul(i, i, "sq");
   }
 
-  // A patchpoint is a call of its own: of 13 bytes here, in a region of 16 that the runtime may overwrite.
+  // A patchpoint is itself a call: 13 bytes here, in a region of 16 that the runtime may overwrite.
   Value *patchpoint() {
     return at.CreateCall(Intrinsic::getDeclaration(&module, Intrinsic::experimental_patchpoint, {i64}),
                          {at.getInt64(2) /* id */, at.getInt32(16) /* bytes */, module.getOrInsertFunction("square", unary).getCallee(),
@@ -50,15 +50,15 @@ struct Function_builder {
                          "sq");
   }
 
-  // A statepoint, with an id of its own, around a call. The deopt values say what the interpreter's frame holds.
+  // A statepoint with its own id, around a call. The deopt values are those of the interpreter's frame.
   Value *statepoint() {
     CallInst *token = at.CreateGCStatepointCall(3 /* id */, 0 /* bytes */, module.getOrInsertFunction("square", unary), {i},
                                                 ArrayRef<Value *>{i, acc, n}, {} /* gc pointers */, "token");
     return at.CreateGCResult(token, i64, "sq");
   }
 
-  // A guess, that the sum stays under a limit: where it is wrong, the frame is left for good. The layout says where the
-  // interpreter resumes, by the first deopt value.
+  // A guess that the sum stays below a limit. If it is wrong, the frame is left for good; the layout selects the place where
+  // the interpreter resumes by the first deopt value.
   void guard(Function *f) {
     BasicBlock *left = BasicBlock::Create(module.getContext(), "exit", f), *on = BasicBlock::Create(module.getContext(), "on", f);
     at.CreateCondBr(at.CreateICmpULT(acc, at.getInt64(LIMIT), "guess"), on, left);
@@ -69,12 +69,12 @@ struct Function_builder {
     at.SetInsertPoint(on);
   }
 
-  // Builds int64_t NAME(int64_t n), a loop that adds up squares, with a site of one kind in it.
+  // Builds int64_t NAME(int64_t n), a loop that sums squares, with a site of one kind in it.
   void build(StringRef name, StringRef kind) {
     Function *f = Function::Create(unary, Function::ExternalLinkage, name, module);
     BasicBlock *entry = BasicBlock::Create(module.getContext(), "entry", f), *loop = BasicBlock::Create(module.getContext(), "loop", f);
     n = f->getArg(0);
-    n->setName("n"); // (1) names: they are what the slots will be called
+    n->setName("n"); // (1) names: reframe shows the slots under these names
     at.SetInsertPoint(entry);
     at.CreateBr(loop);
     at.SetInsertPoint(loop);
@@ -95,8 +95,8 @@ struct Function_builder {
 
 // The back end.
 
-// (2) IR: passes run first, and then the module is written, as the code generator will see it. The pass makes the deoptimize a
-// statepoint; the statepoint is one already.
+// (2) IR: passes run first, and then the module is written, as the code generator will see it. The pass turns the deoptimize into a
+// statepoint.
 static Expected<ThreadSafeModule> optimize_and_dump(ThreadSafeModule whole, MaterializationResponsibility &) {
   Error failed = whole.withModuleDo([](Module &module) -> Error {
     LoopAnalysisManager loops;
@@ -143,13 +143,13 @@ int main(int argc, char **argv) {
   })));
 
   auto context = std::make_unique<LLVMContext>();
-  context->setDiscardValueNames(false); // (1) the default, but not where clang made the context
+  context->setDiscardValueNames(false); // (1) the default, but not in a context of clang
   auto module = std::make_unique<Module>(kind, *context);
   module->setTargetTriple(jit->getTargetTriple().str());
   module->setDataLayout(jit->getDataLayout());
   Function_builder builder{*module};
   builder.build("work", kind);
-  builder.build("sum", ""); // what the interpreter, and the runtime, resume in
+  builder.build("sum", ""); // the function in which the interpreter and the runtime resume
   check(jit->addIRModule(ThreadSafeModule(std::move(module), std::move(context))));
 
   auto work = check(jit->lookup("work"));

@@ -37,7 +37,7 @@ unary = ir.FunctionType(i64, [i64])
 
 
 def stackmap(b, i, acc, n):
-    """A point in the code, right behind a call: a frame that waits in the call stands at it."""
+    """A point in the code, right after a call: a frame that waits in the call is at the stackmap."""
     sq = b.call(ir.Function(b.module, unary, "square"), [i], name="sq")
     kind = ir.FunctionType(ir.VoidType(), [i64, i32], var_arg=True)
     f = ir.Function(b.module, kind, "llvm.experimental.stackmap")
@@ -46,7 +46,7 @@ def stackmap(b, i, acc, n):
 
 
 def patchpoint(b, i, acc, n):
-    """A call of its own, in a region of 16 bytes that the runtime may overwrite."""
+    """A call, in a region of 16 bytes that the runtime may overwrite."""
     kind = ir.FunctionType(i64, [i64, i32, pointer, i32], var_arg=True)
     f = ir.Function(b.module, kind, "llvm.experimental.patchpoint.i64")
     target = ir.Function(b.module, unary, "square").bitcast(pointer)

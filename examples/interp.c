@@ -1,5 +1,5 @@
-// The interpreter of a virtual machine. `make interp.ll` compiles it to IR: with that, vm.layout.json says that what an exit of
-// vm.c's compiled code leaves behind are the parameters of this function, and reframe resumes in it.
+// The interpreter of a virtual machine. `make interp.ll` compiles it to IR: vm.layout.json maps the values of an exit of vm.c's
+// compiled code to the parameters of this function, and reframe resumes in it.
 #include "interp.h"
 
 static int64_t saturated(int64_t v) { return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v; }

@@ -1,4 +1,4 @@
-// A virtual machine of four registers, which hold whole numbers of 32 bits: a sum or product that is too large saturates.
+// A virtual machine of four registers, which hold 32-bit integers. Sums and products saturate.
 #include <stdint.h>
 
 enum op {
@@ -6,7 +6,7 @@ enum op {
   COPY, // a = b
   ADD,  // a += b
   MUL,  // a *= b
-  LESS, // where a < b, go to instruction number
+  LESS, // if a < b, go to instruction number
   RET,  // return a
 };
 
@@ -17,6 +17,6 @@ struct instruction {
   int32_t number;
 };
 
-// Runs code from instruction pc on, with these registers, to its RET. A call starts at 0, with its argument in r0; an exit of
+// Runs code from instruction pc on, with these registers, up to RET. A call starts at 0, with its argument in r0; an exit of
 // optimized code starts it in the middle.
 int64_t interpret(const struct instruction *code, int64_t pc, int64_t r0, int64_t r1, int64_t r2, int64_t r3);

@@ -1,11 +1,11 @@
-// How a host gets out of optimized code at a deoptimize exit. LLVM's call of __llvm_deoptimize has nothing behind it that
-// could take a result, so the runtime abandons the frame:
+// How a host leaves optimized code at a deoptimize exit. No code follows LLVM's call of __llvm_deoptimize that could take a
+// result, so the runtime abandons the frame:
 //
 //   call_optimized(f, a)     returns f(a)
-//   leave_optimized(value)   called from below f, has call_optimized return value in its place
+//   leave_optimized(value)   called by f or its callees; makes call_optimized return value instead
 //
-// longjmp would do as well, but then f never returns to its caller, and reframe verify has nothing to compare. For x86-64; one
-// activation at a time. The .cfi lines let debuggers walk through; code that a compiler made has them anyway.
+// longjmp would work too, but then f never returns to its caller, and reframe verify cannot compare the result. For x86-64;
+// one activation at a time. The .cfi lines let debuggers walk through; compilers generate them anyway.
   .text
   .globl call_optimized, leave_optimized
   .type call_optimized, @function
@@ -22,7 +22,7 @@
   .cfi_restore %\r
 .endm
 
-// Nobody restores the callee-saved registers that f has saved when it is left, so they are kept here.
+// An abandoned f does not restore the callee-saved registers that it has saved, so call_optimized saves them.
 call_optimized:
   .cfi_startproc
   keep rbp
@@ -31,7 +31,7 @@ call_optimized:
   keep r13
   keep r14
   keep r15
-  sub $8, %rsp // a call is made at a multiple of 16
+  sub $8, %rsp // the stack is aligned to 16 at a call
   .cfi_adjust_cfa_offset 8
   mov %rsp, kept(%rip)
   mov %rdi, %rax
@@ -52,7 +52,7 @@ returned:
 
 leave_optimized:
   .cfi_startproc
-  .cfi_undefined %rip // the frame that called it is gone
+  .cfi_undefined %rip // the frame that called it no longer exists
   mov %rdi, %rax
   mov kept(%rip), %rsp
   jmp returned

@@ -1,4 +1,4 @@
-// The way out of optimized code; leave.S says why.
+// Leaving optimized code: see leave.S.
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -6,8 +6,8 @@ extern "C" {
 #define _Noreturn [[noreturn]]
 #endif
 
-int64_t call_optimized(int64_t (*f)(int64_t), int64_t a); // f(a), unless it is left
-_Noreturn void leave_optimized(int64_t value);            // from below f: has call_optimized return value
+int64_t call_optimized(int64_t (*f)(int64_t), int64_t a); // f(a), unless f is abandoned
+_Noreturn void leave_optimized(int64_t value);            // called by f or its callees: makes call_optimized return value
 
 #ifdef __cplusplus
 }

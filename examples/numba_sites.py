@@ -1,4 +1,4 @@
-"""Stackmaps with all live values in what numba compiles of a program, which stays as it is (Debian: python3-numba; reframe on the PATH).
+"""Adds stackmaps with all live values to the code that numba compiles for an unchanged program (Debian: python3-numba; reframe on the PATH).
 
     python3 numba_sites.py DIR PROGRAM.py [ARGUMENT...]
 
@@ -29,7 +29,7 @@ def sites(codegen, module):
         return add_module(codegen, module)  # numba's own: what a program calls of it is linked into the program's modules too
     modules += 1
     path = "%s/%d.ll" % (directory, modules)
-    # Ids of their own tell the records of one module from those of all others.
+    # Unique ids distinguish the records of one module from those of all others.
     words = ["reframe", "instrument", "/dev/stdin", "-o", path, "--force", "--at", "blocks,calls", "--id", str(modules * 1000000)]
     for most in [], ["--most", "16"], ["--most", "8"]:
         written = subprocess.run(words + most, input=str(module), text=True, capture_output=True)
@@ -39,14 +39,15 @@ def sites(codegen, module):
         with open(path) as f:
             probed = llvm.parse_assembly(f.read())
         if compiles(codegen, probed):
-            # The plain module stays what numba links into others and shows by inspect_llvm; the other one has the same names.
+            # numba still links the plain module into others, and shows it by inspect_llvm; the instrumented one has the same
+            # names.
             return add_module(codegen, probed)
     os.remove(path)
     return add_module(codegen, module)
 
 
 def compiles(codegen, module):
-    """Where many values are live at once the code generator may run out of registers, and ends the process: a child tries it."""
+    """If many values are live at once, the code generator may run out of registers and end the process, so a child process tries it."""
     child = os.fork()
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # it says so

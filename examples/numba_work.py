@@ -1,4 +1,4 @@
-"""A program for numba_sites.py, which knows nothing of reframe: what numba compiles of it allocates, and calls back into Python.
+"""A program for numba_sites.py, without any code for reframe. Its compiled functions allocate, and call back into Python.
 
     python3 numba_work.py
 

@@ -1,4 +1,4 @@
-"""A stackmap in code that numba compiles (Debian: python3-numba): probe(7, (i, acc)) leaves a record 7 with the two values.
+"""A stackmap in code that numba compiles (Debian: python3-numba): probe(7, (i, acc)) makes record 7 with the two values.
 
     python3 probe_numba.py
 

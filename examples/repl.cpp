@@ -1,10 +1,10 @@
-// A stackmap from C or C++, wherever clang is the compiler: one declaration makes a function of LLVM's intrinsic. For clang-repl:
+// A stackmap from C or C++ with clang: one declaration turns LLVM's intrinsic into a function. For clang-repl:
 //
 //   printf '#include "repl.cpp"\nwork(1000);\n' | clang-repl-19 -Xcc=-O1 &
 //   clang++-19 -O1 -fno-discard-value-names -S -emit-llvm repl.cpp
 //   reframe frames -p $! --ir repl.ll
 //
-// clang-repl keeps its IR to itself; clang makes the same of the same text with the same flags, and names what is in it.
+// clang-repl does not show its IR. clang makes the same IR from the same text with the same flags, with names.
 #include <stdio.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ extern "C" long work(long n) {
   long acc = 0;
   for (long i = 0; i < n; i++) {
     tick(i);
-    stackmap(1, 0, i, acc, n); // right behind a call, so that a frame which waits in it stands here
+    stackmap(1, 0, i, acc, n); // right after a call, so a frame that waits in the call is at the stackmap
     acc += i * i;
   }
   return acc;

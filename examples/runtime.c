@@ -26,7 +26,7 @@ void tick(int64_t i) {
   if (i == STOP) stand();
 }
 
-// A deoptimize exit calls this. Its argument is the one that the call in the IR has in front of its bundle.
+// A deoptimize exit calls this. Its argument is that of the call in the IR.
 _Noreturn void __llvm_deoptimize(int64_t reason) {
   (void)reason;
   stand();

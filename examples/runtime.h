@@ -1,4 +1,4 @@
-// What the code that host.c and host.cpp compile calls.
+// Functions that the code compiled by host.c and host.cpp calls.
 #include "leave.h"
 
 #ifdef __cplusplus
@@ -7,8 +7,8 @@ extern "C" {
 
 enum { N = 1000, STOP = 26, LIMIT = 5000 };
 
-extern int stops;                    // 0: compiled code is not stopped
-extern int64_t (*baseline)(int64_t); // what runs on where optimized code is left
+extern int stops;                    // 0: compiled code does not stop
+extern int64_t (*baseline)(int64_t); // the function that continues when optimized code exits
 
 int64_t square(int64_t i);
 void tick(int64_t i);

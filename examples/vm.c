@@ -1,12 +1,12 @@
 // A virtual machine with an interpreter (interp.c) and a JIT (here, LLVM's C API, LLVM 19):
 //
 //   vm            compiles a function of byte code, runs it, and waits at the exit of the compiled code
-//   vm run        goes on: the interpreter finishes, and the result is printed
-//   vm wrong      as run, but its exits take r1 for r2: the result is right, for the runtime knows better, and reframe verify finds it
+//   vm run        does not wait: the interpreter finishes, and the result is printed
+//   vm wrong      as run, but the exits record r1 for r2: the result is right, because the runtime uses the arguments, and reframe verify finds it
 //
-// The compiled code guesses that no number gets too large for 32 bits. Where one does it leaves through LLVM's deoptimize, and the
-// interpreter does that instruction and all that follow. To reframe an exit is a call of interpret(): vm.layout.json has its
-// parameters for the values of the exit, and interp.ll is the interpreter, compiled to IR.
+// The compiled code guesses that every number fits in 32 bits. Otherwise it exits through LLVM's deoptimize, and the interpreter runs
+// that instruction and all that follow. For reframe an exit is a call of interpret(): vm.layout.json maps the values of the exit to its
+// parameters, and interp.ll is the interpreter, compiled to IR.
 #include "interp.h"
 #include "leave.h"
 
@@ -30,14 +30,14 @@ static const struct instruction squares[] = {
     {ADD, 2, 3, 0},  // 4  r2 += r3
     {SET, 3, 0, 1},  // 5  r3 = 1
     {ADD, 1, 3, 0},  // 6  r1 += r3
-    {LESS, 1, 0, 2}, // 7  where r1 < r0: to 2
+    {LESS, 1, 0, 2}, // 7  if r1 < r0, go to 2
     {RET, 2, 0, 0},  // 8  return r2
 };
 enum { INSTRUCTIONS = sizeof squares / sizeof squares[0], ARGUMENT = 3000 };
 
 static int stands = 1, wrong;
 
-// The exit of compiled code: its arguments are what the call in the IR has in front of its bundle.
+// The exit of compiled code. Its arguments are those of the call in the IR.
 _Noreturn void __llvm_deoptimize(const struct instruction *code, int64_t pc, int64_t r0, int64_t r1, int64_t r2, int64_t r3) {
   if (stands) {
     printf("pid %d stands at its exit at instruction %ld\n", getpid(), (long)pc);
@@ -59,7 +59,7 @@ struct compiler {
   LLVMModuleRef module;
   LLVMBuilderRef at;
   LLVMTypeRef i64;
-  LLVMValueRef function, code, r[REGISTERS]; // registers are variables; a pass makes values of them
+  LLVMValueRef function, code, r[REGISTERS]; // registers are variables; a pass turns them into SSA values
   LLVMBasicBlockRef block[INSTRUCTIONS];     // of each instruction
 };
 
@@ -67,8 +67,8 @@ static LLVMValueRef number(struct compiler *c, int64_t value) { return LLVMConst
 
 static LLVMValueRef get(struct compiler *c, int r) { return LLVMBuildLoad2(c->at, c->i64, c->r[r], "v"); }
 
-// Leaves for the interpreter, at instruction pc, with all registers: as the arguments of the call, for our own runtime, and as its deopt
-// bundle, for the stack map.
+// Exits to the interpreter at instruction pc with all registers: as arguments of the call, for the runtime, and as its deopt bundle, for
+// the stack map.
 static void leave(struct compiler *c, int64_t pc) {
   const char *name = "llvm.experimental.deoptimize";
   unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
@@ -81,7 +81,7 @@ static void leave(struct compiler *c, int64_t pc) {
                                                       LLVMGetIntrinsicDeclaration(c->module, id, &c->i64, 1), state, 2 + REGISTERS, &bundle, 1, "left"));
 }
 
-// a += b or a *= b where the result fits 32 bits; else the interpreter is to do it.
+// a += b or a *= b, if the result fits in 32 bits; otherwise an exit to the interpreter.
 static void arithmetic(struct compiler *c, const struct instruction *code, int pc) {
   const struct instruction *i = &code[pc];
   LLVMValueRef a = get(c, i->a), b = get(c, i->b);
@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
   LLVMSetDataLayout(c.module, LLVMOrcLLJITGetDataLayoutStr(jit));
   c.at = LLVMCreateBuilderInContext(c.context);
   c.i64 = LLVMInt64TypeInContext(c.context);
-  c.code = LLVMAddGlobal(c.module, LLVMInt8TypeInContext(c.context), "squares"); // byte code that is compiled
+  c.code = LLVMAddGlobal(c.module, LLVMInt8TypeInContext(c.context), "squares"); // compiled byte code
   compile(&c, squares);
   LLVMDisposeBuilder(c.at);
   check(LLVMOrcLLJITAddLLVMIRModule(jit, LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcCreateNewThreadSafeModule(c.module, context)));

@@ -242,7 +242,7 @@ define void @f() {
   %p = select i1 true, ptr @g, ptr null
   %x = call i32 %p(double 1.0)
   ret void
-}`, interp.KindModule, "@f, block %0, line 6: %x = call %p: argument 1 of @g has type double where i32 is wanted"},
+}`, interp.KindModule, "@f, block %0, line 6: %x = call %p: argument 1 of @g has type double; expected i32"},
 	{"an alias of itself", `@a = alias i32, ptr @b
 @b = alias i32, ptr @a
 define i32 @f() {

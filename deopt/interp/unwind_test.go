@@ -123,7 +123,7 @@ pad:
 		{"throw of nothing", "define void @f() {\n  call void @__cxa_throw(ptr null, ptr @_ZTIl, ptr null)\n  ret void\n}", interp.KindFault, "which __cxa_allocate_exception did not return"},
 		{"a handler of nothing", "define void @f() {\n  %p = call ptr @__cxa_begin_catch(ptr null)\n  ret void\n}", interp.KindFault, "is not a thrown exception"},
 		{"the end of no handler", "define void @f() {\n  call void @__cxa_end_catch()\n  ret void\n}", interp.KindUnsupported, "the end of a handler that native code entered"},
-		{"a landing pad that is entered", "define void @f() {\n  br label %pad\npad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\n}", interp.KindModule, "no exception came to"},
+		{"a landing pad that is entered", "define void @f() {\n  br label %pad\npad:\n  %l = landingpad { ptr, i32 } cleanup\n  ret void\n}", interp.KindModule, "was not reached by an exception"},
 		{"exceptions without end", "define void @f() {\n  br label %l\nl:\n  %p = call ptr @__cxa_allocate_exception(i64 0)\n  br label %l\n}", interp.KindMemory, ""},
 		{"types without end", "define void @f() {\n  br label %l\nl:\n  %k = phi i64 [ 0, %0 ], [ %n, %l ]\n  %n = add i64 %k, 1\n  %p = inttoptr i64 %n to ptr\n" +
 			"  %i = call i32 @llvm.eh.typeid.for(ptr %p)\n  br label %l\n}\ndeclare i32 @llvm.eh.typeid.for(ptr)", interp.KindMemory, ""},

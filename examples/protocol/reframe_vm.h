@@ -1,4 +1,5 @@
-/* The protocol between reframe and an interpreter (doc/user/protocol.md), for C99 and C++. It is a file to copy; it needs the C library alone.
+/* The protocol between reframe and an interpreter (doc/user/protocol.md), for C99 and C++. Copy this file into your project; it needs only the
+ * C library.
  *
  *     static void resume(const rf_json *request) {
  *       const rf_json *frame = rf_get(request, "frames")->first;            // the innermost
@@ -6,15 +7,15 @@
  *       uint64_t word[2];
  *       rf_range want = {local0, sizeof word, word, 0};
  *       rf_read(&want, 1);                                                  // from the process, as it was
- *       if (!want.ok) { rf_unsupported("local 0 leads nowhere"); return; }
- *       ... go on in the bytecode ...
+ *       if (!want.ok) { rf_unsupported("local 0 cannot be read"); return; }
+ *       ... run the bytecode ...
  *       rf_steps(12);
  *       rf_returned("i64", word[1], "7");
  *     }
  *     int main(void) { rf_serve("myvm", resume); }
  *
- * Standard output belongs to the protocol: what the program prints goes through rf_output. Where reframe is gone, the process ends.
- * What comes over the line is held against bounds: it is at most 16 MiB, and nested 64 deep. */
+ * Standard output belongs to the protocol: output of the program goes through rf_output. If reframe has ended, the process ends. Messages are
+ * bounded: a line has at most 16 MiB, and values are nested at most 64 deep. */
 #ifndef REFRAME_VM_H
 #define REFRAME_VM_H
 
@@ -30,12 +31,12 @@
 #define RF_FUNCTION static
 #endif
 
-/* What was read of a message: lists and objects have their parts from first on, one behind the other by next. */
+/* A parsed value of a message. Lists and objects have their elements in first, linked by next. */
 typedef enum { RF_NULL, RF_FALSE, RF_TRUE, RF_NUMBER, RF_STRING, RF_LIST, RF_OBJECT } rf_kind;
 typedef struct rf_json {
   rf_kind kind;
-  char *name;   /* of a member of an object */
-  char *text;   /* of a string or a number */
+  char *name;   /* name of a member of an object */
+  char *text;   /* text of a string or a number */
   struct rf_json *first, *next;
 } rf_json;
 
@@ -43,7 +44,7 @@ typedef struct {
   uint64_t at;
   size_t size;
   void *data;
-  int ok; /* rf_read: it was read */
+  int ok; /* set by rf_read: the range was read */
 } rf_range;
 
 /* Text that grows. */
@@ -53,7 +54,7 @@ typedef struct {
 } rf_text;
 
 static struct {
-  char *line;       /* the message that is being looked at */
+  char *line;       /* the message that is being parsed */
   size_t size, room, at;
   int depth, wrong; /* of the reader */
   long last;        /* id of our last request */
@@ -82,7 +83,7 @@ RF_FUNCTION void rf_addf(rf_text *t, const char *format, ...) {
   rf_add(t, part, n < 0 ? 0 : (size_t)n < sizeof part ? (size_t)n : sizeof part - 1);
 }
 
-/* Adds a string as JSON writes it. What is no ASCII is passed on as it is. */
+/* Adds a string in the form of JSON. Bytes other than ASCII are copied unchanged. */
 RF_FUNCTION void rf_quote(rf_text *t, const char *s, size_t n) {
   rf_add(t, "\"", 1);
   for (size_t i = 0; i < n; i++) {
@@ -117,7 +118,7 @@ RF_FUNCTION int rf_take(int c) {
 
 RF_FUNCTION int rf_hex(int c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
 
-RF_FUNCTION char *rf_string(void) { /* behind its first quote; surrogates become question marks */
+RF_FUNCTION char *rf_string(void) { /* after the opening quote; surrogates become question marks */
   rf_text t = {0, 0, 0};
   rf_add(&t, "", 0);
   while (rf.at < rf.size && rf.line[rf.at] != '"') {
@@ -184,7 +185,7 @@ RF_FUNCTION rf_json *rf_value(void) {
   return j;
 }
 
-/* Reads a line. Returns 0 where it is no JSON; at the end of the input the process ends. */
+/* Reads a line. Returns 0 if it is not JSON. At the end of the input, ends the process. */
 RF_FUNCTION rf_json *rf_message(void) {
   int c;
   rf.size = rf.at = 0;
@@ -201,7 +202,7 @@ RF_FUNCTION rf_json *rf_message(void) {
   return 0;
 }
 
-/* ---- looking into it: of what is not there, 0 ---- */
+/* ---- access to values; 0 if one does not exist ---- */
 
 RF_FUNCTION const rf_json *rf_get(const rf_json *j, const char *name) {
   for (const rf_json *m = j && j->kind == RF_OBJECT ? j->first : 0; m; m = m->next)
@@ -219,7 +220,7 @@ RF_FUNCTION size_t rf_count(const rf_json *j) {
   return n;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 RF_FUNCTION void rf_send(rf_text *t) {
   rf_add(t, "\n", 1);
@@ -233,7 +234,7 @@ RF_FUNCTION rf_text *rf_ask(const char *method) {
   return &rf.out;
 }
 
-/* Sends what rf_ask has begun, and waits for the answer. The caller frees it. */
+/* Sends the request that rf_ask has begun, and waits for the answer, which the caller frees. */
 RF_FUNCTION rf_json *rf_answer(void) {
   rf_add(&rf.out, "}", 1);
   rf_send(&rf.out);
@@ -244,7 +245,7 @@ RF_FUNCTION rf_json *rf_answer(void) {
   }
 }
 
-/* Reads ranges in one request; ok says of each whether it was. */
+/* Reads ranges in one request; ok of each is set if it was read. */
 RF_FUNCTION void rf_read(rf_range *list, size_t n) {
   rf_text *t = rf_ask("memory.read");
   rf_addf(t, "{\"ranges\":[");
@@ -262,7 +263,7 @@ RF_FUNCTION void rf_read(rf_range *list, size_t n) {
   rf_free(j);
 }
 
-/* Writes ranges in one request: all of them, or none and 0. */
+/* Writes ranges in one request. Writes all of them, or none and returns 0. */
 RF_FUNCTION int rf_write(const rf_range *list, size_t n) {
   rf_text *t = rf_ask("memory.write");
   rf_addf(t, "{\"ranges\":[");
@@ -278,7 +279,7 @@ RF_FUNCTION int rf_write(const rf_range *list, size_t n) {
   return ok;
 }
 
-/* Memory that the process does not use, filled with zeros; 0 where there is none. */
+/* Allocates memory that the process does not use, filled with zeros; 0 if there is none. */
 RF_FUNCTION uint64_t rf_allocate(uint64_t size, unsigned align) {
   rf_addf(rf_ask("memory.allocate"), "{\"size\":%llu,\"align\":%u}", (unsigned long long)size, align);
   rf_json *j = rf_answer();
@@ -287,7 +288,7 @@ RF_FUNCTION uint64_t rf_allocate(uint64_t size, unsigned align) {
   return at;
 }
 
-/* Addresses of symbols, 0 of those that there are not. */
+/* Looks up addresses of symbols; 0 for unknown ones. */
 RF_FUNCTION void rf_symbols(const char *const *names, size_t n, uint64_t *at) {
   rf_text *t = rf_ask("symbol");
   rf_addf(t, "{\"names\":[");
@@ -303,7 +304,7 @@ RF_FUNCTION void rf_symbols(const char *const *names, size_t n, uint64_t *at) {
   rf_free(j);
 }
 
-/* What the program prints. */
+/* Sends output of the program. */
 RF_FUNCTION void rf_output(const char *text, size_t n) {
   rf.out.size = 0;
   rf_addf(&rf.out, "{\"jsonrpc\":\"2.0\",\"method\":\"output\",\"params\":{\"text\":");
@@ -312,12 +313,12 @@ RF_FUNCTION void rf_output(const char *text, size_t n) {
   rf_send(&rf.out);
 }
 
-/* ---- the answer to a resume: members are added in any order; rf_unsupported and rf_malformed take the others back ---- */
+/* ---- the answer to a resume: members may be added in any order; rf_unsupported and rf_malformed discard the others ---- */
 
 RF_FUNCTION void rf_member(const char *name) {
   rf_addf(&rf.answer, "%s\"%s\":", rf.answer.size ? "," : "", name);
 }
-RF_FUNCTION void rf_returned(const char *type, uint64_t bits, const char *text) { /* bits as compiled code returns them; type 0: nothing */
+RF_FUNCTION void rf_returned(const char *type, uint64_t bits, const char *text) { /* bits as compiled code returns them; type 0: no result */
   rf.answered = 1;
   rf_member("returned");
   if (!type) { rf_addf(&rf.answer, "null"); return; }
@@ -330,7 +331,7 @@ RF_FUNCTION void rf_threw(const char *text) {
   rf_member("threw"), rf_addf(&rf.answer, "{\"text\":"), rf_quote(&rf.answer, text, strlen(text)), rf_addf(&rf.answer, "}");
 }
 RF_FUNCTION void rf_steps(uint64_t n) { rf_member("steps"), rf_addf(&rf.answer, "%llu", (unsigned long long)n); }
-/* That no lock was taken, and none is held that was not held before, is 0; without it nothing is committed. */
+/* Reports whether a lock was taken, or one is held that was not held before. Without a report of 0, nothing is committed. */
 RF_FUNCTION void rf_locked(int locked) { rf_member("locked"), rf_addf(&rf.answer, locked ? "true" : "false"); }
 RF_FUNCTION void rf_tail(const char *const *lines, size_t n) { /* oldest first */
   rf_member("tail"), rf_addf(&rf.answer, "[");
@@ -344,18 +345,18 @@ RF_FUNCTION void rf_refuse(const char *member, const char *why) {
   rf.answer.size = 0, rf.answered = 1;
   rf_member(member), rf_quote(&rf.answer, why, strlen(why));
 }
-RF_FUNCTION void rf_unsupported(const char *why) { rf_refuse("unsupported", why); } /* it cannot do it */
-RF_FUNCTION void rf_malformed(const char *why) { rf_refuse("malformed", why); }     /* there can never be such frames */
+RF_FUNCTION void rf_unsupported(const char *why) { rf_refuse("unsupported", why); } /* this interpreter cannot run the frames */
+RF_FUNCTION void rf_malformed(const char *why) { rf_refuse("malformed", why); }     /* no interpreter can have such frames */
 
-/* ---- stopping, which is only asked of who calls rf_offer_step before rf_serve ---- */
+/* ---- stopping: reframe requests it only after rf_offer_step, called before rf_serve ---- */
 
-/* Before each instruction: is it to stop here, where so many were run and there are so many frames? */
+/* Call this before each instruction. Returns whether to stop here, given the number of instructions run and of frames. */
 RF_FUNCTION int rf_stops(const rf_json *request, uint64_t ran, size_t frames) {
   const rf_json *stop = rf_get(request, "stop");
   int64_t most = rf_int(rf_get(stop, "frames"), 0);
   return stop && ran >= (uint64_t)rf_int(rf_get(stop, "after"), 1) && (!most || frames <= (size_t)most);
 }
-/* Where it is, it answers rf_stopped and rf_steps. This adds a value to the text of the frames; type 0: it is dead; index -1: it has none. */
+/* To stop, answer with rf_stopped and rf_steps. This function adds a value to the text of the frames; type 0: dead; index -1: no index. */
 RF_FUNCTION void rf_add_value(rf_text *t, int64_t index, const char *type, uint64_t bits, const char *text) {
   rf_addf(t, "{");
   if (index >= 0) rf_addf(t, "\"index\":%lld,", (long long)index);
@@ -368,7 +369,7 @@ RF_FUNCTION void rf_stopped(const rf_text *frames) { /* a list of the protocol's
 }
 RF_FUNCTION void rf_offer_step(void) { rf.offers = 1; }
 
-/* Serves until the input ends, and the process with it. */
+/* Serves requests until the input ends, and then ends the process. */
 RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *request)) {
   for (;;) {
     rf_json *j = rf_message();
@@ -391,7 +392,7 @@ RF_FUNCTION void rf_serve(const char *name, void (*resume)(const rf_json *reques
     rf_addf(&rf.out, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":{", id && id->kind == RF_NUMBER ? id->text : "null", what);
     rf_add(&rf.out, rf.answer.text, rf.answer.size);
     rf_addf(&rf.out, "}}");
-    if (id || !method) rf_send(&rf.out); /* a notification has no answer */
+    if (id || !method) rf_send(&rf.out); /* notifications are not answered */
     rf_free(j);
   }
 }

@@ -1,4 +1,4 @@
-"""An interpreter that `reframe resume --with` can hand frames to: copy this file beside yours. Python 3.9 or later, nothing else.
+"""The protocol for an interpreter that `reframe resume --with` passes frames to. Copy this file into your project. It needs only Python 3.9 or later.
 
     import reframe_vm
 
@@ -14,10 +14,11 @@
 
     Mine().serve()
 
-resume may be called several times. Each time it is about another moment of the process: keep nothing of an earlier one. What it raises is told to
-reframe; Unsupported is for what your interpreter cannot do, Malformed for frames that there cannot be, all else means that it is broken. Threads must not use the target at the same time.
+resume may be called several times, each time for another state of the process: keep nothing of an earlier one. Its exceptions are reported to
+reframe: Unsupported means that your interpreter cannot run the frames, Malformed that no interpreter can have them, and any other that the interpreter
+is broken. Threads must not use the target at the same time.
 
-Each request is a round trip. read and symbols take many ranges and names at once, and ask_all sends requests of all sorts in one go.
+Each request is a round trip. read and symbols take many ranges and names at once, and ask_all sends several requests together.
 """
 import json
 import os
@@ -31,15 +32,15 @@ MAX_AHEAD = 1 << 20    # characters of requests without having read an answer: w
 
 
 class Unsupported(Exception):
-    """Raised by resume: it cannot go on, and this is why."""
+    """Raised by resume if the interpreter cannot continue; the text is the reason."""
 
 
 class Malformed(Exception):
-    """Raised by resume: no interpreter can ever have such frames, and this is why."""
+    """Raised by resume if no interpreter can have such frames; the text is the reason."""
 
 
 class RequestError(Exception):
-    """Reframe has refused a request."""
+    """reframe refused a request."""
 
     def __init__(self, message, code=-32000):
         super().__init__(message)
@@ -47,57 +48,57 @@ class RequestError(Exception):
 
 
 class Unreadable(RequestError):
-    """A range that cannot be read as a whole."""
+    """A range that cannot be read completely."""
 
 
 class Closed(Exception):
-    """Reframe has gone."""
+    """reframe has ended."""
 
 
 def number(text):
-    """The number in "0x2a"; values of frames have theirs in "bits"."""
+    """Parses a number such as "0x2a", the form of "bits" in values of frames."""
     return int(text, 16)
 
 
 def signed(n, bits=64):
-    """A number's lower bits, as a signed one."""
+    """Returns the lower bits of a number as a signed number."""
     n &= (1 << bits) - 1
     return n - (1 << bits) if n >> bits - 1 else n
 
 
 def word(n):
-    """A number of up to 64 bits, which may be negative, as the protocol writes it."""
+    """Formats a number of up to 64 bits, which may be negative, for the protocol."""
     return hex(n & 0xffffffffffffffff)
 
 
 def returned(bits=None, type="i64", text=None, **more):
-    """The answer that the outermost frame has returned: what compiled code would have in its register, or nothing. more: steps, tail, locked."""
+    """The answer if the outermost frame has returned: the value in the register form of compiled code, or none. more: steps, tail, locked."""
     return dict(more, returned=None if bits is None else native(bits, type, text))
 
 
 def threw(text, **more):
-    """The answer that an exception has left the outermost frame; returned=native(...) is what compiled code returns then."""
+    """The answer if an exception has left the outermost frame; returned=native(...) is the result of compiled code in that case."""
     return dict(more, threw={"text": text})
 
 
 def stopped(frames, objects=(), **more):
-    """The answer of who offers step that stops says it is to stop: frames are as those of the request, innermost first. more: steps, which is a must, and tail, locked."""
+    """The answer if stops() has requested a stop, for interpreters that offer step. frames have the form of the request, innermost first. more: steps (required), tail, locked."""
     return dict(more, stopped={"frames": list(frames), **({"objects": list(objects)} if objects else {})})
 
 
 def stops(request, ran, frames):
-    """Asked before each instruction: is it to stop here, where so many were run and there are so many frames?"""
+    """Call this before each instruction. Returns whether to stop here, given the number of instructions run and of frames."""
     stop = request.get("stop")
     return stop is not None and ran >= stop["after"] and frames <= stop.get("frames", frames)
 
 
 def value(bits, type, text=None, **more):
-    """A value of a frame: bits are its type's alone. more: index, of a local or a place on the stack."""
+    """A value of a frame; bits has only the bits of the type. more: index, of a local or a stack slot."""
     return dict(more, type=type, bits=word(bits), **({} if text is None else {"value": text}))
 
 
 def native(bits, type="i64", text=None):
-    """A value as compiled code returns it."""
+    """A value in the form in which compiled code returns it."""
     value = {"type": type, "bits": word(bits)}
     if text is not None:
         value["text"] = text
@@ -105,7 +106,7 @@ def native(bits, type="i64", text=None):
 
 
 class Target:
-    """The moment of the process that a resume is about."""
+    """The state of the process that a resume starts from."""
 
     def __init__(self, connection, hello):
         self.arch = hello.get("arch", "x86-64")
@@ -115,11 +116,11 @@ class Target:
         self._connection = connection
 
     def ask_all(self, requests):
-        """Sends pairs of a method and its parameters, and only then waits. The results in the same order, with a RequestError for what is refused."""
+        """Sends pairs of a method and its parameters, and then waits. Returns the results in the same order, with a RequestError for each refused request."""
         return self._connection.ask_all(requests)
 
     def ask(self, method, params):
-        """One request. Raises RequestError."""
+        """Sends one request. Raises RequestError."""
         return self._good(self.ask_all([(method, params)]))[0]
 
     @staticmethod
@@ -129,14 +130,14 @@ class Target:
                 raise result
         return results
 
-    # Memory: the process's as it was, with what was written since.
+    # Memory: that of the process at the exit, with later writes.
 
     def read(self, ranges):
-        """The bytes of each range (address, size). Raises Unreadable where one cannot be read."""
+        """Returns the bytes of each range (address, size). Raises Unreadable if one cannot be read."""
         return self._good(self.try_read(ranges))
 
     def try_read(self, ranges):
-        """As read, but with Unreadable in place of the bytes that cannot be read."""
+        """Like read, but returns Unreadable in place of unreadable bytes."""
         requests, size = [], MAX_READ + 1
         for at, n in ranges:
             size += n
@@ -151,7 +152,7 @@ class Target:
         return self.read([(at, size)])[0]
 
     def read_words(self, at, n, size=None):
-        """So many unsigned words, each as large as a pointer or of that size."""
+        """Reads n unsigned words, each of the size of a pointer, or of size bytes."""
         size = size or self.pointer
         data = self.read_bytes(at, n * size)
         return [int.from_bytes(data[k:k + size], self.order) for k in range(0, len(data), size)]
@@ -160,7 +161,7 @@ class Target:
         return self.read_words(at, 1, size)[0]
 
     def read_string(self, at, limit=4096):
-        """The bytes before the first 0. It never reads beyond a page in which it found none."""
+        """Returns the bytes before the first 0. Reads page by page, up to the one with the 0."""
         text = b""
         while b"\0" not in text and len(text) < limit:
             here = at + len(text)
@@ -168,11 +169,11 @@ class Target:
         return text.split(b"\0")[0][:limit]
 
     def write(self, ranges):
-        """Writes pairs (address, bytes), in one request. Where one cannot be written, none is."""
+        """Writes pairs (address, bytes) in one request. If one cannot be written, writes none."""
         self.ask("memory.write", {"ranges": [{"at": word(at), "data": bytes(data).hex()} for at, data in ranges]})
 
     def write_words(self, words, size=None):
-        """Writes a dictionary of words by their addresses, in one request: neighbours as one range."""
+        """Writes a dictionary of words by address in one request; neighbours form one range."""
         size, ranges = size or self.pointer, []
         for at in sorted(words):
             data = (words[at] & (1 << 8 * size) - 1).to_bytes(size, self.order)
@@ -187,7 +188,7 @@ class Target:
         self.write_words({at: value}, size)
 
     def allocate(self, size, align=16):
-        """The address of memory that the process does not use, all zeros."""
+        """Returns the address of memory that the process does not use, filled with zeros."""
         return self.allocate_all([size], align)[0]
 
     def allocate_all(self, sizes, align=16):
@@ -195,34 +196,34 @@ class Target:
         return [number(result["at"]) for result in self._good(self.ask_all(requests))]
 
     def symbols(self, names):
-        """The address of each symbol, None where there is none."""
+        """Returns the address of each symbol, or None."""
         return [found and number(found["at"]) for found in self.ask("symbol", {"names": list(names)})]
 
     def symbol(self, name):
         return self.symbols([name])[0]
 
     def output(self, text):
-        """What the program would have printed."""
+        """Sends output of the program."""
         self._connection.send({"method": "output", "params": {"text": text}})
 
 
 class VM:
-    """To be derived from."""
+    """The base class of an interpreter."""
 
-    name = ""     # which reframe shows
+    name = ""     # shown by reframe
     step = False  # it stops where stops says so
 
     def initialize(self, params):
         """Called once, before the first resume."""
 
     def resume(self, request, target):
-        """Goes on in request["frames"] until the outermost has returned, and answers what returned, threw, stopped or unsupported are in doc/user/protocol.md."""
+        """Runs request["frames"] until the outermost has returned. Returns an answer: returned, threw, stopped or unsupported of doc/user/protocol.md."""
         raise NotImplementedError
 
     def serve(self):
-        """Does what reframe asks until that ends. Standard input and output are the protocol's from then on: what else is printed goes to stderr."""
+        """Serves requests of reframe until it ends. From then on standard input and output belong to the protocol; other output goes to stderr."""
         lines, out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-        os.dup2(2, 1)  # what is printed by programs that are started, and by libraries
+        os.dup2(2, 1)  # output of child processes and libraries
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
@@ -247,7 +248,7 @@ class _Connection:
                 self.do(message)  # else it answers what nobody waits for any more
 
     def receive(self):
-        """The next message. What is none is answered by an error, and left out."""
+        """Returns the next message. Invalid messages are answered with an error and skipped."""
         while True:
             line = self.lines.readline()
             if not line.endswith(b"\n"):

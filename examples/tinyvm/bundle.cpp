@@ -1,4 +1,4 @@
-// What a deopt bundle says of the frames at a place, and how that is encoded.
+// How a deopt bundle describes the frames at a place, and its encoding.
 #include "state.h"
 
 #include <set>
@@ -54,7 +54,7 @@ struct Writer {
   void all(const Described &d) {
     for (const Described::Scope &f : d.frames) {
       tag(FRAME, 0, f.mode), address(f.of->method->name), operand("i32", std::to_string(f.position));
-      if (&f == &d.frames.front()) tag(EXTRA, TYPED, 2), operand("i64", "%depth"); // how many frames are under the first
+      if (&f == &d.frames.front()) tag(EXTRA, TYPED, 2), operand("i64", "%depth"); // the number of frames under the first
       for (size_t l = 0; l < f.locals.size(); l++) item(LOCAL, l, f.locals[l]);
       for (size_t k = f.left_out; k < f.stack.size(); k++) item(STACK, k, f.stack[k]);
       for (const Val &m : f.monitors) item(MONITOR, m.kind == Val::VIRTUAL, m);
@@ -126,7 +126,7 @@ int State::locks(int object) const {
   return n;
 }
 
-void State::replace(Val old, Val now) { // by value: they may be among those that are replaced
+void State::replace(Val old, Val now) { // by value: they may be among the replaced ones
   for (const Place &p : places())
     if ((*this)[p] == old) (*this)[p] = now;
 }

@@ -1,7 +1,7 @@
-// The optimizing compiler. It walks over a method's byte code once, in the order of positions, with the frames and their values as names in
-// the IR (state.h). It bets on what the interpreter saw: where a bet is lost, or there was nothing to be seen, the code leaves through
-// llvm.experimental.deoptimize with a bundle that describes the frames. Calls are inlined up to four deep. An object exists only once somebody else
-// may see it; until then its fields are values, and its monitor is a count.
+// The optimizing compiler. It reads a method's byte code once, in the order of positions; the values of frames are names in the IR (state.h). It
+// speculates on what the interpreter saw. If a speculation fails, or the interpreter saw nothing, the code exits through
+// llvm.experimental.deoptimize with a bundle that describes the frames. Calls are inlined up to four deep. An object is allocated only when other
+// code may see it; until then its fields are values, and its monitor is a count.
 #include "state.h"
 
 #include <cinttypes>
@@ -28,12 +28,12 @@ struct Edge { // a block that ends where another begins
   State state;
 };
 
-struct Wanted { // of those who jump into a block: a value for a phi
+struct Wanted { // from the predecessors of a block: a value for a phi
   Place place;
   Val::Kind kind;
 };
 
-struct Header { // of a loop: its backward jumps add to its phis
+struct Header { // of a loop: backward jumps add to its phis
   Block *block;
   State state;
   std::vector<Wanted> wanted;
@@ -41,14 +41,14 @@ struct Header { // of a loop: its backward jumps add to its phis
 
 struct Body { // of a method, compiled or inlined
   Method *method;
-  std::string path; // how it came here: position of each call
+  std::string path; // the path to this place: the position of each call
   std::map<int, std::vector<Edge>> in;
   std::map<int, Header> headers;
   std::vector<Edge> returns;
 };
 
-struct Dead_end {}; // the code never gets further
-struct Again {};    // something was assumed of a loop that does not hold
+struct Dead_end {}; // code after this is unreachable
+struct Again {};    // an assumption about a loop is wrong
 
 constexpr int max_inlined = 5, max_callee = 120, max_size = 3000;
 constexpr uint64_t count_shift = 32;
@@ -71,7 +71,7 @@ Val constant(Value v) {
 
 const char *type_of(Val::Kind k) { return k == Val::INT ? "i32" : k == Val::DOUBLE ? "double" : k == Val::REF ? ref_type : "i64"; }
 
-// What kind of value is expected where only these were seen.
+// The kind of value to expect if only these were seen.
 Val::Kind expected(uint8_t seen) {
   if (seen == SAW_INT) return Val::INT;
   if (seen == SAW_DOUBLE) return Val::DOUBLE;
@@ -84,12 +84,12 @@ std::map<uint64_t, std::string> kinds_by_site;
 struct Compiler {
   Method *root;
   std::deque<Block> blocks;
-  Block *at = nullptr; // where code is added
+  Block *at = nullptr; // the block to which code is added
   State s;
   std::set<std::string> used;
-  std::map<int, Val> made; // what became of virtual objects
+  std::map<int, Val> made; // the current form of virtual objects
   int objects = 0, size = 0;
-  std::set<std::string> &materialized, &boxed; // loops into which no virtual object is taken; whose fields are boxed
+  std::set<std::string> &materialized, &boxed; // loops that no virtual object enters; loops whose fields are boxed
 
   Compiler(Method *m, std::set<std::string> &materialized, std::set<std::string> &boxed) : root(m), materialized(materialized), boxed(boxed) {}
 
@@ -141,7 +141,7 @@ struct Compiler {
     at = on;
   }
 
-  // Values in other forms. What a guard found out holds for all places that have the value.
+  // Values in other forms. A fact that a guard has checked holds for all places with the value.
 
   Val refine(Val old, Val now) {
     s.replace(old, now);
@@ -192,7 +192,7 @@ struct Compiler {
     return value("double", "sitofp i32 " + v.name + " to double");
   }
 
-  // Makes a virtual object a real one, with all that it leads to.
+  // Allocates a virtual object and all virtual objects that it refers to.
   Val materialize(int id) {
     std::vector<int> ids{id};
     std::set<int> seen{id};
@@ -216,7 +216,7 @@ struct Compiler {
     return made[id];
   }
 
-  // Where ways come together.
+  // Merging of control flow.
 
   std::string place_name(const Place &p) {
     if (p.where == Place::FIELD) return "object" + decimal(p.of) + "." + s.objects.at(p.of).cls->fields[p.index];
@@ -225,7 +225,7 @@ struct Compiler {
     return inlined + names[p.where] + decimal(p.index);
   }
 
-  // Materializes in each edge what is not the same virtual object in all.
+  // Allocates, on each edge, the objects that are not the same virtual object on all edges.
   void agree(std::vector<Edge> &edges, bool none) {
     auto real = [&](Edge &e, int id) {
       at = e.from, s = e.state;
@@ -254,7 +254,7 @@ struct Compiler {
     }
   }
 
-  // The kind of a phi for what may be any of these.
+  // The kind of a phi whose value may be any of these.
   static Val::Kind join(std::vector<Edge> &edges, const Place &p) {
     Val::Kind k = edges[0].state[p].kind;
     for (Edge &e : edges)
@@ -271,7 +271,7 @@ struct Compiler {
     std::vector<Wanted> wanted;
     for (const Place &p : edges[0].state.places()) {
       const Val &first = edges[0].state[p];
-      if (first.kind == Val::DEAD || first.kind == Val::VIRTUAL) continue; // in all, as they agree
+      if (first.kind == Val::DEAD || first.kind == Val::VIRTUAL) continue; // on all edges, since they agree
       bool same = true, varies = header && (p.where == Place::FIELD || p.of == last);
       for (Edge &e : edges) same &= e.state[p] == first;
       if (same && !varies) continue;
@@ -290,7 +290,7 @@ struct Compiler {
       merged[w.place] = {w.kind, phi.name};
       into->phis.push_back(phi);
     }
-    for (const Place &p : merged.places()) // what is known of a reference on one way alone is not known here
+    for (const Place &p : merged.places()) // a fact about a reference that holds on only one path is dropped here
       for (Edge &e : edges)
         if (merged[p].cls != e.state[p].cls) merged[p].cls = nullptr;
     bool reached = false;
@@ -304,7 +304,7 @@ struct Compiler {
     if (reached && header) body->headers[position] = {into, merged, wanted};
   }
 
-  // Jumps into a block whose phis want these places' values; false where they are never of the kind.
+  // Jumps into a block whose phis take the values of these places; false if the values never have the kind.
   bool enter(Block *into, const std::vector<Wanted> &wanted, int position) {
     std::vector<std::string> values;
     try {
@@ -325,11 +325,11 @@ struct Compiler {
     if (body.method->code[position].op == IF) s.frames.back().stack.pop_back();
     auto found = body.headers.find(target);
     s.frames.back().position = target;
-    if (found == body.headers.end()) leave(REEXECUTE, target); // what leads to the loop from above never did
+    if (found == body.headers.end()) leave(REEXECUTE, target); // the values at the loop's entry never had it
     Header &h = found->second;
     std::string key = body.path + decimal(target);
     s.forget_dead(body.method->live[target]);
-    auto agreed = [&] { // objects that are virtual in the loop still must be
+    auto agreed = [&] { // objects that are virtual in the loop must still be virtual
       for (const Place &p : h.state.places()) {
         const Val &v = h.state[p];
         bool gone = p.where == Place::FIELD && !s.objects.count(p.of);
@@ -340,7 +340,7 @@ struct Compiler {
     for (const Wanted &w : h.wanted) {
       Val v = s[w.place];
       if (w.place.where == Place::FIELD && w.kind != Val::BOXED && v.kind != w.kind) boxed.insert(key), throw Again();
-      if (v.kind == Val::VIRTUAL) { // was made in the loop, and outlives it
+      if (v.kind == Val::VIRTUAL) { // allocated in the loop, and outlives it
         materialize(v.object);
         agreed();
       }
@@ -348,7 +348,7 @@ struct Compiler {
     enter(h.block, h.wanted, target);
   }
 
-  // Fuel, for a backward jump or a call. Where there is none the interpreter is to find that out.
+  // Fuel for a backward jump or a call. If there is none left, exit, and the interpreter detects it.
   void spend(int position) {
     std::string fuel = load("fuel", ptr_type, "@tinyvm_fuel");
     guard(value("some", "icmp sgt i64 " + fuel + ", 0"), REEXECUTE, position);
@@ -365,7 +365,7 @@ struct Compiler {
   void pop(int n = 1) { s.frames.back().stack.resize(s.frames.back().stack.size() - n); }
   void push(const Val &v, int popped) { pop(popped), push(v); }
 
-  // A result of the instruction at p, of which the types are a bet too: where that is lost, the instruction has been done.
+  // A result of the instruction at p, with speculated types. If the speculation fails, the instruction has already run.
   void push_expecting(const Val &v, uint8_t seen, int p) {
     push(v);
     if (v.kind != Val::BOXED) return;
@@ -373,7 +373,7 @@ struct Compiler {
     if (k != Val::BOXED) as(top(), k, AFTER, p);
   }
 
-  // The n-th operand as what it was seen to be.
+  // The n-th operand, with the type that the interpreter saw.
   Val operand(int n, uint8_t seen, int p) {
     Val::Kind k = expected(seen);
     return k == Val::BOXED || top(n).kind != Val::BOXED ? top(n) : as(top(n), k, REEXECUTE, p);
@@ -391,9 +391,9 @@ struct Compiler {
     const Notes &n = i.notes;
     if (!n.a) leave(REEXECUTE, p); // never came here
     Val a = operand(1, n.a, p), b = operand(0, n.b, p);
-    a = top(1); // what was found out about b may hold for a too
+    a = top(1); // facts about b may hold for a too
     bool refs = a.kind >= Val::REF && b.kind >= Val::REF;
-    if (i.op == EQ && refs && (a.kind == Val::VIRTUAL || b.kind == Val::VIRTUAL)) return push(int_constant(a == b), 2); // none is like a virtual one but itself
+    if (i.op == EQ && refs && (a.kind == Val::VIRTUAL || b.kind == Val::VIRTUAL)) return push(int_constant(a == b), 2); // a virtual object equals only itself
     if (i.op == EQ && refs) {
       std::string c = value("same", std::string("icmp eq ") + ref_type + " " + a.name + ", " + b.name);
       return push({Val::INT, value("eq", "zext i1 " + c + " to i32")}, 2);
@@ -426,7 +426,7 @@ struct Compiler {
     push({Val::INT, value(does, "extractvalue { i32, i1 } " + both + ", 0")}, 2);
   }
 
-  // An operand that is an object, and not a virtual one: a reference that is not null, of the class that was always seen there.
+  // An operand that is a real object: a reference that is not null, of the class that the interpreter always saw there.
   void expect_object(int n, const Class *c, int p) {
     Val v = as(top(n), Val::REF, REEXECUTE, p);
     if (v.cls && (v.cls == c || !c)) return;
@@ -470,7 +470,7 @@ struct Compiler {
   }
 
   void lock(const Val &v, const char *does) {
-    std::string word = pointer(ref_type, v.name, 1); // the count of fields lies above the lock
+    std::string word = pointer(ref_type, v.name, 1); // the count of fields is above the lock
     store(value("lock", std::string(does) + " i64 " + load("lock", ref_type, word) + ", 1"), ref_type, word);
   }
 
@@ -568,7 +568,7 @@ struct Compiler {
       if (!ways[w]) continue;
       at = ways[w], s = here;
       int target = w ? i.a : p + 1;
-      if (target > p && !(w ? n.taken : n.not_taken)) { // nobody ever went this way
+      if (target > p && !(w ? n.taken : n.not_taken)) { // this path was never taken
         pop();
         exit_here(REEXECUTE, target);
         continue;
@@ -661,7 +661,7 @@ struct Compiler {
     }
     Body body{root, "", {}, {}, {}};
     walk(body);
-    std::string ref = ref_type, ptr = ptr_type, leaf = " \"gc-leaf-function\"\n"; // which never looks at a frame
+    std::string ref = ref_type, ptr = ptr_type, leaf = " \"gc-leaf-function\"\n"; // which never uses a frame
     std::string text = "@tinyvm_fuel = external global i64\n@tinyvm_stopped = external global i64\n"
                        "declare i64 @llvm.experimental.deoptimize.i64(...)\n"
                        "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
@@ -697,7 +697,7 @@ bool translate(Method *m, Translation &out) {
   out.symbol = std::string(m->name) + "#" + std::to_string(m->versions + 1);
   uint64_t first = next_site;
   for (int tries = 0; tries < 50; tries++) {
-    next_site = first; // what an attempt that failed has used
+    next_site = first; // what a failed attempt has used
     try {
       out.text = Compiler(m, materialized, boxed).translate(out.symbol);
       return true;

@@ -1,6 +1,5 @@
-// The way back from compiled code: reads the record of the call that left (LLVM's stack map, version 3), rebuilds the frames that the bundle
-// describes, makes the objects that did not exist, and lets the interpreter go on. This is what a VM has to do for itself; reframe does the
-// same from outside, and knows nothing of this file.
+// Deoptimization: reads the record of the call that exits (LLVM's stack map, version 3), rebuilds the frames that the bundle describes,
+// allocates virtual objects, and resumes the interpreter. A VM must do this itself; reframe does the same from outside, without this file.
 #include "simple.h"
 #include "vm.h"
 
@@ -44,7 +43,7 @@ struct Cursor {
   void align() { at = (at + 7) & ~size_t(7); }
 };
 
-void read_records(const char *section, uint64_t function) { // of which there is one in each of our objects
+void read_records(const char *section, uint64_t function) { // each of our objects has one
   Cursor c{section, 4};
   uint32_t functions = c.next<uint32_t>(), constants = c.next<uint32_t>(), count = c.next<uint32_t>();
   c.at += 24 * functions;
@@ -72,7 +71,7 @@ void read_records(const char *section, uint64_t function) { // of which there is
 
 } // namespace
 
-// Finds the stack map in the object that LLVM made. It is read before it is linked, when the address of the function is not in it yet.
+// Finds the stack map in the object that LLVM made. It is read before linking, when it does not contain the address of the function yet.
 bool register_records(const char *elf, size_t size, uint64_t function) {
   if (size < sizeof(Elf64_Ehdr)) return false;
   auto *header = reinterpret_cast<const Elf64_Ehdr *>(elf);
@@ -85,14 +84,14 @@ bool register_records(const char *elf, size_t size, uint64_t function) {
 
 namespace {
 
-// What enter.S pushes, and what is above it: the stack of the code that left.
+// The registers that enter.S pushes; above them is the stack of the code that exited.
 struct Left {
   uint64_t r15, r14, r13, r12, rbp, rbx, return_address;
 };
 
 uint64_t read(const Location &l, const Left &left, uint64_t rsp) {
   if (l.kind == CONSTANT || l.kind == CONSTANT_INDEX) return l.value;
-  uint64_t base = 0; // registers by their DWARF numbers: those that a call keeps, and rsp
+  uint64_t base = 0; // registers by their DWARF numbers: callee-saved ones, and rsp
   switch (l.reg) {
   case 3: base = left.rbx; break;
   case 6: base = left.rbp; break;
@@ -113,10 +112,10 @@ uint64_t read(const Location &l, const Left &left, uint64_t rsp) {
 
 struct Decoder {
   const Left &left;
-  uint64_t rsp; // of the code that called, behind its call
+  uint64_t rsp; // in the calling code, after its call
   const Record &record;
-  size_t at = 3, end; // behind the calling convention, flags, and the number of operands
-  const char *kinds;  // 'i' or 'd' for each operand that is no box and no reference
+  size_t at = 3, end; // after the calling convention, the flags, and the number of operands
+  const char *kinds;  // 'i' or 'd' for each operand that is neither a box nor a reference
 
   struct Item {
     What what;
@@ -163,7 +162,7 @@ struct Decoder {
       } else if (i.what == OBJECT) {
         object = i.index;
         objects[object] = allocate(class_named(reinterpret_cast<const char *>(i.bits)));
-        next(); // how many fields: they say themselves what they are
+        next(); // the number of fields: each describes its own type
       } else if (i.what == EXTRA) {
         depth = i.bits;
       } else {
@@ -173,7 +172,7 @@ struct Decoder {
     }
   }
 
-  // Now all objects are there, so that places may lead to those that were described behind them.
+  // Now all objects exist, so places may refer to objects described later.
   void fill() {
     for (const Item &i : items) {
       Value v = value(i);
@@ -189,15 +188,15 @@ struct Decoder {
       if (i.what == STACK && f.stack.size() <= size_t(i.index)) f.stack.resize(i.index + 1, null);
       if (i.what == STACK) f.stack[i.index] = v;
       if (i.what == MONITOR) f.monitors.push_back(v);
-      if (i.what == MONITOR && i.index == 1 && object(v)) object(v)->lock++; // nobody took it as long as nobody could see the object
+      if (i.what == MONITOR && i.index == 1 && object(v)) object(v)->lock++; // no code took it while the object was not visible
     }
     for (size_t n = 0; n < frames.size(); n++) {
       Frame &f = frames[n];
       const Method *m = f.method;
       if (modes[n] == AFTER) f.position++;
-      if (size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) f.position = 0; // a bundle that is wrong
-      // Where what the bundle says does not fit the position, as with some of the faults that can be planted, the VM goes on with what
-      // it has, as most do: that is what reframe is there to find.
+      if (size_t(f.position) >= m->code.size() || m->depth[f.position] < 0) f.position = 0; // a wrong bundle
+      // If the bundle does not match the position, as with some of the planted faults, the VM continues with what it has, as most VMs do:
+      // reframe must find such faults.
       const Instruction &i = m->code[f.position];
       bool waits = modes[n] == IN_CALL && i.op == CALL;
       f.stack.resize(m->depth[f.position] - (waits ? i.callee->args : 0), null);
@@ -206,7 +205,7 @@ struct Decoder {
   }
 };
 
-// What the bundle of the call that returns to that address describes.
+// The frames in the bundle of the call that returns to that address.
 Decoder decode(uint64_t return_address, uint64_t rsp, const Left &left) {
   auto found = records.find(return_address);
   if (found == records.end()) fprintf(stderr, "tinyvm: no record at %#lx\n", static_cast<long>(return_address)), _Exit(70);
@@ -230,15 +229,15 @@ extern "C" uint64_t tinyvm_leave(const Left *left) {
   Decoder d = decode(left->return_address, reinterpret_cast<uint64_t>(left + 1), *left);
   if (options.log_exits) log_exit(d.frames, d.depth, nullptr);
   Method *m = d.frames[0].method;
-  if (++m->exits % 8 == 0) { // bets that are lost so often are made anew, with what has been seen since
+  if (++m->exits % 8 == 0) { // after so many failed speculations the method is compiled again, with what was seen since
     m->compiled = nullptr;
     m->refused = m->versions >= 4;
   }
   return interpret(std::move(d.frames), d.depth);
 }
 
-// A call that compiled code makes. Nobody here needs the frames that wait for it; they are rebuilt for the log alone, which says whether the
-// bundle is right. All that it describes is on the stack, and the frame address is two words under what rsp was before the call.
+// A call by compiled code. The frames that wait for it are rebuilt only for the log, which shows whether the bundle is right. All its
+// values are on the stack, and the frame address is two words below rsp before the call.
 extern "C" uint64_t tinyvm_call(Method *m, int64_t depth, const uint64_t *args) {
   if (options.log_exits) {
     Decoder d = decode(reinterpret_cast<uint64_t>(__builtin_return_address(0)), reinterpret_cast<uint64_t>(__builtin_frame_address(0)) + 16, Left{});

@@ -1,6 +1,6 @@
-// How compiled code is called, and how it is left at a deoptimize. LLVM's call of __llvm_deoptimize has nothing behind it that could take a
-// result, so the runtime abandons the frame: what the interpreter comes to is returned to whoever called the compiled code. The .cfi lines
-// let debuggers walk through. For x86-64.
+// How compiled code is called, and how it exits at a deoptimize. No code follows LLVM's call of __llvm_deoptimize that could take a result,
+// so the runtime abandons the frame: the interpreter's result is returned to the caller of the compiled code. The .cfi lines let debuggers
+// walk through. For x86-64.
   .text
   .globl tinyvm_enter, __llvm_deoptimize
   .type tinyvm_enter, @function
@@ -17,7 +17,7 @@
   .cfi_restore %\r
 .endm
 
-// tinyvm_enter(code, depth, args): nobody restores the callee-saved registers that code has saved when it is left, so they are kept here.
+// tinyvm_enter(code, depth, args): abandoned code does not restore the callee-saved registers that it has saved, so they are saved here.
 tinyvm_enter:
   .cfi_startproc
   keep rbp
@@ -46,7 +46,7 @@ returned:
   .cfi_endproc
   .size tinyvm_enter, .-tinyvm_enter
 
-// Called by compiled code that leaves: struct Left of deopt.cpp is what is pushed here, and the return address.
+// Called by compiled code at an exit: struct Left of deopt.cpp is the registers pushed here, and the return address.
 __llvm_deoptimize:
   .cfi_startproc
   keep rbx
@@ -56,7 +56,7 @@ __llvm_deoptimize:
   keep r14
   keep r15
   mov %rsp, %rdi
-  sub $8, %rsp // a call is made at a multiple of 16
+  sub $8, %rsp // the stack is aligned to 16 at a call
   .cfi_adjust_cfa_offset 8
   call tinyvm_leave
   mov kept(%rip), %rsp

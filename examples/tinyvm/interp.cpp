@@ -1,4 +1,4 @@
-// The plain interpreter: what a program means. It knows nothing of stack maps, so that its log (testing/log.cpp) is what others are held against.
+// The plain interpreter defines the meaning of a program. It does not use stack maps, so other tiers are compared with its log (testing/log.cpp).
 #include "vm.h"
 
 namespace tinyvm {
@@ -33,7 +33,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       stack.pop_back();
       return v;
     };
-    if (returned) { // the call at f's position did
+    if (returned) { // the call at f's position has returned
       returned = false;
       if (tinyvm_stopped) return null;
       Instruction &i = f.method->code[f.position];

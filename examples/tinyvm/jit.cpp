@@ -1,4 +1,4 @@
-// LLVM: IR text becomes code, with which a debugger can find out for itself what it is. The marks (1) to (4) are what a JIT does for that.
+// LLVM: compiles IR text to code that describes itself to debuggers. The numbers (1) to (4) mark what a JIT does for that.
 #include "state.h"
 
 #include <llvm-c/Analysis.h>
@@ -33,7 +33,7 @@ const char *const ptr_type = LLVM_VERSION_MAJOR < 15 ? "i64*" : "ptr";
 namespace {
 
 LLVMOrcLLJITRef jit;
-std::string object_file; // what the code generator made last
+std::string object_file; // the latest output of the code generator
 
 void check(LLVMErrorRef e) {
   if (!e) return;
@@ -52,7 +52,7 @@ LLVMErrorRef keep_object(void *, LLVMMemoryBufferRef *object) {
 }
 
 #if LLVM_VERSION_MAJOR < 19
-// (3) Registration with debuggers, LLVM 14's way.
+// (3) Registration with debuggers, with LLVM 14.
 LLVMOrcObjectLayerRef registering_layer(void *, LLVMOrcExecutionSessionRef session, const char *) {
   LLVMOrcObjectLayerRef layer = LLVMOrcCreateRTDyldObjectLinkingLayerWithSectionMemoryManager(session);
   LLVMOrcRTDyldObjectLinkingLayerRegisterJITEventListener(layer, LLVMCreateGDBRegistrationListener());
@@ -60,8 +60,8 @@ LLVMOrcObjectLayerRef registering_layer(void *, LLVMOrcExecutionSessionRef sessi
 }
 #endif
 
-// (4) Self-description: text in a section of the object, which the debugger interface registers with all else. Nothing refers to it, so it
-// costs no memory in the code that is linked.
+// (4) Self-description: text in a section of the object, which is registered with the debugger interface. No code refers to it, so it
+// takes no memory in the linked code.
 void describe(LLVMContextRef context, LLVMModuleRef module, const char *name, const char *section, const char *text, size_t length) {
   LLVMValueRef string = LLVMConstStringInContext(context, text, length, 1);
   LLVMValueRef g = LLVMAddGlobal(module, LLVMTypeOf(string), name);
@@ -82,7 +82,7 @@ void start_jit() {
 #endif
   check(LLVMOrcCreateLLJIT(&jit, builder));
 #if LLVM_VERSION_MAJOR >= 19
-  check(LLVMOrcLLJITEnableDebugSupport(jit)); // (3) LLVM 19's way
+  check(LLVMOrcLLJITEnableDebugSupport(jit)); // (3) with LLVM 19
 #endif
   LLVMOrcObjectTransformLayerSetTransform(LLVMOrcLLJITGetObjTransformLayer(jit), keep_object, nullptr);
   const uint8_t data = LLVMJITSymbolGenericFlagsExported, code = data | LLVMJITSymbolGenericFlagsCallable;
@@ -113,7 +113,7 @@ bool compile(Method *m) {
   LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContext();
   context = LLVMOrcThreadSafeContextGetContext(safe);
 #endif
-  LLVMContextSetDiscardValueNames(context, 0); // (1) names: they are what the slots will be called
+  LLVMContextSetDiscardValueNames(context, 0); // (1) names: reframe shows the slots under these names
   LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(t.text.data(), t.text.size(), t.symbol.c_str());
   LLVMModuleRef module;
   char *message = nullptr;

@@ -1,20 +1,20 @@
-// Programs are text, one thing a line; `;` begins a comment:
+// Programs are text, one item per line; `;` begins a comment:
 //
 //   class Point x y
-//   method Main.main 0 2        ; so many arguments, so many locals (of which arguments are the first)
+//   method Main.main 0 2        ; number of arguments, number of locals (arguments first)
 //     int 10 | double 0.5 | null
 //     get 0 | set 0 | dup | pop
 //     add | sub | mul | div | lt | le | eq
 //   loop:
-//     jump loop | if loop       ; if takes a value, and jumps where that is not 0, not 0.0 and not null
-//     new Point | getfield x    ; an object gives a value
+//     jump loop | if loop       ; if takes a value, and jumps unless it is 0, 0.0 or null
+//     new Point | getfield x    ; getfield takes an object, and pushes the value of a field
 //     putfield x                ; takes an object and, on top of it, a value
 //     call Point.sum            ; takes arguments, the last on top
-//     enter | exit              ; takes an object and holds its monitor; lets go of the one that this frame took last
+//     enter | exit              ; takes an object and locks its monitor; unlocks the one that this frame locked last
 //     print | return
 //
-// A method's last argument is on top of the caller's stack. At each position the depth of the stack and the number of monitors are known, so
-// that the compiler has a name for each place.
+// A method's last argument is on top of the caller's stack. The depth of the stack and the number of monitors are known at each position, so
+// the compiler has a name for each place.
 #include "vm.h"
 
 #include <cstdio>
@@ -35,7 +35,7 @@ namespace {
 
 const char *const names[] = {"", "get", "set", "dup", "pop", "add", "sub", "mul", "div", "lt", "le", "eq", "jump", "if", "new", "getfield", "putfield", "call", "enter", "exit", "print", "return"};
 
-// What an instruction takes off the stack, and puts there.
+// The numbers of values that an instruction pops and pushes.
 void effect(const Instruction &i, int &pops, int &pushes) {
   switch (i.op) {
   case CONST: case GET: case NEW: pops = 0, pushes = 1; break;
@@ -79,7 +79,7 @@ void depths(Method *m) {
   }
 }
 
-// Which locals may be read before they are set: backwards, until nothing changes.
+// Computes which locals may be read before they are set: backwards, up to a fixed point.
 void liveness(Method *m) {
   size_t n = m->code.size();
   m->live.assign(n + 1, 0);
@@ -113,7 +113,7 @@ void parse(const char *file) {
   std::map<std::string, int> labels;
   struct Use { int position; std::string label, where; };
   std::vector<Use> uses;
-  auto finish = [&] { // a method's labels are its own
+  auto finish = [&] { // labels are local to a method
     for (auto &u : uses) {
       if (!labels.count(u.label)) bad(u.where, "no label " + u.label);
       current->code[u.position].a = labels[u.label];

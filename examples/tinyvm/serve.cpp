@@ -1,5 +1,5 @@
-// The plain interpreter for others: reframe hands over the frames of a process, and the interpreter goes on in them, over copies of the objects that
-// it comes to. What it has stored is written back at the end, into reframe's copy of the process's memory.
+// The plain interpreter for reframe, which passes the frames of a process. The interpreter runs them, over copies of the objects that it uses. At
+// the end its stores are written back to reframe's copy of the process's memory.
 #include "../protocol/reframe_vm.h"
 #include "vm.h"
 
@@ -17,18 +17,18 @@ namespace {
 struct Unsupported : std::runtime_error {
   using runtime_error::runtime_error;
 };
-struct Malformed : std::runtime_error { // frames that there can never be
+struct Malformed : std::runtime_error { // frames that cannot exist
   using runtime_error::runtime_error;
 };
-struct Stopped { // it was to go on so far and no further
+struct Stopped { // it reached the requested stop
   std::vector<Frame> frames;
 };
 
-// Of the resume that is under way.
+// State of the current resume.
 std::map<Value, Object *> copies;
 std::map<const Object *, Value> addresses;
-std::map<Value, const Class *> names; // of classes, by where the process has them
-std::map<Value, std::pair<const void *, size_t>> changed; // by the address in the process: what is here, and how many bytes
+std::map<Value, const Class *> names; // of classes, by their address in the process
+std::map<Value, std::pair<const void *, size_t>> changed; // by address in the process: the local copy, and its size
 struct Step {
   const Method *method;
   int position;
@@ -57,7 +57,7 @@ const Class *class_at(Value name) {
   if (known != names.end()) return known->second;
   char text[64] = {};
   rf_range r{name, sizeof text - 1, text, 0};
-  for (rf_read(&r, 1); !r.ok && r.size > 1; rf_read(&r, 1)) r.size /= 2; // it may lie at the end of what is mapped
+  for (rf_read(&r, 1); !r.ok && r.size > 1; rf_read(&r, 1)) r.size /= 2; // it may be at the end of a mapping
   const Class *found = nullptr;
   for (const Class *c : classes)
     if (r.ok && !strcmp(c->name, text)) found = c;
@@ -81,7 +81,7 @@ Object *fetched(Value v) {
     Value name;
     int32_t lock, count;
     Value fields[14];
-  } there; // most objects are read at once
+  } there; // this reads most objects in one request
   rf_range r{v, sizeof there, &there, 0};
   rf_read(&r, 1);
   if (!r.ok) read(v, &there, fields_at, "an object");
@@ -95,7 +95,7 @@ Object *fetched(Value v) {
   return o;
 }
 
-// Names lie where they do in the process, as long as it runs the same program; that is looked at.
+// Names have the same addresses as in the process if it runs the same program; this is checked.
 Object *made(const Class *c) {
   Value name = reinterpret_cast<Value>(c->name), at;
   if (class_at(name) != c) throw Unsupported(std::string("the process has the name of ") + c->name + " elsewhere");
@@ -109,7 +109,7 @@ Object *made(const Class *c) {
 Value address_of(const Object *o) { return addresses.at(o); }
 
 void noted(const void *word, size_t size) {
-  auto a = addresses.upper_bound(static_cast<const Object *>(word)); // the copy that it lies in is the last that begins before it
+  auto a = addresses.upper_bound(static_cast<const Object *>(word)); // the copy that contains it is the last one that begins before it
   const Object *o = std::prev(a)->first;
   Value at = std::prev(a)->second + (static_cast<const char *>(word) - reinterpret_cast<const char *>(o));
   auto &is = changed[at];
@@ -136,7 +136,7 @@ void emit(const std::string &text) {
 
 namespace {
 
-std::map<int64_t, Value> virtuals; // objects that did not exist, by their ids
+std::map<int64_t, Value> virtuals; // virtual objects, by id
 
 Value value(const rf_json *j, const std::string &where) {
   if (const rf_json *id = rf_get(j, "object")) {
@@ -164,7 +164,7 @@ Frame frame(const rf_json *j, const Method *inner, bool &waits) {
     if (name && !strcmp(m->name, name)) f.method = m;
   if (!f.method) throw Malformed(std::string("there is no method ") + (name ? name : "without a name"));
   int64_t position = rf_int(rf_get(j, "position"), -1);
-  f.position = position < 0 || position > INT32_MAX - 1 ? -1 : position; // which is no place
+  f.position = position < 0 || position > INT32_MAX - 1 ? -1 : position; // which is not a place
   bool after = resume && !strcmp(resume, "after"), again = resume && !strcmp(resume, "reexecute");
   waits = resume && !strcmp(resume, "in-call");
   if (!waits && !after && !again) throw Unsupported(place(f) + " is to be resumed by " + (resume ? resume : "nothing"));
@@ -201,7 +201,7 @@ Frame frame(const rf_json *j, const Method *inner, bool &waits) {
   return f;
 }
 
-// A value as reframe hands it over.
+// A value in the form of the protocol.
 void put(rf_text *t, int64_t index, Value v) {
   if (is_int(v)) rf_add_value(t, index, "i32", static_cast<uint32_t>(v), text(v).c_str());
   else if (is_ref(v)) rf_add_value(t, index, v ? "ref" : "null", v, v ? hex(v).c_str() : "null");
@@ -226,7 +226,7 @@ std::string instruction(const Instruction &i) {
   return name ? line + " " + name : line;
 }
 
-// The frames in which it has stopped, so that a later resume can go on from there: the innermost has not run its instruction, all others wait.
+// The frames in which it has stopped, so that a later resume can continue from there: the innermost has not run its instruction, all others wait.
 void put(rf_text *t, const std::vector<Frame> &frames, int64_t depth) {
   rf_addf(t, "[");
   for (size_t n = frames.size(); n-- > 0;) {
@@ -254,7 +254,7 @@ void objects(const rf_json *list) {
     if (!c) throw Malformed(std::string("there is no class ") + (name ? name : "without a name"));
     virtuals[rf_int(rf_get(j, "id"), -1)] = reference(made(c));
   }
-  for (const rf_json *j = list ? list->first : nullptr; j; j = j->next) { // now all are there, so that one may refer to any
+  for (const rf_json *j = list ? list->first : nullptr; j; j = j->next) { // now all exist, so one may refer to any other
     Object *o = object(virtuals[rf_int(rf_get(j, "id"), -1)]);
     std::set<int64_t> given;
     for (const rf_json *f = rf_get(j, "fields") ? rf_get(j, "fields")->first : nullptr; f; f = f->next) {
@@ -289,7 +289,7 @@ void resume_in(const rf_json *request) {
   const rf_json *returned = rf_get(request, "returned");
   if (waits && !returned) throw Unsupported("what the call returned for which the innermost frame waits is missing");
   Value v = null;
-  static rf_text stopped; // the frames in which it has, as text
+  static rf_text stopped; // the frames in which it stopped, as text
   stopped.size = 0;
   try {
     v = interpret(std::move(frames), depth, waits, rf_bits(rf_get(returned, "bits")));

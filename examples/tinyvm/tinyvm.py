@@ -58,7 +58,7 @@ def truth(v):
 
 
 def divide(x, y):
-    """As the processor does: by 0 too."""
+    """Divides like the processor, also by 0."""
     x, y = float(x), float(y)
     if y != 0:
         return x / y
@@ -69,7 +69,7 @@ OPERATIONS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "di
 
 
 def arithmetic(op, a, b):
-    """None where it cannot be done. Ints that get too large become doubles: rounded once, as the product of two doubles is."""
+    """Returns None for invalid operands. An int result that is too large becomes a double, rounded once, like the product of two doubles."""
     if is_ref(a) or is_ref(b):
         return box_int(a == b) if op == "eq" else None
     v = OPERATIONS[op](as_number(a), as_number(b))
@@ -95,7 +95,7 @@ class Method:
         self.at = {}  # of the positions that are reached: how deep the operand stack is, and how many monitors are held
 
 
-# What instructions take off the stack, and put there.
+# The numbers of values that instructions pop and push.
 EFFECTS = {"const": (0, 1), "get": (0, 1), "new": (0, 1), "dup": (1, 2), "getfield": (1, 1), "putfield": (2, 0), "jump": (0, 0), "exit": (0, 0),
            **dict.fromkeys(["set", "pop", "if", "enter", "print", "return"], (1, 0)),
            **dict.fromkeys(OPERATIONS, (2, 1))}
@@ -125,7 +125,7 @@ class Program:
             sys.exit(2)
 
     def keep(self, name):
-        """tinyvm keeps each name once, one behind the other in the order in which it meets them: so it is known where they are in its memory."""
+        """tinyvm stores each name once, one after the other in order of first use, so their addresses are known."""
         if name not in self.name_at:
             self.name_at[name] = self.next_name
             self.next_name += len(name.encode()) + 1 + 15 & ~15
@@ -169,7 +169,7 @@ class Program:
         return self.classes[self.keep(name)]
 
     def finish(self):
-        """A method's labels are its own."""
+        """Labels are local to a method."""
         for i in self.current.code if self.current else ():
             if i.op in ("jump", "if") and isinstance(i.a, str):
                 i.a = self.labels[i.a]
@@ -195,15 +195,15 @@ class Program:
                 todo.append((p + 1, depth + pushes - pops, held))
 
 
-# What stands behind an instruction, and what is made of it.
+# The operand of an instruction as text, and its parsed form.
 OPERANDS = {"get": Program.local, "set": Program.local, "jump": Program.label, "if": Program.label, "new": Program.known_class,
             "getfield": Program.keep, "putfield": Program.keep, "call": Program.method}
 
 
-# Memory, and what runs in it.
+# Memory and execution.
 
 class Heap:
-    """Words by their addresses. This one is all that there is."""
+    """Words by address. This one is the whole memory."""
 
     fuel_at, stopped_at, why_at = 8, 16, 24  # tinyvm_fuel, tinyvm_stopped, tinyvm_why
 
@@ -225,7 +225,7 @@ class Heap:
         sys.stdout.write(text + "\n")
 
     def allocate(self, classes):
-        """A reference to a new object of each class, all of whose fields are null."""
+        """Returns a reference to a new object of each class, with all fields null."""
         refs = []
         for c in classes:
             refs.append(self.next)
@@ -266,7 +266,7 @@ class Remote(Heap):
         return self.names[at]
 
     def class_of(self, ref):
-        """That of an object, whose words are known from then on."""
+        """Returns that of an object, and caches its words."""
         if ref not in self.class_at:
             try:
                 name, state = self.target.read_words(ref, 2)
@@ -281,7 +281,7 @@ class Remote(Heap):
         return self.class_at[ref]
 
     def why(self):
-        """The program has stopped already."""
+        """The program has already stopped."""
         return self.target.read_string(self.why_at).decode(errors="replace")
 
     def allocate(self, classes):
@@ -302,7 +302,7 @@ class Remote(Heap):
 
 
 class Frame:
-    """Of one that waits for a call, position is that of the call and the arguments are no longer on the stack."""
+    """If it waits for a call, position is that of the call, and the arguments are no longer on the stack."""
 
     def __init__(self, method, args=()):
         self.method, self.position, self.stack, self.monitors = method, 0, [], []
@@ -311,11 +311,11 @@ class Frame:
 
 
 class Stop(Exception):
-    """The program ends, and says why."""
+    """The program ends with an error."""
 
 
 class Stand(Exception):
-    """It is to go on no further for now."""
+    """The requested stop was reached."""
 
 
 class Interpreter:
@@ -361,14 +361,14 @@ class Interpreter:
         return ref + FIELDS_AT + WORD * c.fields.index(name)
 
     def returned(self, frames, v):
-        """The call has for which the last frame waits."""
+        """Sets the result of the call for which the last frame waits."""
         if self.heap.load(self.heap.stopped_at):
             raise Stop(self.heap.why())
         frames[-1].stack.append(v)
         frames[-1].position += 1
 
     def run(self, frames, depth):
-        """Runs the last frame, then its callers, and is what the first returns. depth is how many frames there are under that. Raises Stop, and Stand."""
+        """Runs the last frame, then its callers, and returns the result of the first. depth is the number of frames under that. Raises Stop, and Stand."""
         while True:
             f = frames[-1]
             i, stack = f.method.code[f.position], f.stack
@@ -444,10 +444,10 @@ class Interpreter:
         return [f"{m.name} @ {p} {m.code[p].op.upper()}{self.operand(m.code[p])}" for m, p in self.ran]
 
 
-# Frames that reframe hands over.
+# Frames of reframe's requests.
 
 class Handed:
-    """The frames of a request, as the interpreter has them: outermost first."""
+    """Returns the frames of a request in the interpreter's form: outermost first."""
 
     def __init__(self, request, program, interpreter):
         self.program, self.interpreter = program, interpreter
@@ -495,7 +495,7 @@ class Handed:
         raise Malformed(f"{self.where}{v.get('value')} of type {kind} is no value of tinyvm")
 
     def add(self, f, innermost, callee):
-        """Another frame on top of the others, which callee says the method of. It is the method that this one calls."""
+        """Returns another frame on top of the others. callee is the method that it calls."""
         m, p, how = self.known(self.program.methods, f, "method"), f.get("position"), f["resume"]
 
         def refuse(why):
@@ -542,7 +542,7 @@ class Handed:
 
 
 def handed_back(frames, depth, interpreter):
-    """The frames as reframe hands them over, innermost first."""
+    """Returns the frames in the form of the protocol, innermost first."""
     def value(v, **more):
         if is_int(v):
             return reframe_vm.value(v & 0xffffffff, "i32", interpreter.text(v), **more)

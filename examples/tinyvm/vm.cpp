@@ -1,4 +1,4 @@
-// Values, objects, and what an instruction does with them: the same for both tiers.
+// Values, objects, and the effects of instructions on them, for both tiers.
 #include "vm.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ Value box_int(int32_t i) { return int_tag | static_cast<uint32_t>(i); }
 
 Value box_double(double d) {
   uint64_t bits;
-  if (std::isnan(d)) return 0x7ff8000000000000 + double_offset; // one of all NaNs, for others could look like an int
+  if (std::isnan(d)) return 0x7ff8000000000000 + double_offset; // only one NaN is used, because others could look like an int
   memcpy(&bits, &d, sizeof bits);
   return bits + double_offset;
 }
@@ -40,8 +40,8 @@ Value reference(Object *o) { return serving ? address_of(o) : reinterpret_cast<V
 
 uint8_t saw(Value v) { return is_int(v) ? SAW_INT : v == null ? SAW_NULL : is_ref(v) ? SAW_OBJECT : SAW_DOUBLE; }
 
-// Names, objects, and methods' own structures lie at an address that is always the same, so that the IR of a program, which has some of
-// their addresses in it, is the same in each run.
+// Names, objects and the structures of methods have fixed addresses, so the IR of a program, which contains some of them, is the same
+// in each run.
 static void *take(size_t size) {
   static char *at, *end;
   if (!at) {
@@ -66,7 +66,7 @@ const char *keep(const std::string &s) {
 
 int Class::find(const char *field) const {
   for (size_t i = 0; i < fields.size(); i++)
-    if (fields[i] == field) return i; // names are kept once
+    if (fields[i] == field) return i; // each name is stored once
   return -1;
 }
 
@@ -83,10 +83,10 @@ Object *allocate(const Class *c) {
   Object *o = static_cast<Object *>(take(fields_at + sizeof(Value) * c->fields.size()));
   o->name = c->name;
   o->lock = 0, o->count = c->fields.size();
-  return o; // whose fields are null: mmap's memory is zero
+  return o; // its fields are null: mmap's memory is zero
 }
 
-// Ints that get too large become doubles. What is no number is an error.
+// An int result that is too large becomes a double. Operands other than numbers are an error.
 Value arithmetic(Op op, Value a, Value b) {
   if (op == EQ) {
     if (is_number(a) && is_number(b)) return box_int(number(a) == number(b));

@@ -1,5 +1,5 @@
-// Bundles that are wrong, each in the way that --fault NAME says: tests plant them, to see that they are found. Two more faults are of code, and in
-// compile.cpp: fault("constant") and fault("guard").
+// Wrong bundles, selected by --fault NAME: tests require that they are found. Two more faults are in the code, in compile.cpp: fault("constant")
+// and fault("guard").
 #include "../state.h"
 
 namespace tinyvm {

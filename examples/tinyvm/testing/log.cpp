@@ -1,5 +1,5 @@
-// What tests hold frames against: a file with those of the plain interpreter, and one with those that deopt.cpp has rebuilt. Neither is of any use to the
-// VM itself.
+// Files for tests of frames: one with the frames of the plain interpreter, and one with those that deopt.cpp has rebuilt. Neither is of any use to the VM
+// itself.
 #include "../vm.h"
 
 #include <cinttypes>
@@ -11,8 +11,8 @@ namespace tinyvm {
 
 namespace {
 
-// The log: one line of JSON for each arrival at a position, before its instruction runs. Objects are numbered in the order in which
-// they are found, so that where they lie does not count.
+// The log: one line of JSON for each arrival at a position, before its instruction runs. Objects are numbered in the order in which they are found, so
+// the log does not depend on addresses.
 struct Log {
   FILE *file = nullptr;
   long left = 0;
@@ -40,7 +40,7 @@ struct Log {
     fputs("]", file);
   }
 
-  // depth is how many frames there are under the first; callee is what they wait for, or nullptr.
+  // depth is the number of frames under the first; callee is the method that they wait for, or nullptr.
   void arrival(const std::vector<Frame> &frames, int64_t depth, const Method *callee) {
     if (left-- <= 0) return;
     numbers.clear(), found.clear();
@@ -57,7 +57,7 @@ struct Log {
       fputs(i ? "}," : "}", file);
     }
     fputs("],\"heap\":[", file);
-    for (size_t i = 0; i < found.size(); i++) { // grows while it is written
+    for (size_t i = 0; i < found.size(); i++) { // grows during the loop
       const Object *o = object(found[i]);
       fprintf(file, "%s{\"class\":\"%s\",\"lock\":%d", i ? "," : "", o->name, o->lock);
       values("fields", o->fields, o->count);
