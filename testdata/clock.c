@@ -1,6 +1,6 @@
-// clock SAMPLERS SLEEPERS [SHARERS]: SAMPLERS threads read CLOCK_MONOTONIC in a tight loop and keep the largest distance
-// between two readings, which is how long the process was held up; SLEEPERS threads sleep. SHARERS threads do as SAMPLERS, but
-// with one reading for all of them: of more than there are processors each waits for its turn, while others read. At each SIGUSR1 the
+// clock SAMPLERS SLEEPERS [SHARERS]: SAMPLERS threads read CLOCK_MONOTONIC in a tight loop and keep the largest distance between two
+// readings, which is the time for which the process was stopped; SLEEPERS threads sleep. SHARERS threads do the same as SAMPLERS, but
+// share one reading: if there are more of them than processors, each waits for its turn while others read. At each SIGUSR1 the
 // process writes "gap NANOSECONDS", the largest since the last time, and starts over.
 #define _GNU_SOURCE
 #include <pthread.h>

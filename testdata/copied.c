@@ -1,7 +1,7 @@
-// copied OBJECT [COPIES [again]]: a host that copies the code of an object file, which llc made of programs/host_mod.ll, behind a prologue of its
-// own and tells nobody. Of the object nothing else is kept: no unwind information and no stack map is in memory. It says where the code
-// of the last copy lies and calls that through the prologue; the code calls back, and there it waits in pause: for good, or,
-// with a third argument, until SIGUSR1, and calls it again then.
+// copied OBJECT [COPIES [again]]: a host that copies the code of an object file, which llc made of programs/host_mod.ll, after its own prologue,
+// and does not register it. It keeps nothing else of the object: neither unwind information nor a stack map is in memory. It prints the address
+// of the last copy and calls it through the prologue; the code calls back, and there it waits in pause: forever, or, with a third argument, until
+// SIGUSR1, when it calls the code again.
 //
 // Built with -I demo/target.
 #include "load.h"

@@ -1,3 +1,3 @@
-// A static variable that has the name of one that another object, made from LLVM IR, keeps to itself.
+// A static variable with the name of an internal one in another object, compiled from LLVM IR.
 static volatile long counter = 11;
 long bump(void) { return counter++; }

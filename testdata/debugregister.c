@@ -1,5 +1,5 @@
-// Says whether breakpoints in debug registers work here: a process comes twenty times to an instruction that debug register 0 of it holds, and
-// the number of times that it stopped is printed. Some virtual machines take the registers and never stop.
+// Tests whether breakpoints in debug registers work here: a process reaches an instruction in its debug register 0 twenty times, and the
+// number of stops is printed. Some virtual machines accept the registers, but never stop.
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>

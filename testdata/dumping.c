@@ -1,12 +1,12 @@
-// dumping SCHEDULE: a JIT that dumps the IR of what it compiles while it runs. It does what the lines of the file SCHEDULE say, in their order:
+// dumping SCHEDULE: a JIT that dumps its IR while it runs. It executes the lines of the file SCHEDULE in order:
 //
 //	dump FROM TO SIZE   writes the first SIZE bytes of FROM to TO, all of it for -1
 //	load N OBJECT       loads and registers OBJECT as number N
 //	call N A B          calls its function f(A, B)
 //
-// f calls cb or other, each of which writes its two arguments to standard output: what they are is known without any stack map.
+// f calls cb or other, each of which writes its two arguments to standard output: so they are known without any stack map.
 //
-// Built with -I demo/target and -no-pie: what it loads and its functions lie less than 2 GiB apart, as calls need.
+// Built with -I demo/target and -no-pie: loaded code and its functions are less than 2 GiB apart, as calls require.
 #include "gdbjit.h"
 #include "load.h"
 

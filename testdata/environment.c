@@ -1,6 +1,6 @@
 // Calls @entry in a floating-point environment that is not the default one: MXCSR is 0xdfc0 (results are rounded upward, subnormal operands
 // and results are zero). With an argument a signal interrupts it, in whose handler, where the environment is the default one, the
-// process waits; else it waits in what @entry calls.
+// process waits; otherwise it waits in the callee of @entry.
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

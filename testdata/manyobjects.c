@@ -2,7 +2,7 @@
 // object file that llc made of programs/host_mod.ll, each loaded into a page of its own. It calls the code of the
 // middle one, which calls back; there it waits in pause with that one JIT frame on the stack. With idle it waits in pause and has called none;
 // another thread, which has ended, loaded the objects, so that no word of the stack that remains points into one.
-// With compile another thread goes on to register the first object, up to a million times, as a JIT that compiles all the time.
+// With compile another thread keeps registering the first object, up to a million times, like a JIT that compiles all the time.
 //
 // Built with -I demo/target.
 #include "gdbjit.h"
@@ -56,14 +56,13 @@ static void *read_file(const char *name, size_t *size) {
 }
 
 static const char *file;               // the object file
-static size_t n;                       // how many copies of it are loaded
+static size_t n;                       // the number of loaded copies
 static struct jit_code_entry *entries; // of all copies
 
 static void *load_all(void *unused) {
   size_t size;
   void *original = read_file(file, &size);
-  // Code and data of an object share its page: with a mapping each, 20,000 objects would pass the kernel's limit
-  // of 65,530 mappings.
+  // Code and data of an object share its page: with one mapping each, 20,000 objects would exceed the kernel's limit of 65,530 mappings.
   if (lay_out(original, 16).offset[GROUPS] > PAGE) { fputs("manyobjects: the object needs more than a page\n", stderr); exit(1); }
   char *memory = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   entries = calloc(n, sizeof *entries);

@@ -1,4 +1,4 @@
-// perfmap HOW: makes code in memory of no file, which calls pause, and tells perf what it is called, or something else:
+// perfmap HOW: makes code in anonymous memory, which calls pause, and writes its name for perf, or another one:
 //
 //	map      /tmp/perf-PID.map, with an entry before that was overwritten
 //	memfd    the same of code in a memfd, deleted in a file that was removed
@@ -7,9 +7,9 @@
 //	link     the map is a symbolic link, fifo a pipe
 //	foreign  it belongs to user 12345, old is from before the process began
 //	dump     /tmp/jit-PID.dump in place of the map, mapped as perf wants it
-//	late     the same, but the code is not the function's any more; other: it is of another process
+//	late     the same, but the code is no longer that function; other: it belongs to another process
 //
-// The file is removed by whoever started the process.
+// The process that started this one removes the file.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>

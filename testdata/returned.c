@@ -1,6 +1,6 @@
 // Leaves a return address into @f of programs/returned.ll on its stack, and then waits in a function without CFI that has moved its stack pointer
-// by an amount which its code does not say: down over what @f has left. The first argument says who calls it, near or far, the second by how
-// many bytes it moves.
+// by an amount that its code does not show: down over the remains of @f. The first argument is its caller, near or far, the second the number of
+// bytes that it moves.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ void wait_here(void) {
   for (;;) pause();
 }
 
-// No directive for CFI is in it, and nothing but memory knows what its stack pointer was.
+// It has no CFI directives, and its old stack pointer is only in memory.
 __asm__(
     ".globl deep\n"
     ".type deep,@function\n"
@@ -33,7 +33,7 @@ __asm__(
     "  ret\n"
     ".size deep, .-deep\n");
 
-// What the dynamic linker has left on the stack.
+// Data that the dynamic linker has left on the stack.
 __attribute__((noinline)) static void clear(void) {
   char room[256 << 10];
   memset(room, 0, sizeof room);

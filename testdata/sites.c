@@ -1,9 +1,9 @@
-// A program whose function site() is called very often, in the ways that are hard on one who watches it by breakpoints.
+// A program that calls its function site() very often, in ways that are hard for a tool with breakpoints.
 //
 //	sites MODE COUNT
 //
-// It prints "ready", waits for a line on its standard input where the environment has WAIT, runs, and prints what it
-// computed, which does not depend on who watches. MODE is one of
+// It prints "ready", waits for a line on its standard input if the environment has WAIT, runs, and prints its result, which does not
+// depend on a tracer. MODE is one of
 //
 //	plain    one thread
 //	threads  16 threads in the same site at once
@@ -12,13 +12,13 @@
 //	exec     half of the calls, then another program: this one, in mode plain
 //	signals  a timer interrupts it all the time; its handler calls site() too
 //	fault    site() reads address 0 every 1,000 calls, and the handler repairs that
-//	end      threads run, and the process exits from one of them in the middle
+//	end      threads run, and one of them ends the process meanwhile
 //	come     threads start and end all the time
 //	leader   the first thread ends before the others begin
 //	traps    a SIGTRAP every 1,000 calls: of an int3 of its own and of raise(3), by turns
 //	vforks   meanwhile another thread waits in vfork(2) for children that take their time
 //	alarms   an instruction reads address 0 each time, under a timer, and its handler repairs that
-//	int1     an INT1 in front of an instruction that a debug register holds: to the kernel as if a hypervisor had lost why that stopped
+//	int1     an INT1 before an instruction in a debug register: for the kernel this looks as if a hypervisor had lost the reason of the stop
 //	another  the first thread ends, and another thread becomes another program: this one, in mode plain
 //	churn    threads that do nothing start and end all the time, beside those that call site()
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@
 
 enum { THREADS = 16, EVERY = 1000 };
 
-// The breakpoint is on its first instruction. With STEPPED that is one which nobody emulates: it has to be run.
+// The breakpoint is on its first instruction. With STEPPED that is one without an emulation: it must run.
 __attribute__((noinline)) long site(long n) {
 #ifdef STEPPED
   __asm__ volatile("bswap %0\n\tbswap %0" : "+D"(n));
@@ -58,7 +58,7 @@ __attribute__((noinline)) long poke(volatile char *p) {
   return n;
 }
 
-// The breakpoint is on the instruction behind the INT1. Without a debug register there the program ends by SIGTRAP.
+// The breakpoint is on the instruction after the INT1. Without a debug register there the program ends by SIGTRAP.
 __attribute__((noinline)) long unreasoned(long n) {
 #ifdef __x86_64__
   __asm__ volatile(".byte 0xf1\n.globl behind\nbehind: nop" : "+D"(n));

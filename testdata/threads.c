@@ -1,8 +1,8 @@
 // threads SLEEPERS SPINNERS WAITERS CHURNERS: a process with that many threads asleep in nanosleep, spinning,
 // blocked in a futex, and starting and joining short-lived threads without end. The main thread waits in pause.
 //
-// No signal handler is installed, so no system call here may ever be interrupted: a sleeper or a waiter that is
-// woken says "disturbed" and ends the process with status 1. A reader that leaves traces is caught by that.
+// No signal handler is installed, so no system call may ever be interrupted: a sleeper or a waiter that wakes
+// up prints "disturbed" and ends the process with status 1. This detects a tool that disturbs the process.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>

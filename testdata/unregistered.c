@@ -1,5 +1,5 @@
-// unregistered OBJECT: a host that loads an object file, which llc made of programs/host_mod.ll, twice into one
-// mapping and tells nobody. It calls the code of the second one, which calls back; there it waits in pause.
+// unregistered OBJECT: a host that loads an object file, which llc made of programs/host_mod.ll, twice into one mapping and does not register it. It
+// calls the code of the second one, which calls back; there it waits in pause.
 //
 // Built with -I demo/target. With -DTWICE the mapping is of a memfd, which is mapped a second time, to be written to, as a JIT does that has no memory
 // with both rights.

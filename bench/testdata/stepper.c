@@ -1,7 +1,7 @@
 // stepper PID ADDRESS attaches to a process that waits, sets a breakpoint at the address, in hex, prints "ready",
-// steps over the breakpoint until the process has ended, and prints how often that was. It reads no value, keeps none, and
-// stops no other thread meanwhile: whoever stops a process by breakpoints and ptrace(2) is not faster. Only one thread comes to
-// the breakpoint, which may be one that starts later.
+// steps over the breakpoint until the process has ended, and prints how often that was. It reads and keeps no values and stops
+// no other thread, so no tool that uses breakpoints and ptrace(2) is faster. Only one thread reaches the breakpoint; it may
+// start later.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>

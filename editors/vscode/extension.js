@@ -1,4 +1,4 @@
-// Starts `reframe dap` for sessions of the type "reframe". All else is the program's own.
+// Starts `reframe dap` for sessions of the type "reframe". The program does everything else.
 'use strict';
 const vscode = require('vscode');
 

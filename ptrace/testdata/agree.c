@@ -1,9 +1,8 @@
-// agree: threads that write one number after the other into cells of their own, which lie on their stack, in static memory, on the heap
-// and in memory that is shared, all of them in the same order: whenever the process is stopped, the numbers of a thread
-// begin with n and end with n or n - 1. Meanwhile other threads begin and end, and one maps files by turns at one place, and notes
-// before and after that which of them.
+// agree: threads that write increasing numbers into their own cells on their stack, in static memory, on the heap and in shared memory,
+// always in the same order: whenever the process is stopped, the numbers of a thread begin with n and end with n or n - 1. Meanwhile
+// other threads start and end, and one maps two files in turn at one address, and records before and after that which one.
 //
-// It prints what a test needs to find all that, then "ready".
+// It prints the addresses for the test, then "ready".
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

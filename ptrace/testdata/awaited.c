@@ -1,6 +1,6 @@
-// awaited: a process that runs on a stack whose pages userfaultfd provides, and nobody does. outer has an array on that stack of which the pages are
-// missing, and a pointer to the end of the code. Code and heap are of two pages each, and the second ones are missing. It prints where these lie, waits
-// for SIGUSR1, and ends.
+// awaited: a process on a stack whose pages userfaultfd should provide, but no process does. outer has an array on that stack whose pages are missing,
+// and a pointer to the end of the code. Code and heap have two pages each, of which the second is missing. It prints their addresses, waits for
+// SIGUSR1, and ends.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

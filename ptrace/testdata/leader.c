@@ -1,4 +1,4 @@
-// leader: a process whose first thread ends at SIGUSR1, while a second one goes on waiting in pause.
+// leader: a process whose first thread ends at SIGUSR1, while a second one keeps waiting in pause.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
-// moment [deleted]: a process whose memory is not that of its files, and changes as a whole when SIGUSR1 comes. It waits in pause
-// before and after that. The first page of its file is written to; pages that its stack leads to hold As, and behind what
-// looks like a stack map there are As too: later they are Bs, or no pages at all.
+// moment [deleted]: a process whose memory differs from its files, and changes completely at SIGUSR1. It waits in pause before
+// and after that. It has written the first page of its file. Pages that its stack points to, and the bytes after something like a
+// stack map, contain As: later they contain Bs, or are unmapped.
 //
-// deleted: it runs from a copy of itself that is no longer there.
+// deleted: it runs from a copy of itself that was deleted.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
   memset(found, 'A', 2 * PAGE);
   memcpy(found + 64, &stack_map, sizeof stack_map);
   if (mprotect(__executable_start, PAGE, PROT_READ | PROT_WRITE)) return 1;
-  __executable_start[10] = 'P'; // of what identifies the file, bytes that say nothing
+  __executable_start[10] = 'P'; // bytes of the file's identification that are not checked
   if (mprotect(__executable_start, PAGE, PROT_READ)) return 1;
   signal(SIGUSR1, on_signal);
   puts("ready");

@@ -1,6 +1,6 @@
-// odd: a process whose mappings are not what they seem. Its own executable is mapped once more, as data, below where
-// it runs; a file that it maps was replaced by a named pipe; and the code that waits in pause lies in a memfd, which is no
-// ELF image. It registers no JIT object.
+// odd: a process with misleading mappings. Its own executable is mapped once more, as data, below where it runs; a file
+// that it maps was replaced by a named pipe; and the code that waits in pause lies in a memfd, which is no ELF image. It
+// registers no JIT object.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -23,12 +23,12 @@ int main(void) {
   if (self < 0 || fstat(self, &st)) return failed("self");
   if (mmap((void *)0x10000000, st.st_size, PROT_READ, MAP_PRIVATE | MAP_FIXED_NOREPLACE, self, 0) == MAP_FAILED) return failed("mmap self");
 
-  // A file that is mapped and was replaced by a pipe of the same name: whoever opens it waits for a writer.
+  // A file that is mapped and was replaced by a pipe of the same name: opening it would wait for a writer.
   int fd = open("pipe", O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (fd < 0 || ftruncate(fd, 4096) || mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED) return failed("pipe");
   if (unlink("pipe") || mkfifo("pipe", 0600)) return failed("mkfifo");
 
-  // Much more than is copied whole: the kernel may give the one page that is used as a part of a huge one.
+  // Much more than is copied completely: the kernel may provide the only used page as a part of a huge page.
   enum { JIT_SIZE = 8 << 20 };
   // mov $34, %eax; syscall; jmp back: pause, for ever.
   static const unsigned char code[] = {0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7};

@@ -1,10 +1,10 @@
-// patched KIND [churn]: a process that stands in a call which it has written into its own code. It prints where the function is and the 64
-// bytes that stand there, as it reads them itself while the call runs. KIND says what memory that is and how it was written to:
+// patched KIND [churn]: a process that waits in a call which it has written into its own code. It prints the address of the function and its 64
+// bytes, which it reads during the call. KIND is the kind of memory, and how it was written:
 //
 //   text        code of the program, made writable and then only executable again
 //   mem         the same through /proc/self/mem
 //   rwx         code of the program that stays writable
-//   relocated   code that the dynamic linker has relocated (-z notext), by which the call came there
+//   relocated   code that the dynamic linker has relocated (-z notext), which wrote the call
 //   anonymous   memory of no file, made executable
 //   anonymousrwx  the same, that stays writable
 //   memfd       a file without a name that is mapped twice, and written to through the other mapping
@@ -14,8 +14,8 @@
 //   file        a copy of the program's file, executable in a private mapping; the file is written to
 //   large, largerwx  text and rwx, of a program built with -DLARGE: after the function come 2 MiB of which each page was written to
 //
-// churn: then it waits elsewhere, and a thread fills the page with one byte after the other, word by word from its beginning, and notes before and
-// after that which one, on its stack. It prints where.
+// churn: it waits elsewhere, and a thread repeatedly fills the page with a byte, word by word from its beginning, and records the byte on its
+// stack before and after. It prints their addresses.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <link.h>
@@ -48,8 +48,8 @@ enum { MORE = 0 };
 #endif
 
 static const char *kind;
-static unsigned char *code, *writable; // where it is executed, and where it is written to
-static int file = -1;                  // through which it is written to, at offset
+static unsigned char *code, *writable; // the address where it is executed, and the one where it is written
+static int file = -1;                  // the descriptor through which it is written, at offset
 static off_t offset;
 static int churns;
 

@@ -1,7 +1,6 @@
-// regs spin|pause: a second thread that holds known values in its registers, and spins at the label "spinning" or
-// stands in pause, at the label "paused", on a stack of its own that ends at "stack_end". The values are those that
-// registers_test.go spells out. It prints how many bytes its vector registers have, 32 or 64; where they have 64, it fills zmm16 to zmm31 and
-// k0 to k7 too.
+// regs spin|pause: a second thread with known register values, which spins at the label "spinning" or waits in pause, at the label "paused",
+// on its own stack, which ends at "stack_end". registers_test.go has the values. It prints the size of its vector registers in bytes, 32 or
+// 64; with 64, it also fills zmm16 to zmm31 and k0 to k7.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

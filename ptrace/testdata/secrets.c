@@ -1,5 +1,5 @@
 // secrets: a process with random bytes, which are nowhere else, in a global variable, on the heap, on the stack, and in a file that is mapped twice. It
-// prints where they lie. The numbers beside them are not secret.
+// prints their addresses. The numbers beside them are not secret.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // sharedcode: two processes run code in one piece of shared memory, as those of a prefork server with a JIT do. The code lies at 0x20000000 and calls a
-// function: the parent's calls called, which has the child run the same code, look at its bytes, and answer. At its end the parent prints how the child ended.
+// function: the parent's code calls called, which lets the child run the same code, compare its bytes, and answer. At the end the parent prints the child's
+// status.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -20,7 +20,7 @@ static void report(int s) {
 
 int main(void) {
   struct sigaction a = {.sa_sigaction = counted, .sa_flags = SA_SIGINFO};
-  sigfillset(&a.sa_mask); // or SIGRTMAX would come while one is counted, with others pending
+  sigfillset(&a.sa_mask); // otherwise SIGRTMAX could arrive while one is counted and others are pending
   sigaction(SIGRTMIN, &a, NULL);
   signal(SIGRTMAX, report);
   puts("ready");

@@ -1,5 +1,5 @@
-// stackend: a thread whose stack lies in the middle of memory that the program uses for other things, as it does where the kernel puts
-// a mapping behind a stack. Prints where the stack ends.
+// stackend: a thread whose stack is inside memory that the program uses for other purposes, as if the kernel put a mapping after a
+// stack. Prints the end of the stack.
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

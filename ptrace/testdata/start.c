@@ -1,4 +1,4 @@
-/* A program that is nothing but its first instruction: gdb gives its registers values there. */
+/* A program that consists of one instruction, where gdb sets its registers. */
 __attribute__((section(".data"))) int data = 1;
 
 void _start(void)

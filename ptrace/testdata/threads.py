@@ -1,4 +1,4 @@
-# Prints what gdb knows of each thread, by number: its registers and its frames.
+# Prints the registers and frames of each thread, by number, according to gdb.
 import gdb
 
 for thread in sorted(gdb.selected_inferior().threads(), key=lambda t: t.ptid[1]):

@@ -1,9 +1,9 @@
-// traps MODE: does what each byte of standard input says, and writes a line about it.
+// traps MODE: runs the command of each byte of standard input, and writes a line with the result.
 //   a  the action for SIGTRAP: default, own or other
 //   c  calls site(n) for n from 0 to 999 and writes the sum of its results, 1000000
-//   f  the action for SIGTRAP that a child by fork has
-//   m  how many mappings of code without a file it has
-//   i  runs a breakpoint instruction of its own
+//   f  the action for SIGTRAP in a forked child
+//   m  the number of its executable mappings without a file
+//   i  runs its own breakpoint instruction
 //   s  sends itself SIGTRAP
 // Modes: plain; own: it has a handler of SIGTRAP; blocked: it blocks SIGTRAP before each call of site; filter: a seccomp filter ends it at mmap,
 // munmap and rt_sigaction.

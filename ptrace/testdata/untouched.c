@@ -1,5 +1,5 @@
-// untouched: a process with memory of each kind of which it has touched a page, ten mebibytes from its beginning. It prints where each lies, and
-// "provided 0" where the kernel lets nobody provide pages.
+// untouched: a process with memory of each kind, in which it has touched one page, ten mebibytes from the start. It prints their addresses, and
+// "provided 0" if the kernel does not permit providing pages.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

@@ -1,5 +1,5 @@
-// Faust: an oscillator that is compiled by libfaust and asked for sound for ever. libfaust has no headers of its own in Debian 12: what is
-// used of llvm-dsp-c.h stands here.
+// Faust: an oscillator that libfaust compiles, and that computes sound forever. Debian 12 has no headers of libfaust: the used
+// declarations of llvm-dsp-c.h are here.
 #include <stdio.h>
 #include <stdlib.h>
 

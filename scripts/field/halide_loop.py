@@ -1,4 +1,4 @@
-# Halide: a pipeline that is compiled when it is asked for values, for long.
+# Halide: a pipeline that is compiled on first use, and runs for long.
 import halide as hl
 
 x, y = hl.Var("x"), hl.Var("y")

@@ -1,4 +1,4 @@
-"""measure.py STOOD REFRAME PID NAME: one row of the table of scripts/field.sh, on a process that runs meanwhile.
+"""measure.py STOOD REFRAME PID NAME: one row of the table of scripts/field.sh, for a running process.
 
 Each tool is run once, for two minutes at most, while STOOD watches for how long it holds the process.
 """
@@ -15,7 +15,7 @@ STARTS = re.compile(r"^__libc_start_main")  # called by _start, which has no nam
 
 
 def run(command):
-    """Returns what a command printed, how long it took, and how long it held the process, in milliseconds."""
+    """Returns the output of a command, its duration, and the time for which it stopped the process, in milliseconds."""
     watch = subprocess.Popen([stood, pid], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     watch.stdout.readline()
     began = time.monotonic()
@@ -31,7 +31,7 @@ def run(command):
 
 
 def row(tool, threads, out, wall, pause, said):
-    """Threads are lists of names, innermost first, None where a frame has none."""
+    """Threads are lists of names, innermost first, None for a frame without a name."""
     frames = [f for t in threads for f in t]
     if not frames:
         return "%-22s %-9s failed: %s" % (name, tool, said or out.strip()[:100] or "it printed nothing")

@@ -1,5 +1,5 @@
-// stood PID: watches a process until standard input ends, then prints for how many milliseconds at most one of its threads was stopped for
-// a tracer, without a break (state t of proc_pid_stat(5)). So the pauses of tools are measured in one way, by none of them.
+// stood PID: watches a process until standard input ends, then prints the longest uninterrupted time in milliseconds for which one of its
+// threads was stopped for a tracer (state t of proc_pid_stat(5)). This measures the pauses of all tools in the same way.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     snprintf(stat, sizeof stat, "%s/%s/stat", path, e->d_name);
     if ((files[count] = open(stat, O_RDONLY)) >= 0) count++;
   }
-  // Whoever is watched must not keep us from looking; without the permission the figures are coarser.
+  // The watched processes must not preempt this one; without the permission the figures are less precise.
   sched_setscheduler(0, SCHED_RR, &(struct sched_param){.sched_priority = 2});
   puts("watching");
   fflush(stdout);
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
       ssize_t n = pread(files[i], text, sizeof text - 1, 0);
       if (n <= 0) continue;
       text[n] = 0;
-      char *state = strrchr(text, ')'); // the name before it may hold anything
+      char *state = strrchr(text, ')'); // the name before it may contain any character
       if (state && state[1] && state[2] == 't') {
         if (!since[i]) since[i] = now();
         if (now() - since[i] > largest) largest = now() - since[i];

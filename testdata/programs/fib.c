@@ -1,4 +1,4 @@
-// Prints a Fibonacci number, of the index that its argument is.
+// Prints the Fibonacci number with the index in its argument.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,14 +1,14 @@
-// A JIT host without a JIT: it loads an object that llc made, registers it with the GDB JIT interface, calls the
-// object's `int64_t entry(int64_t)` from each of THREADS threads for ROUNDS rounds, prints "checksum" and a number made
-// of all results, and exits with status 0.
+// A JIT host without a JIT: it loads an object of llc, registers it with the GDB JIT interface, calls the object's `int64_t
+// entry(int64_t)` from each of THREADS threads for ROUNDS rounds, prints "checksum" and a number computed from all results, and
+// exits with status 0.
 //
 //	obj_host [-w] [-g] [-u K] [-c N] [-m WHAT] OBJECT [THREADS [ROUNDS]]
 //
 //	-w       print "ready" and wait for a byte, or the end, of standard input before any call
-//	-g       be full of signals: a timer, a SIGUSR1 and a null pointer read by each thread. Prints how many were handled
+//	-g       raise many signals: a timer, a SIGUSR1 and a read of a null pointer by each thread. Prints the number of handled ones
 //	-u K     after each K rounds end all threads, unregister and unmap the object, and load it again
 //	-c N     meanwhile start and join N more threads, one after the other, that call entry once each
-//	-m WHAT  halfway the first thread does something: fork (the child finishes that thread's rounds and prints its
+//	-m WHAT  halfway the first thread acts: fork (the child finishes that thread's rounds and prints its
 //	         own checksum), spawn (/bin/true, which shares memory until it is another program), exec (this program
 //	         from the start, now without -m), exit (with status 3, while the others run), abort
 //
@@ -35,8 +35,8 @@ enum { FAULTED = 1000003 };
 
 // leave_optimized(value) abandons the innermost function that call_optimized has called in this thread, and
 // whatever that called, and makes its call_optimized return value. The stack pointer of the call before is kept on the
-// stack, where the alignment of the ABI leaves room. The callee-saved registers are too: nobody restores those that the
-// abandoned function saved. The return address of the call is where both ways meet.
+// stack, where the alignment of the ABI leaves room. So are the callee-saved registers, because the abandoned function does not
+// restore those that it saved. Both paths meet at the return address of the call.
 _Noreturn void leave_optimized(int64_t value);
 int64_t call_optimized(void *f, int64_t a, int64_t b, int64_t c);
 __thread uint64_t optimized_rsp;
@@ -74,7 +74,7 @@ __asm__(".pushsection .text\n"
         "  .cfi_startproc\n"
         "  mov %rdi, %rax\n"
         "  mov %fs:optimized_rsp@tpoff, %rsp\n"
-        "  .cfi_undefined %rip\n" // the frame it was called from is gone
+        "  .cfi_undefined %rip\n" // its caller's frame no longer exists
         "  jmp .Lreturn\n"
         "  .cfi_endproc\n"
         ".size leave_optimized, .-leave_optimized\n"
@@ -170,9 +170,9 @@ static uint64_t rounds_of(int64_t thread, int64_t from, int64_t to) {
 }
 
 static pid_t child;
-static uint64_t first; // what the first thread has come to
+static uint64_t first; // the progress of the first thread
 
-// halfway does what -m asks for, before round `next` of the first thread.
+// halfway performs the action of -m before round `next` of the first thread.
 static void halfway(int64_t next) {
   if (!strcmp(options.middle, "fork")) {
     child = fork();
@@ -265,7 +265,7 @@ static void parse(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   parse(argc, argv);
-  setvbuf(stdout, NULL, _IOLBF, 0); // a child must not print again what its parent has
+  setvbuf(stdout, NULL, _IOLBF, 0); // a child must not print its parent's output again
   handle_signals();
   load_code();
   if (options.wait) {

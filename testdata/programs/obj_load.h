@@ -1,5 +1,5 @@
-// Loads a relocatable x86-64 object that uses libraries: what internal/demo/target/load.h does, and a global offset table and
-// stubs for what the object does not define. It loads only objects of our own: nothing is checked against hostile values.
+// Loads a relocatable x86-64 object that uses libraries: like internal/demo/target/load.h, with a global offset table and
+// stubs for undefined symbols. It loads only our own objects: values are not checked.
 #ifndef OBJ_LOAD_H
 #define OBJ_LOAD_H
 #ifndef CODE_MAPPING
@@ -94,7 +94,7 @@ static void read_file(struct loaded *l, const char *path) {
   close(fd);
 }
 
-// load_object loads a file into memory of its own and registers it with the GDB JIT interface.
+// load_object loads a file into its own memory and registers it with the GDB JIT interface.
 static struct loaded *load_object(const char *path) {
   static const int protection[GROUPS] = {PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE};
   struct loaded *l = calloc(1, sizeof *l);
@@ -130,7 +130,7 @@ static struct loaded *load_object(const char *path) {
   return l;
 }
 
-// unload_object takes an object out of the list, tells the debugger so, and gives its memory back.
+// unload_object removes an object from the list, notifies the debugger, and frees its memory.
 static void unload_object(struct loaded *l) {
   struct jit_code_entry *e = &l->entry;
   if (e->next) e->next->prev = e->prev;

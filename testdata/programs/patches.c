@@ -1,35 +1,34 @@
-// A runtime that patches compiled code while threads run through it, and logs who comes to which patched site with which values.
+// A runtime that patches compiled code while threads run through it, and logs which thread reaches which patched site with which values.
 // patches.ll has the code, compiled ahead of time or by lli, and calls patches() with the table of its sites.
 //
 //	PROGRAM [THREADS]
 //
-// prints "ready", and then obeys lines on standard input; it answers on descriptor 3. Meanwhile THREADS threads (16) call random
-// functions of the table and check what they return. The commands:
+// prints "ready", and then executes commands, one per line, from standard input; it answers on descriptor 3. Meanwhile THREADS threads (16) call
+// random functions of the table and check the results. The commands:
 //
 //	sites                        a line for each site: its number, function, record, kind, address, length and, in hex, its bytes
 //	protect P                    from now on patched pages are left with this protection: 5 (r-x) or 7 (rwx)
-//	patch [SITE KIND FILL OFF].. overwrites sites. No thread is in them but those that wait. Answers "patched", or "refused" and why
-//	restore [SITE]..             takes patches back; without a number, all. Answers "restored"
-//	land T SITE WHAT             thread T is to call the function of a site and to wait where it calls its runtime, WHAT is p, or
-//	                             @ordinary, o. Threads that have no such order never wait
-//	wait                         waits until all that were told to land have, and answers a line for each, and "end"
-//	release                      they go on. Answers "released"
-//	quit                         ends all. Answers "runs", how often a function was called, "calls", how often a patched site called,
-//	                             and "wrong", how often it did not return what it should
+//	patch [SITE KIND FILL OFF].. overwrites sites. Only waiting threads are in them. Answers "patched", or "refused" and the reason
+//	restore [SITE]..             removes patches; without a number, all. Answers "restored"
+//	land T SITE WHAT             thread T must call the function of a site and wait in its callee: WHAT is p, the runtime that the patch
+//	                             calls, or o, @ordinary. Threads without such an order never wait
+//	wait                         waits until all threads with orders wait there, and answers a line for each, and "end"
+//	release                      they continue. Answers "released"
+//	quit                         ends all. Answers "runs", the number of calls of functions, "calls", the number of calls by patched sites,
+//	                             and "wrong", the number of wrong results
 //
-// KIND is how the patch gets to the runtime: rel32 (call rel32), mem (call through memory), reg (through r11), rax; stub and push (a
-// jump to a stub that calls; push leaves 8 bytes on the stack, as stubs do that pass a number), indirect (a jump through memory to such
-// a stub). FILL says what becomes of the bytes in front of OFF: n, nops; k, they are kept, and run. Those behind are kept in shadows, where
-// nobody returns to, and nops elsewhere.
+// KIND is how the patch reaches the runtime: rel32 (call rel32), mem (call through memory), reg (through r11), rax; stub and push (a jump to a
+// stub that calls; push leaves 8 bytes on the stack, like stubs that pass a number), indirect (a jump through memory to such a stub). FILL selects
+// the bytes before OFF: n, nops; k, they are kept, and run. Bytes after the patch are kept in shadows, to which no call returns, and nops elsewhere.
 //
-// A landed line: thread, tid, p or o, function, record, the site's kind, patch's kind, FILL, OFF, return address, then name=value for
-// each live value.
+// A line of wait: thread, tid, p or o, function, record, the site's kind, patch's kind, FILL, OFF, return address, then name=value for each live
+// value.
 //
 //	PROGRAM THREADS SEED EVENTS
 //
-// does without commands: it prints "ready", waits for a line or the end of its standard input, patches sites and takes patches back,
-// EVENTS times, all at random, while the threads run through. At the end it prints for each record that was called how often
-// ("record ID COUNT"), "wrong" and how often a function returned what it should not. Its last line is "done".
+// needs no commands: it prints "ready", waits for a line or the end of its standard input, and patches sites and removes patches, EVENTS times at
+// random, while the threads run. At the end it prints "record ID COUNT" for each record that was called, and "wrong" with the number of wrong
+// results. Its last line is "done".
 #define _GNU_SOURCE
 #include <elf.h>
 #include <dlfcn.h>
@@ -62,9 +61,9 @@ struct given {
 
 struct site {
   const struct given *given;
-  uint8_t *start; // of the bytes that may be patched
+  uint8_t *start; // the bytes that may be patched
   uint8_t original[MAX_REGION], *stub;
-  atomic_int closed, patched; // closed: nobody may enter its function. patched counts patches, and is 0 for none
+  atomic_int closed, patched; // closed: no thread may enter its function. patched counts patches, and is 0 for none
   const struct patch_kind *kind;
   char fill;
   int offset;
@@ -100,8 +99,8 @@ static _Noreturn void die(const char *what) {
   _exit(1);
 }
 
-// call_site calls a function, and runtime is what patched sites call. It keeps all registers where its unwind information
-// says, and asks landed() how to go on: return, or leave the function that was patched, to where call_site called it.
+// call_site calls a function. Patched sites call runtime, which saves all registers as its unwind information describes, and calls landed(), which
+// decides how to continue: return, or leave the patched function and return to call_site.
 int64_t call_site(int64_t (*f)(int64_t, int64_t), int64_t a, int64_t b, uint64_t **leave);
 void runtime(void);
 struct way {
@@ -169,7 +168,7 @@ __asm__(".pushsection .text\n"
         "  pop %rbp\n  .cfi_def_cfa %rsp, 8\n"
         "  ret\n"
         ".Lleave:\n"
-        "  .cfi_undefined %rip\n" // the frame it was called from is gone
+        "  .cfi_undefined %rip\n" // its caller's frame no longer exists
         "  mov %rdx, %rsp\n"
         "  jmp .Lback\n"
         "  .cfi_endproc\n"
@@ -220,7 +219,7 @@ static void describe(struct thread *t, char what, const struct given *g, const s
     snprintf(t->line + n, sizeof t->line - n, " %%t=%d %%d=%" PRId64 ".0", (int)value(0, t->a, t->b), t->a);
 }
 
-// to_wait says whether a thread is to wait in the function that it calls.
+// to_wait reports whether a thread must wait in the function that it calls.
 static int to_wait(struct thread *t, int in_ordinary) {
   int goal = atomic_load(&t->goal);
   return goal && sites[goal - 1].given->function == sites[atomic_load(&t->in) - 1].given->function && atomic_load(&t->ordinary) == in_ordinary;
@@ -237,7 +236,7 @@ static void rest(struct thread *t) {
   futex_wake(&landings);
 }
 
-// came_from returns the site whose patch called, or whose stub did.
+// came_from returns the site whose patch, or whose stub, called.
 static struct site *came_from(const uint8_t *ret) {
   for (struct site *s = sites; s < sites + site_count; s++)
     if ((ret > s->stub && ret <= s->stub + 64) || (ret > s->start && ret <= s->start + s->given->bytes)) return s;
@@ -255,12 +254,12 @@ struct way landed(uint8_t *ret) {
     describe(t, 'p', s->given, s, ret);
     rest(t);
   }
-  // Behind a shadow's patch nothing is left to return to, nor where the patch has been taken back meanwhile.
+  // There is no code to return to after the patch of a shadow, nor after a patch that was removed meanwhile.
   if (s->given->kind == STACKMAP || atomic_load(&s->patched) != patched) return (struct way){INT64_MIN, t->leave};
   return (struct way){ordinary_of(value(1, t->a, t->b)), NULL};
 }
 
-// What the functions of patches.ll call without being patched.
+// The callee of functions of patches.ll without patches.
 __attribute__((noinline)) int64_t ordinary(int64_t x) {
   struct thread *t = self;
   if (to_wait(t, 1)) {
@@ -296,7 +295,7 @@ static void *run(void *p) {
   return NULL;
 }
 
-// far says whether a word does not reach from one address to another.
+// far reports whether a distance does not fit in 32 bits.
 static int far(const uint8_t *from, const void *to) {
   int64_t distance = (const uint8_t *)to - from;
   return distance != (int32_t)distance;
@@ -314,7 +313,7 @@ static uint8_t *branch(uint8_t *code, uint8_t *at, int n, const char *opcode, co
 
 static const void *direct(const uint8_t *from) { return far(from, (void *)runtime) ? (void *)reach->thunk : (void *)runtime; }
 
-// write_stub makes the stub of a site: it calls, and jumps back behind the region where that can be.
+// write_stub makes the stub of a site: it calls, and jumps back to the end of the region if possible.
 static void write_stub(struct site *s, int push) {
   uint8_t code[64], *p = code;
   memset(code, 0xcc, sizeof code);
@@ -329,7 +328,7 @@ static void write_stub(struct site *s, int push) {
   memcpy(s->stub, code, sizeof code);
 }
 
-// make writes a site's patch to code, which is to lie at the site's start.
+// make writes a site's patch to code, which is later copied to the site's start.
 static void make(struct site *s, uint8_t *code) {
   int size = s->kind->size, n = s->given->bytes;
   uint8_t *p = code + s->offset, *at = s->start + s->offset;
@@ -355,7 +354,7 @@ static void write_code(uint8_t *at, const uint8_t *code, int n) {
   if (mprotect(page, end - page, protection)) die("mprotect");
 }
 
-// busy says whether a thread may be in the function of a site, other than one that waits.
+// busy reports whether a thread other than a waiting one may be in the function of a site.
 static int busy(const struct site *s) {
   for (struct thread *t = threads; t < threads + thread_count; t++) {
     int in = atomic_load(&t->in);
@@ -364,7 +363,7 @@ static int busy(const struct site *s) {
   return 0;
 }
 
-// exclusive closes sites, does something to each when no thread is in them, and opens them when all processors see it.
+// exclusive closes sites, calls a function for each when no thread is in them, and opens them when all processors see the change.
 static void exclusive(struct site **list, int n, void (*change)(struct site *)) {
   for (int i = 0; i < n; i++) atomic_store(&list[i]->closed, 1);
   for (int i = 0; i < n; i++)
@@ -388,7 +387,7 @@ static void take_back(struct site *s) {
   s->kind = NULL;
 }
 
-// choose sets the patch of a site, or returns why that cannot be.
+// choose sets the patch of a site, or returns the reason why it is impossible.
 static const char *choose(struct site *s, const char *kind, char fill, int offset) {
   const struct patch_kind *k = NULL;
   for (int i = 0; i < KINDS; i++)
@@ -432,7 +431,7 @@ static void read_map(const char *object, const struct given *given, int64_t n) {
   }
 }
 
-// read_maps looks into the program's own file and the objects that the JIT has registered (gdb, "JIT Compilation Interface").
+// read_maps reads the program's own file and the objects that the JIT has registered (gdb, "JIT Compilation Interface").
 static void read_maps(const struct given *given, int64_t n) {
   struct entry { struct entry *next, *previous; const char *file; uint64_t size; };
   struct { uint32_t version, action; struct entry *relevant, *first; } *registered = dlsym(RTLD_DEFAULT, "__jit_debug_descriptor");
@@ -451,7 +450,7 @@ static void read_maps(const struct given *given, int64_t n) {
   }
 }
 
-// map_near maps memory for stubs below the code, or above, where a word reaches.
+// map_near maps memory for stubs below or above the code, within a distance of 32 bits.
 static void map_near(void) {
   uint8_t *code = (uint8_t *)((uintptr_t)sites[0].start & -PAGE);
   const size_t size = 3 * PAGE;
@@ -492,7 +491,7 @@ static void tell_sites(void) {
   answer("end\n");
 }
 
-// all_landed waits until every thread that is to land has.
+// all_landed waits until every thread with an order waits.
 static void await(int landed) {
   for (;;) {
     int seen = atomic_load(&landings), done = 1;
@@ -565,14 +564,14 @@ static void command(char *line) {
   } else answer("refused: no such command\n");
 }
 
-// at_random patches and takes back without being told.
+// at_random patches and restores without commands.
 static long all_runs(void) {
   long runs = 0;
   for (struct thread *t = threads; t < threads + thread_count; t++) runs += atomic_load(&t->runs);
   return runs;
 }
 
-// at_random has threads run through each change: on a busy machine all could be over before any of them had its turn.
+// at_random waits until threads have run after each change: on a busy machine all changes could be over before any thread ran.
 static void at_random(uint64_t seed, int events) {
   for (int n = 0; n < events; n++) {
     struct site *s = &sites[next(&seed) % site_count], *list[] = {s};

@@ -3,11 +3,11 @@
 //
 //	PROGRAM FUNCTION WAY [TIMES [wait]]
 //
-// calls FUNCTION (shadow, sled, leaf) and prints what it returned, and what it stored: "shadow 1234 5678". WAY says what happens at its
-// site: none, it is as LLVM left it; pause, the runtime prints "ready" and waits, all registers saved where its CFI says; bare, the same
-// in C, which saves none that callers do; stub, as pause, but the site has a jump to a stub that calls; leave, it computes what the function would have returned, stores what it would have stored,
-// and returns that to the function's caller. TIMES is how often the function is called, with other arguments each time; with wait
-// the program prints "ready" before the first time, and waits for SIGUSR1.
+// calls FUNCTION (shadow, sled, leaf) and prints its result and the stored number: "shadow 1234 5678". WAY selects the action at its site: none, the site is
+// unchanged; pause, the runtime prints "ready" and waits, with all registers saved as its CFI describes; bare, the same in C, which does not save caller-saved
+// registers; stub, as pause, but the site has a jump to a stub that calls; leave, the runtime computes the function's result and store, and returns to the
+// function's caller. TIMES is the number of calls of the function, with other arguments each time; with wait the program prints "ready" before the first call,
+// and waits for SIGUSR1.
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int64_t *seen, arg_n, arg_m;
 
 static int64_t step(void) { return 3; }
 
-// What the function returns, and stores.
+// The function's result, and the number that it stores.
 static int64_t twin(int64_t n, int64_t m, int64_t *last) {
 	int64_t acc = m, sign = strcmp(called, "sled") ? 1 : -1;
 	for (int64_t i = 0; i < n; i++)
@@ -38,15 +38,14 @@ void bare(void) {
 	pause();
 }
 
-// Returns what the function is to return, to its caller, as the function would.
+// Returns the function's result to its caller, as the function would.
 int64_t leave(void) {
 	int64_t last, r = twin(arg_n, arg_m, &last);
 	*seen = last;
 	return r;
 }
 
-// Functions with stackmaps keep a frame pointer, and it is as it was where they come here. What they keep for their
-// caller is restored by that: it is call.
+// Functions with stackmaps have a frame pointer, which is unchanged when they reach this code. Their caller, call, restores the callee-saved registers.
 void paused(void), left(void);
 int64_t call(function *f, int64_t n, int64_t m);
 __asm__(".text\n"
@@ -117,7 +116,7 @@ static uint8_t *place(const uint8_t *maps, uint64_t id) {
 	abort();
 }
 
-// A stub in a page of its own that calls, and never comes back.
+// A stub in its own page, which calls and never returns.
 static uint8_t *stub(void (*to)(void)) {
 	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memcpy(page, "\x49\xbb", 2); // movabs $to,%r11

@@ -1,13 +1,12 @@
-// A runtime that patches the sites of patching.ll while they are passed, and says how often they were.
+// A runtime that patches the sites of patching.ll while threads pass them, and prints the number of passes.
 //
 //	MODE FIRST LAST THREADS PASSES
 //
 // phases: the passes of each site with nothing patched, with a call patched in, and with that taken out again.
-// saves:  keeps the code of the sites, patches them and passes; after another line of input puts that code back, and passes.
-// checks: compares the code with what it was at the start, before each pass.
-// toggles: patches, and takes back, all the time while threads pass.
-// once:   as phases, with nothing but the patched passes.
-// until:  patches, and passes now and then until there is another line of input.
+// saves:  saves the code of the sites, patches and passes them; after another line of input restores the saved code, and
+// passes them. checks: compares the code with the original before each pass. toggles: patches and restores all the time
+// while threads pass. once:   as phases, with only the patched passes. until:  patches, and passes now and then until
+// there is another line of input.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
@@ -31,7 +30,8 @@ static char original[SITES][SIZE];
 static atomic_long passed[SITES], sum, changed;
 static atomic_int running;
 
-// filler is a nop of 5 bytes and one of 3: a call that is patched in may return behind the first when it is there no more.
+// filler is a nop of 5 bytes and one of 3: a patched call may return after the first one when the patch was removed
+// meanwhile.
 static const char filler[8] = {0x0f, 0x1f, 0x44, 0, 0, 0x0f, 0x1f, 0};
 
 static void call(char *to, const char *at) {

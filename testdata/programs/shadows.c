@@ -1,6 +1,6 @@
-// What a runtime does that invalidates compiled code: it writes a call over the shadow of a stackmap, or over the nops of a statepoint, and
-// waits in the callee. The functions of shadows.ll are called one from the callee of the other, each patched in another way, so that
-// all of them stand on the stack in the end. A line for each says what its frame must be; then "ready", and pause.
+// Invalidates compiled code as a runtime does: it writes a call over the shadow of a stackmap, or over the nops of a statepoint, and waits
+// in the callee. The callee of each function of shadows.ll calls the next function, each patched in another way, so that all of them are on
+// the stack at the end. It prints the expected frame of each on a line; then "ready", and waits in pause.
 //
 //	gcc -shared -fPIC; linked to shadows.ll, or under lli -dlopen
 #define _GNU_SOURCE
@@ -19,8 +19,8 @@ static uint8_t saved[64], *patched; // of taken_back
 
 __attribute__((force_align_arg_pointer)) void hook(void);
 
-// What each is named and how it is patched, in the order of shadows.ll. The number is that of its record; match says that the frame
-// is to have it.
+// The name of each function and its patch, in the order of shadows.ll. The number is that of its record; match means that the frame must
+// have it.
 static const struct {
 	const char *name;
 	int record, match, bytes;
@@ -42,7 +42,7 @@ static uint8_t *marked(const void *f) {
 	return at + sizeof mark;
 }
 
-// near returns some bytes of executable memory that a jump of 32 bits reaches.
+// near returns some bytes of executable memory within 32 bits of distance.
 static uint8_t *near(const uint8_t *code) {
 	static uint8_t *next, *end;
 	if (next + 64 > end) {
@@ -92,7 +92,7 @@ static void open_(uint8_t *at, int how) {
 		abort();
 }
 
-// nops finds those behind the spills.
+// nops finds the nops after the spills.
 static uint8_t *nops(uint8_t *at) {
 	while (memcmp(at, "\x66\x2e\x0f\x1f", 4) && memcmp(at, "\x66\x66\x2e\x0f", 4) && memcmp(at, "\x2e\x66\x0f\x1f", 4))
 		at++;

@@ -1,4 +1,4 @@
-// What obj_host.c's programs compute, written a second time in C and compiled by gcc: the source of the numbers that the
+// The computations of obj_host.c's programs, written again in C and compiled by gcc: the source of the numbers that the
 // tests expect.
 //
 //	twins PROGRAM THREADS ROUNDS [CHURN]
@@ -31,7 +31,7 @@ static u64 tick(u64 seed) {
   return (acc + x) ^ y;
 }
 
-// Wherever the optimized function gives up, the sum is what the baseline function makes of all the numbers.
+// If the optimized function exits anywhere, the sum is that of the baseline function over all numbers.
 static u64 guards(u64 n) {
   static const i64 numbers[32] = {6,   18, 3, 40, -7, 12, 8,  27, 2,  34, 21, 16, 9, 50, 4,  11,
                                   -20, 30, 7, 24, 1,  44, 10, 19, 36, 5,  14, 28, 3, -1, 22, 48};

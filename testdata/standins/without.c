@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
   struct sock_filter code[64] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), // programs of 32 bits are none of those that look
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), // no 32-bit program makes these calls
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
   };
   int n = 4, at = 1;
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     return 64;
   }
   struct sock_fprog program = {n, code};
-  // Root needs no promise to gain no privileges, and those it starts as others shall be as ever.
+  // Root need not set no_new_privs, and programs that it starts as other users stay unaffected.
   if (geteuid() && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return perror("without: prctl"), 1;
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)) return perror("without: seccomp"), 1;
   execvp(argv[at + 1], argv + at + 1);

@@ -1,10 +1,10 @@
-// yama COMMAND [ARG...]: runs a command as a kernel with Yama does whose ptrace_scope is 1, for those without CAP_SYS_PTRACE: a process
-// may be traced by its ancestors, and by whom it has named by PR_SET_PTRACER (prctl(2); Documentation/admin-guide/LSM/Yama.rst).
+// yama COMMAND [ARG...]: runs a command as under a kernel with Yama and ptrace_scope 1, for processes without CAP_SYS_PTRACE: a process may be
+// traced by its ancestors, and by the one that it named with PR_SET_PTRACER (prctl(2); Documentation/admin-guide/LSM/Yama.rst).
 //
-// It stands in for a kernel that has no Yama: ptrace(2), process_vm_readv(2), process_vm_writev(2) and prctl(2) come here (seccomp_unotify(2)),
-// which looks who is whose parent. What it does not show: opening /proc/PID/mem and pidfd_getfd(2), which Yama refuses too,
-// /proc/sys/kernel/yama, which is not there, and relations that end with a thread. The command is to run without CAP_SYS_PTRACE
-// (setpriv(1)): Yama lets that pass, and this program does not look.
+// It stands in for a kernel that has no Yama: it receives ptrace(2), process_vm_readv(2), process_vm_writev(2) and prctl(2)
+// (seccomp_unotify(2)), and checks the parents of processes. It does not simulate opening /proc/PID/mem and pidfd_getfd(2), which Yama denies
+// too, /proc/sys/kernel/yama, which does not exist, and relations that end with a thread. Run the command without CAP_SYS_PTRACE (setpriv(1)):
+// Yama permits that capability, and this program does not check it.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -33,7 +33,7 @@ static int field(int pid, const char *name) {
   return value;
 }
 
-// Who may trace whom by PR_SET_PTRACER, by processes; any is for all.
+// The permissions by PR_SET_PTRACER, by process; any permits all.
 enum { MANY = 4096, ANY = -1 };
 static struct { int tracee, tracer; } named[MANY];
 
@@ -53,7 +53,7 @@ static int descends(int pid, int from) {
 static int may(int tracer, int tracee) {
   tracer = field(tracer, "Tgid:");
   tracee = field(tracee, "Tgid:");
-  if (tracee < 0 || tracer == tracee || descends(tracee, tracer)) return 1; // one that is gone is the kernel's to refuse
+  if (tracee < 0 || tracer == tracee || descends(tracee, tracer)) return 1; // the kernel itself refuses an ended process
   for (unsigned i = 0; i < MANY; i++)
     if (named[i].tracee == tracee && (named[i].tracer == ANY || descends(tracer, named[i].tracer))) return 1;
   return 0;
@@ -62,7 +62,7 @@ static int may(int tracer, int tracee) {
 static int refused(const struct seccomp_notif *n) {
   const __u64 *a = n->data.args;
   switch (n->data.nr) {
-  case SYS_ptrace: // a filter has let only attaching pass to here
+  case SYS_ptrace: // the filter passes only requests to attach
   case SYS_process_vm_readv:
   case SYS_process_vm_writev:
     return !may(n->pid, n->data.nr == SYS_ptrace ? (int)a[1] : (int)a[0]);

@@ -1,4 +1,4 @@
-// The code behind the stackmap of @f (f.ll) is patched in one form before f comes there. The patch leads to handler, which aborts.
+// The code behind the stackmap of @f (f.ll) is patched in one form before f reaches it. The patch leads to handler, which aborts.
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

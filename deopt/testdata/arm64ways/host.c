@@ -1,5 +1,5 @@
-// Enters f, g, h or k with one number, through a pointer or directly. They call stub, which loses the link register: directly, or through the pointer
-// that they get. run keeps the first value of changed in a register.
+// Enters f, g, h or k with one number, through a pointer or directly. They call stub, which loses the link register: directly, or through their
+// pointer argument. run keeps the first value of changed in a register.
 //
 //	gcc -nostdlib -static -DNUMBER=1 -DENTRY=pointer -DPOINTER=g host.c f.o
 long f(long, void *), g(long, void *), h(long, void *), k(long, void *);

@@ -1,5 +1,5 @@
-// A collector that moves every object, as "Garbage Collection Safepoints in LLVM" has it: it finds the record of the call
-// that it came from by its return address, and updates each pointer with what its base became. It says what it moved:
+// A collector that moves every object, as described in "Garbage Collection Safepoints in LLVM": it finds the record of
+// the call by its return address, and updates each pointer by the move of its base. It prints the moves:
 //
 //	moved BASE POINTER to BASE POINTER      of each pointer of each pair
 //
@@ -30,7 +30,7 @@ static struct location location_at(const unsigned char *p) {
 	return (struct location){p[0], u16(p + 2), u16(p + 4), (int32_t)u32(p + 8)};
 }
 
-// record returns the locations of the record at an address, and how many there are.
+// record returns the locations of the record at an address, and their number.
 static const unsigned char *record(uint64_t pc, int *n) {
 	const unsigned char *p = maps;
 	uint32_t functions = u32(p + 4), constants = u32(p + 8);
@@ -53,7 +53,7 @@ static int64_t moved(int64_t base) {
 	return base - first + (int64_t)heap[space];
 }
 
-// before is what a slot held when the collection began: several pairs may share one.
+// before is the content of a slot at the start of the collection: several pairs may share a slot.
 static char *frame;
 static int64_t copy[512];
 static int64_t before(int64_t *slot) {

@@ -1,4 +1,4 @@
-/* Stacks that are met in the field. The argument picks one.
+/* Stacks seen in the field. The argument selects one.
      overflow  a handler on another stack of a signal that came because the stack is full
      deep      a stack in several pieces, where this was built with -fsplit-stack
      sort      a call back out of the C library */
@@ -22,7 +22,7 @@ static void wait_here(void)
 		pause();
 }
 
-/* The frames are larger than the page below a stack that nothing may be in. */
+/* The frames are larger than the guard page below a stack. */
 __attribute__((noipa)) static long fill(long n)
 {
 	volatile char room[40000];

@@ -1,5 +1,5 @@
 # Prints a line of JSON for each physical frame of each thread of the process that gdb
-# has attached to, innermost first, and one for each thread that says why gdb ended.
+# has attached to, innermost first, and one for each thread with the reason why gdb ended.
 import json, re, gdb
 
 LIMIT = 512  # frames: a walk that went wrong may not end by itself
@@ -7,7 +7,7 @@ CALLEE_SAVED = ("rbx", "rbp", "r12", "r13", "r14", "r15")
 
 
 def word(value):
-    """The 64 bits of a value, or None where gdb has none."""
+    """The 64 bits of a value, or None if gdb has none."""
     try:
         return None if value.is_optimized_out else int(value) & (1 << 64) - 1
     except gdb.error:

@@ -1,4 +1,4 @@
-/* stacks WAY: a process that stands in, or runs through, one kind of stack. It prints "ready" when it is there. */
+/* stacks WAY: a process that waits in, or runs through, one kind of stack. It prints "ready" when it is there. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static void spins(void)
 		work = work * 3 + 1;
 }
 
-/* Holds values in registers that callees keep, and more on the stack from level to level. */
+/* Holds values in callee-saved registers, and more on the stack at each level. */
 static __attribute__((noinline)) long down(int n, void (*end)(void))
 {
 	volatile char space[32 + 8 * 7];
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(way, "handler")) { /* a signal that interrupted a system call */
 		on(SIGALRM, 0);
-		alarm(1); /* four calls are made by then on the slowest machine */
+		alarm(1); /* even the slowest machine has made four calls by then */
 		down(4, sleeps);
 	}
 	if (!strcmp(way, "nanosleep")) {

@@ -1,5 +1,5 @@
-// Overwrites the shadow of record 77 of f (shadows.ll) in one of many forms, says what the values of f are, and pauses in what the
-// patched code leads to. With two arguments it is about a stub that the shadow of g leads to: f, or another caller, comes to it.
+// Overwrites the shadow of record 77 of f (shadows.ll) in one of many forms, prints the values of f, and pauses in the code that
+// the patch leads to. With two arguments the shadow of g leads to a stub, which f or another caller reaches.
 //
 //	gcc shadows.c shadows.o; FORM, or shared FORM
 #define _GNU_SOURCE
@@ -127,7 +127,7 @@ static void patch(void **ret) {
 		BYTES(0, "\xff\x25");
 		writes(at + 2, &by, 4);
 	}
-	IF("data") rel(BYTES(0, "\xeb\x08\x48\xb8\x48\xb8\x48\xb8\x48\xb8"), 0xe8, handler); // what it jumps over begins an instruction
+	IF("data") rel(BYTES(0, "\xeb\x08\x48\xb8\x48\xb8\x48\xb8\x48\xb8"), 0xe8, handler); // an instruction begins after the skipped bytes
 	IF("stale") {
 		ret[1] = (uint8_t *)cfi + 5; // after its call of handler
 		rel(0, 0xe9, handler);

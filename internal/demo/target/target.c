@@ -1,10 +1,10 @@
 // The demo's target: a JIT host without a JIT. It carries an object that llc made of target.ll, loads it into
 // fresh memory, registers it with the GDB JIT interface and runs it into its OSR exit. There it writes "ready",
-// waits for a byte (or the end) of its standard input, has the baseline code compute the sum, leaves the optimized
-// function with that value, and writes "native 332833500". After an hour SIGALRM ends it wherever it is.
+// waits for a byte (or the end) of its standard input, lets the baseline code compute the sum, leaves the optimized function with that value,
+// and writes "native 332833500". After an hour SIGALRM ends it wherever it is.
 //
-// With an argument it does so with a method that examples/tinyvm compiled instead, of orders.tvm, up to "ready": no interpreter is here that
-// could go on, so it ends once it is told to.
+// With an argument it runs a method of orders.tvm, compiled by examples/tinyvm, up to "ready". It contains no interpreter that could
+// continue, so it ends on request.
 //
 // It uses no library, so that the one small binary runs on any x86-64 Linux. demo/build.sh builds it.
 #include "gdbjit.h"
@@ -59,8 +59,8 @@ static _Noreturn void die(const char *why) {
 }
 
 // call_optimized(f, a, b) returns f(a, b). While f runs, leave_optimized(value) abandons it, and whatever it
-// called, and makes call_optimized return value: an exit's own return address is followed by nothing that could
-// take a result. It keeps the callee-saved registers on its stack because nobody restores those that f saved. One activation at a time.
+// called, and makes call_optimized return value: no code follows the call of an exit that could take a result. It saves the callee-saved
+// registers on its stack, because an abandoned f does not restore those that it saved. One activation at a time.
 uint64_t call_optimized(uint64_t f, uint64_t a, uint64_t b);
 _Noreturn void leave_optimized(uint64_t value);
 uint64_t optimized_rsp;
@@ -97,13 +97,13 @@ __asm__(".pushsection .text\n"
         "  .cfi_startproc\n"
         "  mov %rdi, %rax\n"
         "  mov optimized_rsp(%rip), %rsp\n"
-        "  .cfi_undefined %rip\n" // the frame it was called from is gone
+        "  .cfi_undefined %rip\n" // its caller's frame no longer exists
         "  jmp .Lreturn\n"
         "  .cfi_endproc\n"
         ".size leave_optimized, .-leave_optimized\n"
         ".popsection");
 
-static uint64_t (*baseline)(uint64_t); // 0 where the virtual machine's method runs
+static uint64_t (*baseline)(uint64_t); // 0 while the virtual machine's method runs
 
 // The runtime's part of an OSR exit. LLVM calls it by this name; its argument is the one that the IR gave to
 // @llvm.experimental.deoptimize.
@@ -116,7 +116,7 @@ _Noreturn void __llvm_deoptimize(int reason) {
   leave_optimized(baseline(N));
 }
 
-// What tinyvm's code refers to: how many backward jumps and calls it may make.
+// Referenced by tinyvm's code: the number of backward jumps and calls that it may make.
 static long tinyvm_fuel = 100000;
 
 static uint64_t resolve(const char *name) {
@@ -158,8 +158,8 @@ static void print_result(uint64_t value) {
   print(1, p);
 }
 
-// tinyvm has the names of classes, fields and methods at addresses that are always the same, and the code has these addresses in it: those of
-// its heap's beginning, in the order in which orders.tvm has the names, each at a multiple of 16.
+// tinyvm stores the names of classes, fields and methods at fixed addresses, which the code contains: at the start of its heap, in the order
+// of orders.tvm, each at a multiple of 16.
 static void put_names(void) {
   static const char names[][16] = {"Order", "price", "count", "discount", "Main.main", "Shop.total", "Order.total"};
   char *heap = (char *)0x100000000000;
@@ -180,9 +180,8 @@ static void run_method(void) {
 
 __attribute__((used)) static _Noreturn void run(long arguments) {
   syscall3(SYS_prctl, PR_SET_NAME, (long)(arguments > 1 ? "demo-vm" : "demo-target"), 0);
-  syscall3(SYS_alarm, HOUR, 0, 0); // one that was left running (reframe demo --keep) ends by itself
-  // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/dev/rationale.md). It fails
-  // where there is no Yama.
+  syscall3(SYS_alarm, HOUR, 0, 0); // a target that was left running (reframe demo --keep) ends by itself
+  // Yama lets only ancestors trace a process, and the one who controls it is a sibling (doc/dev/rationale.md). It fails without Yama.
   syscall3(SYS_prctl, PR_SET_PTRACER, (long)PR_SET_PTRACER_ANY, 0);
   if (arguments > 1) run_method();
   load_and_register(object, object_end);

@@ -1,5 +1,5 @@
-// protected: a process with two pages, of which userfaultfd protects the first one from writing. Nobody takes the protection away. It prints where the
-// pages are, and waits.
+// protected: a process with two pages, of which userfaultfd write-protects the first. No process removes the protection. It prints their addresses,
+// and waits.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-// Prints, allocates and calls back, for clang-repl and lli: each function goes on behind its stackmap with calls of native code. A stackmap names all
-// that is live there, at -O1.
+// Prints, allocates and calls back, for clang-repl and lli: each function calls native code after its stackmap. A stackmap lists all live values, at
+// -O1.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-// id and nops are constants; noexcept, for LLVM allows no invoke of it where there is something to be destroyed
+// id and nops are constants; noexcept, because LLVM does not permit an invoke of it, which objects with destructors would require
 extern "C" void stackmap(long id, int nops, ...) noexcept __asm("llvm.experimental.stackmap");
 
 extern "C" {

@@ -1,4 +1,4 @@
-"""verdict.py NAME BINARY FILE: one row of the table of scripts/field-verify.sh, of what `reframe verify --json -o FILE` has found, and the reasons below it."""
+"""verdict.py NAME BINARY FILE: one row of the table of scripts/field-verify.sh, the result of `reframe verify --json -o FILE`, and the reasons below it."""
 import json
 import sys
 

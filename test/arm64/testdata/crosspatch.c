@@ -3,9 +3,9 @@
 //	crosspatch TRUTH ordinary | constant | symbol
 //	crosspatch TRUTH near | register | short PLACE
 //
-// The first three are the calls that the compiler wrote: the one in front of the first patchpoint, that of a
-// patchpoint whose target is a number, and that of one whose target is a symbol. The others are written into the region
-// of a patchpoint without a target, so many bytes behind its start. TRUTH is a file that gets the return address.
+// The first three are the calls that the compiler wrote: the call before the first patchpoint, that of a patchpoint whose
+// target is a number, and that of one whose target is a symbol. The others are written into the region of a patchpoint
+// without a target, PLACE bytes after its start. The return address is written to the file TRUTH.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ uint64_t work(uint64_t n, uint64_t m);
 extern const uint8_t *const maps; // the stack map
 
 static const char *truth;
-static const void *wanted; // the call that is to be the last one starts here, or before
+static const void *wanted; // the last call starts here, or before
 static const void *until;
 
 static void arrived(const void *pc) {
@@ -32,7 +32,7 @@ static void arrived(const void *pc) {
 // At the address that the module has for it.
 __attribute__((section(".stop"))) void stop(void) { arrived(__builtin_return_address(0)); }
 
-// Where a short call reaches.
+// Within the range of a short call.
 void near(void) { arrived(__builtin_return_address(0)); }
 
 static int in_ordinary;
@@ -96,7 +96,7 @@ static uint8_t *put(uint8_t *at, uint64_t word, int size) {
 	return at + size;
 }
 
-// Makes nops of a region that calls may be written into at any instruction: where none of them is longer than the shortest.
+// Fills a region with the shortest nops, so that calls may be written at any instruction.
 static void clear(uint8_t *at) {
 #if defined __powerpc64__
 	for (int i = 0; i < REGION; i += 4)
@@ -113,13 +113,13 @@ static void clear(uint8_t *at) {
 #endif
 }
 
-// Writes a call of some kind and returns the address behind it.
+// Writes a call of some kind and returns the address after it.
 static uint8_t *call(uint8_t *at, const char *kind) {
 	uint64_t to = (uint64_t)code(near);
 	int64_t by = to - (uint64_t)at;
 #if defined __powerpc64__
 	if (!strcmp(kind, "near")) {
-		if (*(uint32_t *)to >> 16 == 0x3c4c) // it begins with what makes r2 of r12
+		if (*(uint32_t *)to >> 16 == 0x3c4c) // it begins with the code that computes r2 from r12
 			by += 8;
 		return put(at, 0x48000001 | (by & 0x3fffffc), 4); // bl
 	}
@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
 				abort();
 			clear(start);
 			if ((const void *)call(start + atoi(argv[3]), way) > until)
-				return 2; // it is no region of that size any more
+				return 2; // it is no longer a region of that size
 			__builtin___clear_cache((char *)start, (char *)until);
 		}
 	}

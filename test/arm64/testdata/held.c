@@ -1,5 +1,5 @@
-// held calls @work_held of the commit test with a number of its own in each register that a callee keeps on arm64 (AAPCS64, 6.1), and
-// returns how many do not have it any more when that has returned, or -1 where the result is not 55.
+// held calls @work_held of the commit test with a unique number in each callee-saved register of arm64 (AAPCS64, 6.1). It returns the
+// number of registers that differ after the return, or -1 if the result is not 55.
 #define REGISTERS(f) f(19, 8) f(20, 9) f(21, 10) f(22, 11) f(23, 12) f(24, 13) f(25, 14) f(26, 15)
 #define SET(x, d) "mov x" #x ", #" #x "\n fmov d" #d ", x" #x "\n"
 #define HAS(x, d) "cmp x" #x ", #" #x "\n cinc x9, x9, ne\n fmov x10, d" #d "\n cmp x10, #" #x "\n cinc x9, x9, ne\n"

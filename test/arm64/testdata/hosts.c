@@ -1,5 +1,5 @@
-// What processors do differently: sums of products that some fuse, NaNs, conversions that do not fit, and functions that C libraries
-// have for each processor by itself.
+// Differences between processors: fused sums of products, NaNs, conversions out of range, and functions that C libraries implement
+// for each processor.
 #include <float.h>
 #include <limits.h>
 #include <math.h>

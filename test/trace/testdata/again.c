@@ -1,4 +1,4 @@
-// again: loaded into a program (LD_PRELOAD), which then becomes itself once more when it ends.
+// again: loaded into a program (LD_PRELOAD), which then executes itself again when it ends.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// answers: a thread asks another one, and waits for its answer.
+// answers: a thread sends a request to another one, and waits for the answer.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

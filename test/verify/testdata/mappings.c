@@ -1,4 +1,4 @@
-// mappings: memory that comes, moves and goes behind the sites.
+// mappings: memory that is mapped, moved and unmapped after the sites.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ __attribute__((noinline)) static int mapped(int n) {
   return sum;
 }
 
-__attribute__((noinline)) static int anew(int n) { // other memory where there was some
+__attribute__((noinline)) static int anew(int n) { // other memory at the address of earlier memory
   enum { MANY = 1024 * PAGE };
   char *p = mmap(0, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return -1;
@@ -43,7 +43,7 @@ __attribute__((noinline)) static int anew(int n) { // other memory where there w
   return sum;
 }
 
-__attribute__((noinline)) static long large(int n) { // malloc maps what is so large, and free unmaps it
+__attribute__((noinline)) static long large(int n) { // malloc maps blocks of this size, and free unmaps them
   size_t size = (size_t)n << 20;
   long *p = malloc(size);
   memset(p, n, size);

@@ -1,4 +1,4 @@
-// processes: starts other processes in each way that the C library has, and says what came of them.
+// processes: starts other processes in each way that the C library has, and prints their results.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ __attribute__((noinline)) static int forked(int n) {
   return got < 0 ? -2 : atoi(text) + WEXITSTATUS(status);
 }
 
-__attribute__((noinline)) static int shell(int n) { // by posix_spawn, whose child has the memory of its parent for a while
+__attribute__((noinline)) static int shell(int n) { // by posix_spawn, whose child shares the memory of its parent for a while
   char command[32];
   snprintf(command, sizeof command, "exit %d", n);
   int status = system(command);

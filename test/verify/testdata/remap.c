@@ -1,4 +1,5 @@
-// remap: maps, unmaps, moves, protects and empties memory at random, from a seed, and prints sums of what lies there.
+// remap: maps, unmaps, moves, protects and empties memory at random, from a seed, and prints checksums of its
+// content.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Prints, of each thing that a program must not do when it is confined, whether it may.
+// Prints, for each action that a confined program must not do, whether it succeeds.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

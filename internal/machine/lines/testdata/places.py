@@ -1,4 +1,4 @@
-# Prints for each address of the file $ADDRS what gdb knows of its place in the source, as JSON: innermost first
+# Prints for each address of the file $ADDRS gdb's data about its place in the source, as JSON: innermost first
 # [function, file, line]. Of a function that was inlined, gdb's symbol has the line of its call.
 import gdb, json, os
 

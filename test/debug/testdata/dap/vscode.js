@@ -1,4 +1,4 @@
-// Drives `reframe dap` with the client of Visual Studio Code's own tests (@vscode/debugadapter-testsupport), which checks the protocol as it goes.
+// Drives `reframe dap` with the client of Visual Studio Code's own tests (@vscode/debugadapter-testsupport), which also checks the protocol.
 // Usage: node vscode.js CONFIGURATION, a JSON object; NODE_PATH has the modules.
 'use strict';
 const assert = require('assert');
@@ -6,7 +6,7 @@ const { DebugClient } = require('@vscode/debugadapter-testsupport');
 
 const given = JSON.parse(process.argv[2]);
 
-// client starts an adapter. Nothing is waited for less long than the test waits.
+// client starts an adapter. No wait is shorter than that of the test.
 async function client() {
   const dc = new DebugClient(given.binary, 'dap', 'reframe', undefined, true);
   dc.defaultTimeout = given.patience;
@@ -14,7 +14,7 @@ async function client() {
   return dc;
 }
 
-// request sends one for which the client has no method of its own.
+// request sends a request for which the client has no method.
 async function request(dc, command, args) {
   const response = await dc.send(command, args);
   assert.ok(response.success, command);
@@ -51,14 +51,14 @@ async function launches() {
   await dc.stop();
 }
 
-// hitBreakpoint is the client's own test of all that: a launch, one breakpoint, and the stop at it.
+// hitBreakpoint is the client's own test of this: a launch, one breakpoint, and the stop at it.
 async function hits() {
   const dc = await client();
   await dc.hitBreakpoint(given.launch, { path: given.launch.ir, line: given.line });
   await dc.stop();
 }
 
-// A process is attached to, and its exit is stepped from in both directions.
+// Attaches to a process, and steps from its exit in both directions.
 async function attaches() {
   const dc = await client();
   await dc.initializeRequest();

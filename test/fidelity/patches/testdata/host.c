@@ -1,8 +1,7 @@
 // The host of the random programs of fidelity/patches. It reads moments from its standard input. For each moment it writes bytes over the code of
-// the functions of the module, and then takes actions, each inside the one before: it calls a function, which comes to its patched site, from
-// where the patch leads to handler or to a signal handler, and so back to event, which takes the next action. The last action stops.
-// An x86-64 process prints a line there and waits for one. On arm64 each moment has a child, which dies there of SIGABRT, so that QEMU
-// writes a core.
+// the functions of the module, and then takes actions, each inside the one before: it calls a function, which reaches its patched site; the patch
+// leads to handler or to a signal handler, and so back to event, which takes the next action. The last action stops. An x86-64 process prints a
+// line there and waits for one. On arm64 each moment has a child, which dies there of SIGABRT, so that QEMU writes a core.
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -34,7 +33,7 @@ static void enter(uint64_t number)
 static void leave(void) { logtop -= entrySize; }
 
 struct action {
-	char kind; // c: call a function, n: call a stub, o: overwrite the return address and go on, r: return, s: stop
+	char kind; // c: call a function, n: call a stub, o: overwrite the return address and continue, r: return, s: stop
 	uint64_t at, argument;
 };
 static struct action actions[maxActions];
@@ -97,7 +96,7 @@ OUT void handler(void)
 	__asm__ volatile("");
 }
 
-// noise is a function that changes what a callee may change.
+// noise is a function that changes all caller-saved registers.
 OUT uint64_t noise(uint64_t x)
 {
 	for (volatile int k = 0; k < 3; k++)

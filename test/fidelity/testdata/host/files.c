@@ -35,15 +35,15 @@
 enum { FILES = 256, OPEN = 16, FIRST = 3, NAME = 100 };
 
 struct file {
-  char name[NAME]; // "" of a temporary file
+  char name[NAME]; // "" for a temporary file
   char *data;
   size_t size, room;
   int there, written;
 };
 
-// opened is a descriptor, and the FILE of that descriptor too.
+// opened is a descriptor and its FILE.
 struct opened {
-  struct file *file; // NULL where it is closed
+  struct file *file; // NULL if it is closed
   size_t at;
   int ended;
 };
@@ -272,7 +272,7 @@ void host_rewind(FILE *f) {
   if (own(f)) own(f)->at = 0, own(f)->ended = 0;
 }
 
-// scanned stores the text of one conversion and returns where it ends, NULL where it does not match. left is as many bytes as a field may have.
+// scanned stores the text of one conversion and returns its end, or NULL if it does not match. left is the maximum size of the field.
 static const char *scanned(const char *s, char verb, int length, size_t left, void *to) {
   char *end;
   switch (verb) {

@@ -1,2 +1,2 @@
-/* Debian's rules make a file of this name for src/luaconf.h. It is where require looks for libraries. */
+/* Debian's rules make a file of this name for src/luaconf.h. It has the paths that require searches. */
 #define DEB_HOST_MULTIARCH "x86_64-linux-gnu"

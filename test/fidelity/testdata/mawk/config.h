@@ -1,4 +1,4 @@
-/* What configure finds, as it would write it, but for the generator of random numbers, which is the C library's random. */
+/* As configure writes it, except for the generator of random numbers, which is the C library's random. */
 #define DECL_ENVIRON 1
 #define HAVE_ERRNO_H 1
 #define HAVE_FCNTL_H 1

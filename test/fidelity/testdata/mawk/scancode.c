@@ -1,4 +1,4 @@
-/* The package's Makefile has makescan.c write this table down. */
+/* The package's Makefile generates this table with makescan.c. */
 #define main without_main
 #include "makescan.c"
 

@@ -1,6 +1,6 @@
-# Runs the program that gdb was given and stops it at fixed places: for each word of places, "function,times,steps", at that call of
-# the function and so many instructions further. Prints for each stop a line of JSON, with the path of a core of that moment and, of each
-# physical frame, the pc and CFA that gdb finds. The command line sets places and cores, the start of the cores' names.
+# Runs the program that gdb was given and stops it at fixed places: for each word of places, "function,times,steps", at that call of the
+# function, and that number of instructions further. Prints for each stop a line of JSON, with the path of a core, and for each physical
+# frame the pc and CFA according to gdb. The command line sets places and cores, the start of the cores' names.
 import json, re, gdb
 
 for command in (

@@ -1,4 +1,4 @@
-// A program without a library, which tcc links by itself.
+// A program without a library, which tcc itself links.
 #include <stddef.h>
 
 static char text[16];

@@ -1,4 +1,4 @@
-/* deflate's slide_hash compares entries of its hash chains that nothing was stored into, and never uses what comes of it
+/* deflate's slide_hash compares uninitialized entries of its hash chains, and never uses the result
    (its comment says so). LLVM has no such latitude: a branch on an undefined value is undefined behaviour (LangRef, "br").
    With this header before each source the memory is cleared, and all that zlib does is defined. */
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-// A JIT whose objects llc made: it loads and unloads versions of the function work, several of which are on its stack at once. Commands, one a line:
+// A JIT for objects of llc: it loads and unloads versions of the function work, several of which are on its stack at once. Commands, one per line:
 //
 //   l SLOT FILE     load an object into a slot, whose address is always the same
 //   u SLOT          unregister it and unmap its code
 //   r SLOT...       call work of these slots, each from the one before; the innermost prints the log and waits for a line
 //
-// The log has a line for each activation, outermost first: what work itself stored into its cells before it called next.
+// The log has a line for each activation, outermost first: the values that work stored into its cells before it called next.
 #define _GNU_SOURCE
 #include "gdbjit.h"
 #include "load.h"

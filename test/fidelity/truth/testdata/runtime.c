@@ -1,5 +1,5 @@
-// What the random programs of this package run on. Each thread has a block of memory at a place that the test knows; it holds random
-// bytes that the program computes with, and its log: for each function that is active a frame with the bits of its values.
+// The runtime of the random programs of this package. Each thread has a block of memory at an address that the test knows. It holds
+// random bytes that the program computes with, and its log: a frame for each active function, with the bits of its values.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,8 +23,8 @@ struct block {
 	char *top;     // the log frame of the innermost function
 	char *free;    // where the next one goes
 	long tid;
-	long depth;    // how many steps are active
-	long left;     // how many may still descend
+	long depth;    // the number of active steps
+	long left;     // the number of further recursive calls
 	unsigned long random;
 	jmp_buf *back; // where a function that deoptimizes returns to
 };
@@ -49,8 +49,8 @@ static void fill(struct block *b)
 		pool[k] = next(b) >> 7;
 }
 
-// settle empties the stack of the x87, as a call has to find it: LLVM leaves an x86_fp80 there that a stackmap or patchpoint
-// has in a register, and so does a function that deoptimizes.
+// settle empties the x87 stack, as calls require: LLVM leaves an x86_fp80 there that a stackmap or patchpoint has in a register,
+// and so does a function that deoptimizes.
 static inline void settle(void)
 {
 #ifdef __x86_64__
@@ -58,7 +58,7 @@ static inline void settle(void)
 #endif
 }
 
-// enter calls a root. One that deoptimizes leaves its frame in the log, and comes back by truth_return.
+// enter calls a root. A function that deoptimizes leaves its frame in the log, and returns by truth_return.
 __attribute__((noinline)) static void enter(struct block *b)
 {
 	char *top = b->top, *free = b->free;
@@ -70,10 +70,10 @@ __attribute__((noinline)) static void enter(struct block *b)
 	b->top = top, b->free = free;
 }
 
-// truth_return is what __llvm_deoptimize ends with: nothing stands behind the call of that.
+// __llvm_deoptimize ends by calling truth_return: no code follows its call.
 __attribute__((noreturn)) void truth_return(struct block *b) { longjmp(*b->back, 1); }
 
-// truth_step is what sites call: it may call one of the roots, and at the end of a run that is to die it ends it.
+// Sites call truth_step: it may call one of the roots, and it ends the program at the end of a run that must die.
 __attribute__((noinline)) long truth_step(struct block *b)
 {
 	settle();
@@ -89,7 +89,7 @@ __attribute__((noinline)) long truth_step(struct block *b)
 	return (long)next(b);
 }
 
-// truth_leaf returns a number and changes nothing else.
+// truth_leaf returns a number and has no other effect.
 __attribute__((noinline)) long truth_leaf(struct block *b)
 {
 	settle();
@@ -114,7 +114,7 @@ static void *run(void *at)
 		b->depth = 0;
 		enter(b);
 	} while (b->left-- > 0);
-	if (fatal) // none of the roots went deep
+	if (fatal) // no root has called deeply
 		*(volatile int *)0 = 0;
 	b->tid = 0;
 	return 0;
@@ -138,11 +138,11 @@ int truth_run(root **table, long n, long threads, long s, long budget, long dept
 	return 0;
 }
 
-// Nothing is ever thrown.
+// No exception is ever thrown.
 int truth_personality(void) { abort(); }
 
 #ifdef __x86_64__
-// What LLVM calls to make a bfloat of a float, which libgcc 12 has not. Only floats that were bfloats come here.
+// LLVM calls this to convert a float to a bfloat; libgcc 12 lacks it. Its arguments were all bfloats before.
 __asm__(".globl __truncsfbf2\n.type __truncsfbf2,@function\n__truncsfbf2:\n.cfi_startproc\nmovd %xmm0,%eax\nshr $16,%eax\nmovd %eax,%xmm0\nret\n"
 	".cfi_endproc\n.size __truncsfbf2,.-__truncsfbf2");
 #endif
