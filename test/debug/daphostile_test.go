@@ -208,7 +208,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("entry")
 	e.refused("stackTrace", map[string]any{"threadId": int64(1) << 40}, "no thread")
-	e.refused("stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": -5}, "numbers of 0 or more")
+	e.refused("stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": -5}, "must be 0 or more")
 	require.Empty(t, ask[*dap.StackTraceResponse](e, "stackTrace", map[string]any{"threadId": at.ThreadId, "startFrame": int64(1) << 40}).Body.StackFrames)
 	frame := e.stack(at.ThreadId)[0].Id
 	for _, id := range []int64{-1, 1 << 50, 999999, -1 << 60} {
@@ -218,7 +218,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	}
 	e.refused("variables", map[string]any{"variablesReference": frame}, "is a frame")
 	e.refused("scopes", map[string]any{"frameId": e.scopes(frame)["Registers"]}, "is no frame")
-	e.refused("variables", map[string]any{"variablesReference": e.scopes(frame)["Registers"], "count": -1}, "numbers of 0 or more")
+	e.refused("variables", map[string]any{"variablesReference": e.scopes(frame)["Registers"], "count": -1}, "must be 0 or more")
 	e.refused("evaluate", map[string]any{"expression": strings.Repeat("(", 1_000_000)})
 	e.refused("setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": make([]map[string]any, 10_001)}, "at most 10000")
 	e.refused("setDataBreakpoints", map[string]any{"breakpoints": "all"}, "is not that of the specification")

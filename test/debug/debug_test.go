@@ -120,7 +120,7 @@ c
 	require.Equal(t, "i64 0\n", out[6])
 	require.Contains(t, out[7], "breakpoint 2, function load, if %n & 1 == 1\n")
 	require.Equal(t, "i64 1\n", out[8])
-	require.Equal(t, "2   function load, if %n & 1 == 1\n    stopped it once, condition false once\n3   calls of call_optimized, disabled\n", out[9])
+	require.Equal(t, "2   function load, if %n & 1 == 1\n    stopped once, condition false once\n3   calls of call_optimized, disabled\n", out[9])
 	require.Regexp(t, `^0x[0-9a-f]+  load\+0x[0-9a-f]+  record 81, stackmap\n$`, out[10])
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }

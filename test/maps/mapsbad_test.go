@@ -66,7 +66,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 		{"bare, 2³²-1 functions", clitest.TempFile(t, "b", "\x03\x00\x00\x00\xff\xff\xff\xff"+section[8:]), 2, "4294967295 functions in "},
 		{"bare, 2³²-1 constants", clitest.TempFile(t, "b", section[:8]+"\xff\xff\xff\xff"+section[12:]), 2, "4294967295 constants in "},
 		{"bare, 2³²-1 of all", clitest.TempFile(t, "b", "\x03\x00\x00\x00"+strings.Repeat("\xff", 12)), 2, "4294967295 functions in 0 bytes"},
-		{"bare, version 9", clitest.TempFile(t, "b", "\x09"+section[1:]), 2, "1, 2 and 3 are"},
+		{"bare, version 9", clitest.TempFile(t, "b", "\x09"+section[1:]), 2, "expected 1, 2 or 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, more := range [][]string{nil, {"--json"}, {"--check"}, {"--format", "llvm"}} {
@@ -93,9 +93,9 @@ func TestMapsCannotBeRead(t *testing.T) {
 		args   []string
 		want   []string
 	}{
-		{"version 9", set(0, "\x09"), nil, []string{"version 9 is not known", "1, 2 and 3 are"}},
+		{"version 9", set(0, "\x09"), nil, []string{"version 9 is not supported", "expected 1, 2 or 3"}},
 		{"version 0", set(0, "\x00\x00\x00\x07"), nil, []string{".llvm_stackmaps+0x"}},
-		{"version 9 as v3", set(0, "\x09"), []string{"--dialect", "v3"}, []string{"version 9 is not known", "1, 2 and 3 are"}},
+		{"version 9 as v3", set(0, "\x09"), []string{"--dialect", "v3"}, []string{"version 9 is not supported", "expected 1, 2 or 3"}},
 		{"2³²-1 functions", set(4, "\xff\xff\xff\xff"), nil, []string{"4294967295 functions in "}},
 		{"2³²-1 constants", set(8, "\xff\xff\xff\xff"), nil, []string{"4294967295 constants in "}},
 		{"2³²-1 records", set(12, "\xff\xff\xff\xff"), nil, []string{"4294967295"}},

@@ -157,7 +157,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 	other := livetest.CBinary(t, "nojit.c")
 	require.NoError(t, os.Rename(program, program+".old"))
 	clitest.RunTool(t, "cp", other, program)
-	why := fmt.Sprintf("%s: the file there now is a different one: its build id is %s, and that in the core %s", program, clitest.BuildID(t, other), clitest.BuildID(t, old))
+	why := fmt.Sprintf("%s: the file there now is a different one: its build id is %s, but that in the core is %s", program, clitest.BuildID(t, other), clitest.BuildID(t, old))
 	r := look("frames")
 	require.Contains(t, r.Stdout, why)
 	require.Contains(t, r.Stdout, "--exe")
