@@ -91,30 +91,30 @@ const (
 var texts = map[Code]string{
 	Unreadable: "%v",
 
-	NotCaptured:     "%s: %v",                                                                                                                         // register, why
-	ReadAmbiguous:   "%s",                                                                                                                             // why
-	CallerSaved:     "%s is caller-saved and frame #%d does not preserve it",                                                                              // register, frame
-	NotKept:         "%s is not preserved by the called frame",                                                                                    // register
-	CallReturned:    "%s is caller-saved and the call of the %s has returned",                                                                         // register, kind of site
-	CallRunning:     "it will be in %s when the call returns, and the call is still running",                                                          // register
-	LinkRegister:    "the call has overwritten %s with its return address",                                                                                   // register
-	LinkLost:        "the function has overwritten %s, which held its return address",                                                                 // register
-	NotSaved:        "the code of frame #%d changes %s, and its CFI does not give the place where it was saved",                                                   // frame, register
-	SignalFrame:     "frame #%d is a signal frame in which no place of %s is known",                                                                // frame, register
-	LeftWithoutCFI:  "frame #%d was unwound by %s, which does not give the place where %s was saved",                                                                // frame, rule, register
-	SearchBudget:    "the search for the call that led here ended at its limit of %s",                                                                 // limit
-	CFAUnknown:      "%s",                                                                                                                             // why
-	CFIUndefined:    "the CFI of frame #%d marks %s as not preserved",                                                                                  // frame, register
-	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                              // frame, register, error
-	SaveUnreadable:  "the place where frame #%d saved %s cannot be read: %v",                                                                                 // frame, register, error
-	SaveSizeUnknown: "frame #%d saved %s at %v, and the number of saved bytes is unknown",                                                                // frame, register, address
-	Convention:      "a function of %s, such as frame #%d, does not preserve %s",                                                                               // convention, frame, register
+	NotCaptured:     "%s: %v",                                                                                                                                            // register, why
+	ReadAmbiguous:   "%s",                                                                                                                                                // why
+	CallerSaved:     "%s is caller-saved and frame #%d does not preserve it",                                                                                             // register, frame
+	NotKept:         "%s is not preserved by the called frame",                                                                                                           // register
+	CallReturned:    "%s is caller-saved and the call of the %s has returned",                                                                                            // register, kind of site
+	CallRunning:     "it will be in %s when the call returns, and the call is still running",                                                                             // register
+	LinkRegister:    "the call has overwritten %s with its return address",                                                                                               // register
+	LinkLost:        "the function has overwritten %s, which held its return address",                                                                                    // register
+	NotSaved:        "the code of frame #%d changes %s, and its CFI does not give the place where it was saved",                                                          // frame, register
+	SignalFrame:     "frame #%d is a signal frame in which no place of %s is known",                                                                                      // frame, register
+	LeftWithoutCFI:  "frame #%d was unwound by %s, which does not give the place where %s was saved",                                                                     // frame, rule, register
+	SearchBudget:    "the search for the call that led here ended at its limit of %s",                                                                                    // limit
+	CFAUnknown:      "%s",                                                                                                                                                // why
+	CFIUndefined:    "the CFI of frame #%d marks %s as not preserved",                                                                                                    // frame, register
+	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                                                 // frame, register, error
+	SaveUnreadable:  "the place where frame #%d saved %s cannot be read: %v",                                                                                             // frame, register, error
+	SaveSizeUnknown: "frame #%d saved %s at %v, and the number of saved bytes is unknown",                                                                                // frame, register, address
+	Convention:      "a function of %s, such as frame #%d, does not preserve %s",                                                                                         // convention, frame, register
 	TailCall:        "frame #%d was entered by a tail call with arguments on the stack, and CFI does not give the number of arguments on the stack at the original call", // frame
-	PatchChanged:    "%s was changed by the code that was written over the function's",                                            // register
-	PatchVectors:    "%s may have been changed by the code that was written over the function's, which uses vector registers",                                 // register
-	MayHaveChanged:  "%s may have been changed %s",                                                                                                    // register, where
+	PatchChanged:    "%s was changed by the code that was written over the function's",                                                                                   // register
+	PatchVectors:    "%s may have been changed by the code that was written over the function's, which uses vector registers",                                            // register
+	MayHaveChanged:  "%s may have been changed %s",                                                                                                                       // register, where
 	PartlyAvailable: "only a part of it is available",
-	PartBytes:       "only %[2]d bytes of %[1]s are available",                                                    // register, bytes
+	PartBytes:       "only %[2]d bytes of %[1]s are available",                                 // register, bytes
 	VectorLength:    "vg, which determines the layout of the function's frame, is unknown: %s", // why
 	FloatsUnread:    "%s",                                                                      // why
 	ResultElsewhere: "%s",                                                                      // why
