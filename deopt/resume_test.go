@@ -145,7 +145,7 @@ func TestResumeWithCalls(t *testing.T) {
 	out, err := v.Run(t.Context(), s, deopt.Limits{Calls: map[string]string{"printf": "77"}})
 	require.NoError(t, err)
 	require.Empty(t, out.Output, "printf was not run")
-	for text, want := range map[string]string{"": "what @printf returns", "ten": "what @printf returns"} {
+	for text, want := range map[string]string{"": "the result of @printf", "ten": "the result of @printf"} {
 		_, err = v.Run(t.Context(), s, deopt.Limits{Calls: map[string]string{"printf": text}})
 		require.ErrorContains(t, err, want)
 	}

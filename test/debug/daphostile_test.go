@@ -217,7 +217,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 		e.refused("evaluate", map[string]any{"expression": "1", "frameId": id}, "not found")
 	}
 	e.refused("variables", map[string]any{"variablesReference": frame}, "is a frame")
-	e.refused("scopes", map[string]any{"frameId": e.scopes(frame)["Registers"]}, "is no frame")
+	e.refused("scopes", map[string]any{"frameId": e.scopes(frame)["Registers"]}, "is not a frame")
 	e.refused("variables", map[string]any{"variablesReference": e.scopes(frame)["Registers"], "count": -1}, "must be 0 or more")
 	e.refused("evaluate", map[string]any{"expression": strings.Repeat("(", 1_000_000)})
 	e.refused("setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": make([]map[string]any, 10_001)}, "at most 10000")

@@ -20,8 +20,8 @@ func TestLint(t *testing.T) {
 	path := lintFile(t, "gclive.ll")
 	r := clitest.Run(t, "lint", path)
 	require.Equal(t, 1, r.Code)
-	require.Equal(t, path+":15: cannot resume: statepoint 2 of @two, block %0: %o, %p are live after it and in no deopt bundle, "+
-		"and of the 2 gc pointers for which that is so a record tells none from another; add them to its deopt bundle [gc-live]\n", r.Stdout)
+	require.Equal(t, path+":15: cannot resume: statepoint 2 of @two, block %0: %o, %p are live after it but in no deopt bundle, "+
+		"and a record does not distinguish the 2 gc pointers for which this is true; add them to its deopt bundle [gc-live]\n", r.Stdout)
 	require.Equal(t, path+": 3 sites, 1 × cannot resume, 0 warnings\n", r.Stderr)
 
 	// Warnings alone are not a failure.

@@ -451,7 +451,7 @@ func (l *loaded) noPlace() string {
 	case !l.atSites:
 		return strings.Join(l.unnamed(), "; ")
 	case l.known > 0:
-		return fmt.Sprintf("none of the %d records that are known is meant", l.known)
+		return fmt.Sprintf("no record is selected (%d known)", l.known)
 	}
 	return fmt.Sprintf("%v: %s", progspace.ErrNoMaps, progspace.WhyNoMaps(l.view.Target()))
 }

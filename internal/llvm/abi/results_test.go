@@ -279,7 +279,7 @@ func TestCompareResult(t *testing.T) {
 		"the calling convention ghccc":                                   CompareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
 		"the result registers of ppc64 are not known":                    CompareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
 		"rdx: not there":                                                 CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),
-		"the result is 0x8, where the interpreter has memory of its own": CompareResult(interp.FromUint(ir.Ptr, 8), "", regs, func(v uint64) bool { return v == 8 }),
+		"the result is 0x8, which is in the interpreter's own memory": CompareResult(interp.FromUint(ir.Ptr, 8), "", regs, func(v uint64) bool { return v == 8 }),
 	} {
 		require.EqualError(t, r.err, why)
 		require.Equal(t, Compared{Why: why, err: r.err}, r)
