@@ -222,7 +222,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e.refused("evaluate", map[string]any{"expression": strings.Repeat("(", 1_000_000)})
 	e.refused("setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": make([]map[string]any, 10_001)}, "at most 10000")
 	e.refused("setDataBreakpoints", map[string]any{"breakpoints": "all"}, "is not that of the specification")
-	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "there is no target 77")
+	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "target 77 not found")
 	e.raw(message(`{"seq":1,"type":"event","event":"initialized"}`) + message(`{"seq":1,"type":"response","command":"runInTerminal"}`) + message(`{}`))
 
 	// Each random request gets one answer.
