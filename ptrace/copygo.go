@@ -7,10 +7,10 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// placeModules finds the places of the modules, and whether one of them is Go's.
+// placeModules finds the places of the modules, and whether stacks of goroutines are copied.
 func (t *Target) placeModules() {
 	t.places = newPlaces(t.Modules)
-	t.goProgram = t.GoProgram() != nil
+	t.goProgram = t.arch == machine.AMD64 && t.GoProgram() != nil // stacks on other architectures are not followed across C
 }
 
 // GoProgram returns the module of the Go program that the target runs, or nil.

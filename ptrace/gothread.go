@@ -12,7 +12,8 @@ const (
 	goStackHigh = 8
 	goThread    = 48 // g.m
 	goSP        = 56 // g.sched.sp
-	goFields    = 64
+	goPC        = 64 // g.sched.pc
+	goFields    = 72
 	goSystem    = 0 // m.g0
 
 	// threadWords is the number of words below the thread pointer that may hold the pointer to the running goroutine, in the executable's thread-local
@@ -36,6 +37,7 @@ type Goroutine struct {
 	Addr  machine.Addr
 	Stack machine.Range
 	SP    machine.Addr // saved when the goroutine left its stack
+	PC    machine.Addr // saved with it
 	m     machine.Addr // its thread
 }
 
@@ -49,10 +51,10 @@ func FindGoThread(arch *machine.Arch, mem machine.Memory, thread machine.Addr) (
 func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
 	var m, current machine.Addr
 	for _, g := range r.goroutines(r.words(thread-8*threadWords, threadWords)) {
-		if g.m == m || !r.belongs(g) {
+		switch {
+		case !r.belongs(g):
 			continue
-		}
-		if m != 0 {
+		case m != 0:
 			return GoThread{}, false
 		}
 		m, current = g.m, g.Addr
@@ -107,7 +109,7 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 	}
 	for _, w := range wants {
 		at := func(offset int) machine.Addr { return machine.Addr(r.arch.Order.Uint64(w.Buf[offset:])) }
-		g := Goroutine{Addr: w.Addr, Stack: machine.Range{Start: at(goStackLow), End: at(goStackHigh)}, SP: at(goSP), m: at(goThread)}
+		g := Goroutine{Addr: w.Addr, Stack: machine.Range{Start: at(goStackLow), End: at(goStackHigh)}, SP: at(goSP), PC: at(goPC), m: at(goThread)}
 		if w.OK && g.m != 0 && g.m%8 == 0 && g.Stack.Start < g.Stack.End {
 			list = append(list, g)
 		}

@@ -62,6 +62,36 @@ func requireStacks(t *testing.T, flags ...string) {
 	}
 }
 
+// TestIdleThreads requires that the stacks of threads which wait in Go's scheduler are followed to their starts, apart from one on which C has called Go:
+// it is cut short.
+func TestIdleThreads(t *testing.T) {
+	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l"), "parked")
+	p.Quiet(t, 0)
+	target, err := ptrace.Capture(p.PID, ptrace.Options{})
+	require.NoError(t, err)
+	defer target.Close()
+	v, err := deopt.Frames(target, deopt.Options{})
+	require.NoError(t, err)
+	idle, parked := 0, 0
+	for _, th := range v.Threads {
+		if !slices.ContainsFunc(th.Frames, func(f *deopt.Frame) bool { return f.Function == "runtime.mcall" }) {
+			continue
+		}
+		last := th.Frames[len(th.Frames)-1].Function
+		switch {
+		case th.End.Complete:
+			require.Contains(t, []string{"__clone3", "_start"}, last)
+			idle++
+		default:
+			require.Equal(t, "runtime.mcall", last)
+			require.Contains(t, th.End.Reason, "may have called Go from C")
+			parked++
+		}
+	}
+	require.Positive(t, idle)
+	require.Equal(t, 1, parked)
+}
+
 // requireStack requires that one thread of p has the given functions of Go, outwards from the one that called C last, and the C functions between them if
 // c is not nil.
 func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]string) {

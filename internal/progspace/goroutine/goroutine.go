@@ -1,9 +1,12 @@
 package goroutine
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"strings"
 	"sync"
 
 	"github.com/go-delve/delve/pkg/logflags"
@@ -58,12 +61,13 @@ func Open(t *ptrace.Target) (_ *Reader, err error) {
 	switch {
 	case path == "" || !known:
 		return nil, fmt.Errorf("%s cannot be opened", m.Path)
-	case m.Image.Section(".debug_info") == nil: // Delve would write a warning to standard error
-		return nil, ErrNoDWARF
 	case size > maxExecutable:
 		return nil, fmt.Errorf("%s has %d MiB; up to %d MiB are read", m.Path, size>>20, maxExecutable>>20)
-	case t.Arch() != machine.AMD64 && t.Arch() != machine.ARM64:
+	case t.Arch() != machine.AMD64:
 		return nil, fmt.Errorf("goroutines on %s are not supported", t.Arch().Title)
+	}
+	if err := hasDWARF(path); err != nil {
+		return nil, err
 	}
 	quiet()
 	p := &process{memory: memory{t}, entry: entry, info: proc.NewBinaryInfo("linux", t.Arch().Name, false), breakpoints: proc.NewBreakpointMap()}
@@ -71,9 +75,36 @@ func Open(t *ptrace.Target) (_ *Reader, err error) {
 	_, add := proc.NewGroup(p, proc.NewTargetGroupConfig{})
 	group, err := add(p, t.PID, p.thread, path, proc.StopAttached, "")
 	if err != nil {
+		_ = p.info.Close()
 		return nil, err
 	}
 	return &Reader{t, p, group}, nil
+}
+
+// hasDWARF returns an error if Delve would look for debug information elsewhere, warn on standard error, or allocate more than maxExecutable bytes.
+func hasDWARF(path string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	total := uint64(0)
+	for _, s := range f.Sections {
+		switch {
+		case strings.HasPrefix(s.Name, ".zdebug_"):
+			return errors.New("compressed debug information of the form before Go 1.25 is not supported")
+		case strings.HasPrefix(s.Name, ".debug_"):
+			total += min(s.Size, maxExecutable+1)
+		}
+	}
+	if total > maxExecutable {
+		return fmt.Errorf("its debug information has more than %d MiB", maxExecutable>>20)
+	}
+	if f.Section(".debug_info") == nil {
+		return ErrNoDWARF
+	}
+	_, err = f.DWARF()
+	return err
 }
 
 // recovered turns a panic of Delve into an error.
@@ -117,6 +148,9 @@ func (r *Reader) OfThread(th machine.Thread) (_ *frame.Goroutine, err error) {
 	return r.describe(g), nil
 }
 
+// whole reports whether Delve has read all of a string of a label. It reads 64 bytes, and "" where it can read nothing.
+func whole(s string) bool { return 0 < len(s) && len(s) < 64 }
+
 // states names the values of a goroutine's status (runtime/runtime2.go).
 var states = map[uint64]string{
 	proc.Gidle: "idle", proc.Grunnable: "runnable", proc.Grunning: "running", proc.Gsyscall: "syscall", proc.Gwaiting: "waiting", proc.Gdead: "dead",
@@ -128,6 +162,7 @@ const scanBit = 0x1000
 
 func (r *Reader) describe(g *proc.G) *frame.Goroutine {
 	out := &frame.Goroutine{ID: g.ID, State: states[g.Status&^scanBit], Labels: g.Labels()}
+	maps.DeleteFunc(out.Labels, func(key, value string) bool { return !whole(key) || !whole(value) })
 	if out.State == "" {
 		out.State = fmt.Sprintf("status %d", g.Status)
 	}

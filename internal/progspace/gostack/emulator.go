@@ -1,6 +1,8 @@
 package gostack
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -23,7 +25,8 @@ const (
 // emulator runs the instructions of one function from the return of a call to the function's own return.
 type emulator struct {
 	memory    *view
-	g         uint64 // the only thread-local variable: the running goroutine
+	g         uint64      // the only thread-local variable: the running goroutine
+	local     *x86asm.Mem // the operand that named it; nil if none has yet
 	pc        uint64
 	registers map[register]uint64 // those that are known
 	compared  int                 // the difference of the last comparison, as a sign
@@ -90,7 +93,7 @@ func (e *emulator) bothWays(to uint64) error {
 	fp, known := e.registers[rbp]
 	otherFP, otherKnown := other.registers[rbp]
 	if e.pc != other.pc || e.registers[rsp] != other.registers[rsp] || known != otherKnown || fp != otherFP || e.g != other.g {
-		return fmt.Errorf("the condition is unknown, and the ways return differently")
+		return errors.New("the condition is unknown, and the ways return differently")
 	}
 	return nil
 }
@@ -107,9 +110,9 @@ func (e *emulator) execute(inst *x86asm.Inst) error {
 		}
 		return e.assign(inst, args[0], v, known)
 	case x86asm.LEA:
-		addr, _, known, err := e.address(args[1].(x86asm.Mem))
-		if err != nil {
-			return err
+		addr, local, known, err := e.address(args[1].(x86asm.Mem))
+		if err != nil || local {
+			return cmp.Or(err, errors.New("not supported"))
 		}
 		return e.assign(inst, args[0], addr, known)
 	case x86asm.ADD, x86asm.SUB, x86asm.XOR:
@@ -123,6 +126,9 @@ func (e *emulator) execute(inst *x86asm.Inst) error {
 		}
 		return e.assign(inst, args[0], v, true)
 	case x86asm.RET:
+		if args[0] != nil {
+			return errors.New("not supported")
+		}
 		v, err := e.pop()
 		e.pc, e.returned = v, err == nil
 		return err
@@ -141,7 +147,7 @@ func (e *emulator) execute(inst *x86asm.Inst) error {
 	if onlyVectors(args) {
 		return nil
 	}
-	return fmt.Errorf("not supported")
+	return errors.New("not supported")
 }
 
 // onlyVectors reports whether all operands are vector registers, which the emulator does not have.
@@ -161,6 +167,7 @@ func onlyVectors(args x86asm.Args) bool {
 }
 
 func (e *emulator) arithmetic(inst *x86asm.Inst) error {
+	e.known = false
 	if a, b := inst.Args[0], inst.Args[1]; inst.Op == x86asm.XOR && a == b {
 		return e.assign(inst, a, 0, true)
 	}
@@ -180,7 +187,6 @@ func (e *emulator) arithmetic(inst *x86asm.Inst) error {
 	default:
 		a ^= b
 	}
-	e.known = false
 	return e.assign(inst, inst.Args[0], a, knownA && knownB)
 }
 
@@ -204,7 +210,7 @@ func (e *emulator) jump(inst *x86asm.Inst) error {
 	to, ok := inst.Args[0].(x86asm.Rel)
 	switch {
 	case !ok:
-		return fmt.Errorf("the target is unknown")
+		return errors.New("the target is unknown")
 	case inst.Op == x86asm.JE && e.compared != 0, inst.Op == x86asm.JNE && e.compared == 0:
 		return nil
 	}
@@ -215,7 +221,7 @@ func (e *emulator) jump(inst *x86asm.Inst) error {
 func (e *emulator) pop() (uint64, error) {
 	sp, known := e.registers[rsp]
 	if !known {
-		return 0, fmt.Errorf("the stack pointer is unknown")
+		return 0, errors.New("the stack pointer is unknown")
 	}
 	e.registers[rsp] = sp + 8
 	return machine.ReadUint(e.memory, e.memory.arch, machine.Addr(sp), 8)
@@ -248,6 +254,11 @@ func (e *emulator) value(inst *x86asm.Inst, a x86asm.Arg) (v uint64, known bool,
 // address returns the address of a memory operand. local means that it is a thread-local variable.
 func (e *emulator) address(m x86asm.Mem) (addr uint64, local, known bool, err error) {
 	if m.Segment == x86asm.FS {
+		// A position-independent executable reads the offset from memory first.
+		if e.local != nil && e.local.Base == 0 && m.Base == 0 && e.local.Disp != m.Disp {
+			return 0, false, false, errors.New("another thread-local variable")
+		}
+		e.local = &m
 		return 0, true, true, nil
 	}
 	if m.Segment != 0 && m.Segment != x86asm.DS && m.Segment != x86asm.SS {
@@ -290,13 +301,14 @@ func (e *emulator) assign(inst *x86asm.Inst, a x86asm.Arg, v uint64, known bool)
 		case err != nil:
 			return err
 		case local && !known, !local && !at:
-			return fmt.Errorf("the value or the place is unknown")
+			return errors.New("the value or the place is unknown")
 		case local:
 			e.g = v
-		case inst.MemBytes == 8 && known:
-			e.memory.write(machine.Addr(addr), v)
+		case inst.MemBytes > 8:
+			return fmt.Errorf("%d bytes are not supported", inst.MemBytes)
+		default:
+			return e.memory.write(machine.Addr(addr), word{v, known && inst.MemBytes == 8})
 		}
-		// A shorter or unknown value is a result of the call. The instructions that follow do not read it.
 		return nil
 	}
 	return fmt.Errorf("operand %v is not supported", a)

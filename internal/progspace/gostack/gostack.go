@@ -38,27 +38,63 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 		return nil, nil
 	}
 	switch strings.TrimSuffix(symbol.Name, ".abi0") {
-	case "runtime.goexit", "runtime.mcall":
+	case "runtime.goexit":
 		return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
+	case "runtime.mcall":
+		if f.Return {
+			return w.scheduler(f)
+		}
 	case "crosscall2":
 		if f.Return {
 			return &unwind.Switch{Kind: unwind.FromC}, nil
 		}
 	case "runtime.asmcgocall", "runtime.systemstack", "runtime.cgocallback":
-		if !f.Return {
+		if f.Return {
+			return w.returned(f)
+		}
+		if f.PC != symbol.Start {
 			return nil, errors.New("the thread is switching stacks")
 		}
-		return w.returned(f)
 	}
 	return nil, nil
 }
+
+// scheduler returns the switch of mcall, which has left a goroutine for good and runs the scheduler on the thread's own stack. That stack continues with
+// mstart, unless C called Go on it: then the saved value of g0's stack pointer is at its top.
+func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
+	arch := w.memory.arch
+	found, ok := ptrace.FindGoThread(arch, &w.memory, f.Registers.ThreadPointer())
+	if !ok {
+		return nil, errUnknown
+	}
+	system := found.System
+	saved, err := machine.ReadAddr(&w.memory, arch, system.SP)
+	if err != nil {
+		return nil, err
+	}
+	name, _ := w.finder.Space.StartingAt(w.startOf(system.PC))
+	if saved > system.SP && saved < system.Stack.End || !strings.HasPrefix(name, "runtime.mstart") {
+		return nil, errors.New("its thread runs the scheduler, and may have called Go from C")
+	}
+	return &unwind.Switch{Kind: unwind.Returned, PC: system.PC, SP: system.SP}, nil
+}
+
+// startOf returns the start of the function that contains the call before pc, or 0.
+func (w *walk) startOf(pc machine.Addr) machine.Addr {
+	if code := w.finder.Space.At(pc - 1); code != nil {
+		return code.SymbolAt(pc - 1).Start
+	}
+	return 0
+}
+
+var errUnknown = errors.New("the goroutine of its thread is unknown")
 
 // returned returns the registers after the function of f has returned.
 func (w *walk) returned(f *unwind.Frame) (*unwind.Switch, error) {
 	if w.g == nil {
 		found, ok := ptrace.FindGoThread(w.memory.arch, &w.memory, f.Registers.ThreadPointer())
 		if !ok {
-			return nil, errors.New("the goroutine of its thread is unknown")
+			return nil, errUnknown
 		}
 		w.g = new(uint64(found.Current))
 	}
@@ -81,29 +117,63 @@ func (w *walk) returned(f *unwind.Frame) (*unwind.Switch, error) {
 	return out, nil
 }
 
+// maxWords bounds the words that the functions of one walk replace.
+const maxWords = 1 << 12
+
 // view is memory whose words can be replaced.
 type view struct {
 	machine.Memory
 	arch  *machine.Arch
-	words map[machine.Addr]uint64
+	words map[machine.Addr]word
 }
 
-// ReadMemory implements [machine.Memory].
+// word is a replaced word.
+type word struct {
+	value uint64
+	known bool
+}
+
+// ReadMemory implements [machine.Memory]. A read of bytes that were replaced is an error, unless it reads exactly one known word.
 func (v *view) ReadMemory(p []byte, addr machine.Addr) error {
-	if w, ok := v.words[addr]; ok && len(p) == 8 {
-		v.arch.Order.PutUint64(p, w)
+	if w, ok := v.words[addr]; ok && w.known && len(p) == 8 && !v.overlaps(addr-7, 7) && !v.overlaps(addr+1, 7) {
+		v.arch.Order.PutUint64(p, w.value)
 		return nil
 	}
+	if len(v.words) > 0 && v.overlaps(addr-7, len(p)+7) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "replaced by an unknown value"}
+	}
 	return v.Memory.ReadMemory(p, addr)
+}
+
+// overlaps reports whether a replaced word starts at one of n addresses.
+func (v *view) overlaps(from machine.Addr, n int) bool {
+	if n > len(v.words) {
+		for at := range v.words {
+			if at-from < machine.Addr(n) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range machine.Addr(n) {
+		if _, ok := v.words[from+i]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // clone returns a view with words of its own.
 func (v *view) clone() *view { return &view{v.Memory, v.arch, maps.Clone(v.words)} }
 
-// write replaces a word.
-func (v *view) write(addr machine.Addr, word uint64) {
+// write replaces up to 8 bytes.
+func (v *view) write(addr machine.Addr, w word) error {
 	if v.words == nil {
-		v.words = map[machine.Addr]uint64{}
+		v.words = map[machine.Addr]word{}
 	}
-	v.words[addr] = word
+	if len(v.words) >= maxWords {
+		return errors.New("the functions of the stack replace too many words")
+	}
+	v.words[addr] = w
+	return nil
 }

@@ -38,12 +38,17 @@ import (
 	"strings"
 )
 
+var called = make(chan bool)
+
 //export goCallback
 func goCallback(n C.int) {
 	switch os.Args[1] {
 	case "grown":
 		grow(1000) // moves the stack of the goroutine
 		C.second(3)
+	case "parked": // this thread waits in Go's scheduler, above the frames of C
+		called <- true
+		select {}
 	case "nested":
 		C.second(3)
 	default:
@@ -110,5 +115,9 @@ func worker(done chan bool) {
 func main() {
 	done := make(chan bool)
 	go worker(done)
+	if os.Args[1] == "parked" {
+		<-called
+		C.finish()
+	}
 	<-done
 }
