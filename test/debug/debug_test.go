@@ -248,7 +248,7 @@ func TestDebugWrongWords(t *testing.T) {
 		"break 1 if i >":     "i >: at its end",
 		"break 1 if %no > 3": "no selected site has a slot of that name",
 		"frame 99":           "frame 99 not found; frames are 0 to ",
-		"frame x":            "x: a number",
+		"frame x":            "x: expected a number",
 		"up 99\nup":          "this is the outermost frame",
 		"thread 1":           "no thread 1",
 		"delete 7":           "breakpoint 7 not found",
@@ -267,7 +267,7 @@ func TestDebugWrongWords(t *testing.T) {
 		"print 1 /* 0":       "1 /* 0",
 	} {
 		if line == "st" {
-			line, want = "t x", "x: a number"
+			line, want = "t x", "x: expected a number"
 		}
 		r := debug(t, line+"\nquit\n", args...)
 		r.Fails(t, 2, want)
