@@ -17,7 +17,7 @@ import (
 // inlineSource is a program that waits in pause below two functions that were inlined.
 func inlineSource(t testing.TB) string {
 	t.Helper()
-	path, err := filepath.Abs("source/testdata/inline.c")
+	path, err := filepath.Abs("../internal/machine/lines/testdata/inline.c")
 	require.NoError(t, err)
 	return path
 }

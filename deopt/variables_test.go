@@ -25,7 +25,7 @@ var (
 // recording makes a module of variables.c in which the call of pause is a patchpoint that records the parameters and integers of work.
 func recording(t *testing.T, version int) string {
 	t.Helper()
-	text, err := os.ReadFile(livetest.Compiled(t, fmt.Sprintf("clang-%d", version), "source/testdata/variables.c",
+	text, err := os.ReadFile(livetest.Compiled(t, fmt.Sprintf("clang-%d", version), "../internal/machine/lines/testdata/variables.c",
 		"-S", "-emit-llvm", "-O1", "-g", "-fno-discard-value-names"))
 	require.NoError(t, err)
 	module, pointer, callee := string(text), "ptr", "ptr @pause"
