@@ -25,7 +25,7 @@ func (g General) resembles(General) bool                       { return false }
 func (info *sigInfo) steppedCall() bool                        { return false }
 func (info *sigInfo) noReason() bool                           { return false }
 func (t *thread) setDebug(debugRegisters) error                { return errors.ErrUnsupported }
-func (t *thread) clearDebug([]uint64) error                    { return errors.ErrUnsupported }
+func (t *thread) clearDebug(func(uint64) bool) error           { return errors.ErrUnsupported }
 func (b *breakpoint) decode(memory, bool)                      {}
 func (s *server) emulates(*thread, *breakpoint, *General) bool { return false }
 

@@ -95,11 +95,12 @@ func (s *server) linger() {
 
 // clear clears the debug registers that a killed tracer left.
 func (s *server) clear(addrs []uint64) error {
+	ours := func(addr uint64) bool { return slices.Contains(addrs, addr) }
 	for _, t := range s.threads {
 		if t.running {
 			return fmt.Errorf("thread %d does not stop", t.tid)
 		}
-		if err := t.clearDebug(addrs); err != nil && err != unix.ESRCH {
+		if err := t.clearDebug(ours); err != nil && err != unix.ESRCH {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package tracer
 import (
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -44,6 +43,12 @@ func (d *debugRegisters) control() (v uint64) {
 
 // setDebug sets the debug registers of a stopped thread. If it returns an error, the thread has none.
 func (t *thread) setDebug(want debugRegisters) error {
+	if t.left {
+		if err := t.clearDebug(func(uint64) bool { return true }); err != nil {
+			return err
+		}
+		t.left = false
+	}
 	have := t.debug
 	if have == want {
 		return nil
@@ -86,8 +91,8 @@ func (t *thread) freeDebug() error {
 	return err
 }
 
-// clearDebug disables those debug registers of a stopped thread that hold instruction breakpoints at the addresses.
-func (t *thread) clearDebug(addrs []uint64) error {
+// clearDebug disables those debug registers of a stopped thread that hold instruction breakpoints at addresses that ours accepts.
+func (t *thread) clearDebug(ours func(addr uint64) bool) error {
 	control, err := peekDebug(t.tid, debugControl)
 	if err != nil || control&debugOn == 0 {
 		return err
@@ -97,7 +102,7 @@ func (t *thread) clearDebug(addrs []uint64) error {
 		if err != nil {
 			return err
 		}
-		if kind := control >> (16 + 4*n) & 0xf; kind == 0 && slices.Contains(addrs, addr) {
+		if kind := control >> (16 + 4*n) & 0xf; kind == 0 && ours(addr) {
 			control &^= 3 << (2 * n)
 		}
 	}

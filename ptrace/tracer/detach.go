@@ -45,7 +45,7 @@ func (s *server) letGo() {
 		signal := t.deliverable()
 		t.put.giveBack(t, false)
 		_ = t.setDebug(debugRegisters{}) // an error means that it ends, has none, or is not stopped
-		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && (t.debug != (debugRegisters{}) || s.owed[t.tid] != nil) && !t.ended() {
+		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && (t.debug != (debugRegisters{}) || t.left || s.owed[t.tid] != nil) && !t.ended() {
 			s.lingering[t.tid] = t
 		}
 	}

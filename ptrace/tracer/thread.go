@@ -39,6 +39,7 @@ type thread struct {
 	put       putOff
 	stepping  bool           // it was last resumed by PTRACE_SINGLESTEP
 	debug     debugRegisters // its debug registers as set now
+	left      bool           // a killed tracer may have left breakpoints in its debug registers
 	ending    bool           // it will run none of its own code again
 	passes    uint64         // the number of counted hits that it passes without a report
 	vforks    bool           // it waits for its child of vfork; no request reaches it, and its debug registers are cleared meanwhile

@@ -197,7 +197,8 @@ func (r *remote) setAction(action, old uint64) error {
 	return err
 }
 
-// adoptHandler takes over the handler of a killed tracer. It does not replace a handler of the program itself.
+// adoptHandler takes over the handler of a killed tracer, and clears the tracer's debug registers: after the removal of the handler, a hit of one would
+// end the process. adoptHandler does not replace a handler of the program itself.
 func (s *server) adoptHandler() error {
 	itself := errors.New("the process handles SIGTRAP itself")
 	base := s.leftHandler()
@@ -218,6 +219,9 @@ func (s *server) adoptHandler() error {
 	}
 	s.handler.base = base
 	s.ledger.mirror(s.memory, base)
+	for _, t := range s.threads {
+		t.left = HardwareBreakpoints > 0
+	}
 	return nil
 }
 
