@@ -172,6 +172,9 @@ func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 		require.NoError(t, s.Kill(false))
 		return
 	}
+	if !livetest.INT1Completes(t) {
+		t.Skip("on this machine no thread reaches the instruction after an INT1")
+	}
 	for _, hold := range []bool{false, true} {
 		w := watch(t, []Breakpoint{{Addr: behind, Hold: hold, Hardware: true}}, path, "int1", "500")
 		require.Len(t, w.args, 1)
