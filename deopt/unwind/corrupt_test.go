@@ -240,6 +240,7 @@ func requireSound(t *testing.T, s *Stack) {
 	require.LessOrEqual(t, len(s.Frames), defaultMax)
 	require.NotEmpty(t, s.End.Reason)
 	require.Equal(t, !s.End.Complete, strings.HasPrefix(s.End.Reason, "cut short: "))
+	require.Equal(t, !s.End.Complete, s.End.Code != "", s.End.Reason)
 	low, known := machine.Addr(0), false
 	for i := range s.Frames {
 		f := &s.Frames[i]
