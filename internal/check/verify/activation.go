@@ -127,7 +127,7 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 
 // followFromEntry starts to follow an activation.
 func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
-	if err := certain(x, 0); err != nil {
+	if err := requireCertain(x, 0); err != nil {
 		return err
 	}
 	name, f := x.Point.Function, x.Frames[0]

@@ -27,7 +27,7 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 	out.Native.Steps = c.native.steps
 	switch {
 	case c.native.signal != 0:
-		out.notComparable(c.native.raised())
+		out.notComparable(c.native.raisedReason())
 	case c.interp.incomparable != "":
 		out.notComparable(c.interp.incomparable)
 	case c.with != nil:
@@ -71,7 +71,7 @@ func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	memory := c.v.withoutShared(compareMemory(c.effects.now, c.v.watcher.View().Target(), c.interp.machine.Touched(), c.origin.dead, c.origin.below, c.native.ranOutside, c.interp.machine.Made))
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
-		if why := c.doubt(); why != "" {
+		if why := c.whyDoubtful(); why != "" {
 			out.notComparable(why)
 			return
 		}
@@ -100,7 +100,7 @@ func (c *comparison) resultAndMemory(regs *machine.Registers) {
 func (c *comparison) differs(failed string) {
 	out := c.out
 	if c.with == nil {
-		if why := c.doubt(); why != "" {
+		if why := c.whyDoubtful(); why != "" {
 			out.notComparable(why)
 			return
 		}

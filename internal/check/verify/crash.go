@@ -125,7 +125,7 @@ func (c *comparison) atCrash(f fatal) {
 		out.notComparable(c.interp.incomparable)
 		return
 	case f.overflows(c.v):
-		if why := c.runaway(f.nested); why != "" {
+		if why := c.runawayEvidence(f.nested); why != "" {
 			c.differs(why)
 		} else {
 			out.notComparable("native code has used up its stack")

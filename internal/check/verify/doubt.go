@@ -23,8 +23,8 @@ func (c *comparison) withdraw() {
 	c.out.notComparable(why)
 }
 
-// doubt returns the reason why a difference proves nothing, or "": both sides may be right, or the process has other code than was compiled.
-func (c *comparison) doubt() string {
+// whyDoubtful returns the reason why a difference proves nothing, or "": both sides may be right, or the process has other code than was compiled.
+func (c *comparison) whyDoubtful() string {
 	if why := unspecifiedByFunctions(&c.interp); why != "" {
 		return why
 	}
@@ -33,10 +33,10 @@ func (c *comparison) doubt() string {
 
 // whyUnsure returns the reason why a difference between native code and the interpreter of a [Lockstep] proves nothing, or "".
 func (c *comparison) whyUnsure() string {
-	if err := hasState(c.interp.called()); err != nil {
+	if err := requireNoState(c.interp.called()); err != nil {
 		return err.Error()
 	}
-	if why := c.doubt(); why != "" {
+	if why := c.whyDoubtful(); why != "" {
 		return why
 	}
 	if c.pairs.mixed(c.interp.machine) {

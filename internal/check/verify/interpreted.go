@@ -36,7 +36,7 @@ func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	if c == nil {
 		return r.end(ctx)
 	}
-	if err := hasState(r.machine.Called()); err != nil {
+	if err := requireNoState(r.machine.Called()); err != nil {
 		return err
 	}
 	if c.Site() == nil {
@@ -65,7 +65,7 @@ func (r *interpreted) end(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if r.result != nil {
-		if err := hasState(r.result.Called); err != nil {
+		if err := requireNoState(r.result.Called); err != nil {
 			return err
 		}
 		if r.result.ExitCode != nil {
@@ -115,8 +115,8 @@ func (r *interpreted) called() []interp.Called {
 	return r.machine.Called()
 }
 
-// hasState returns an error if the called functions depend on state that the interpreter does not have, such as pending exceptions.
-func hasState(list []interp.Called) error {
+// requireNoState returns an error if the called functions depend on state that the interpreter does not have, such as pending exceptions.
+func requireNoState(list []interp.Called) error {
 	for _, c := range list {
 		if c.Effect >= interp.EffectState && c.Effect != interp.EffectNative {
 			return incomparablef("it calls @%s, whose effects cannot be compared", c.Name)

@@ -72,7 +72,7 @@ func NewLockstep(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Lockstep,
 	b.v = &verifier{session: s, options: o, lockstep: true, outcome: func(out *Verified) error { b.outcome = out; return nil }, hits: map[uint64]uint64{}}
 	b.v.summary.Reasons = map[string]uint64{}
 	at := slices.Index(t.Frames, f)
-	if err := certain(b.exit, at); err != nil {
+	if err := requireCertain(b.exit, at); err != nil {
 		return nil, err.Error(), nil
 	}
 	native := f.NativeFunction()
@@ -308,7 +308,7 @@ func (b *Lockstep) arrival() *Stop {
 	}
 	switch {
 	case p.native.signal != 0:
-		a.Why = p.native.raised()
+		a.Why = p.native.raisedReason()
 	case p.interp.pending != nil:
 		a.Why = fmt.Sprintf("native code reached the site of record %d without the call of %s, or made the call unseen", a.Exit.Point.Record, calleeName(p.interp.pending))
 	case p.interp.atLimit():

@@ -180,15 +180,15 @@ func (v *verifier) handleBound(s *stretch) error {
 		return nil
 	}
 	v.timedOutAtSpeed = v.timedOutAtSpeed || s.atSpeed && run.Late
-	return v.abandon("native code did not return: " + v.bounded(run, &s.options))
+	return v.abandon("native code did not return: " + v.boundReason(run, &s.options))
 }
 
 // mayRunAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
 // whole activation, which cannot be compared at a next hit.
 func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
 
-// bounded returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
-func (v *verifier) bounded(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
+// boundReason returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
+func (v *verifier) boundReason(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
 	switch {
 	case run.Late:
 		return fmt.Sprintf("it took over %v", v.options.Time)

@@ -44,9 +44,9 @@ func (n *nativeRun) addCalls(calls []machine.Addr) {
 	}
 }
 
-// raised returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
+// raisedReason returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
 // record which memory was stored to.
-func (n *nativeRun) raised() string {
+func (n *nativeRun) raisedReason() string {
 	if n.signal == 0 {
 		return ""
 	}

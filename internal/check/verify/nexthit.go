@@ -36,7 +36,7 @@ func (c *comparison) atNextHit() bool {
 		c.out.Status = Same
 	case c.native.signal != 0:
 		c.out.Again = nil
-		c.out.notComparable(c.native.raised())
+		c.out.notComparable(c.native.raisedReason())
 	case c.interp.result != nil && unspecifiedByFunctions(&c.interp) != "":
 		return false
 	default:

@@ -6,11 +6,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/test/frametest"
 	"example.com/reframe/test/livetest"
 )
+
+// TestObjectPairsTranslate requires that native addresses in a passed object, and right after its end, become the interpreter's, and that a later pair
+// replaces one of the same memory.
+func TestObjectPairsTranslate(t *testing.T) {
+	var o objectPairs
+	require.True(t, o.add(0x100, 0x7000, 16))
+	require.True(t, o.add(0x108, 0x7008, 4)) // a part of the same pair
+	require.Len(t, o.list, 1)
+	for native, want := range map[machine.Addr]machine.Addr{0x7000: 0x100, 0x700f: 0x10f, 0x7010: 0x110} {
+		own, ok := o.toOwn(native)
+		require.True(t, ok)
+		require.Equal(t, want, own)
+	}
+	_, ok := o.toOwn(0x6fff)
+	require.False(t, ok)
+	require.Equal(t, interp.FromUint(ir.Ptr, 0x104), o.ownResult(interp.FromUint(ir.Ptr, 0x7004)))
+	require.Equal(t, interp.FromUint(ir.I64, 0x7004), o.ownResult(interp.FromUint(ir.I64, 0x7004))) // no pointer
+
+	require.True(t, o.add(0x100, 0x8000, 16)) // another object of native code
+	require.Equal(t, []objectPair{{machine.Range{Start: 0x100, End: 0x110}, machine.Range{Start: 0x8000, End: 0x8010}}}, o.list)
+	for n := range machine.Addr(maxObjectPairs - 1) {
+		require.True(t, o.add(0x1000+16*n, 0x9000+16*n, 16))
+	}
+	require.False(t, o.add(0x90000, 0x90000, 16))
+}
 
 const linkedNodes = `
 %node = type { ptr, ptr, i64 }

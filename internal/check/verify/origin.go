@@ -83,8 +83,8 @@ func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *orig
 	return o
 }
 
-// certain returns an error if it is uncertain which frame has the given index, or where its function returns to.
-func certain(x *trace.Exited, at int) error {
+// requireCertain returns an error if it is uncertain which frame has the given index, or where its function returns to.
+func requireCertain(x *trace.Exited, at int) error {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
 		return incomparable("its return address is unknown: " + x.Frames[at].Physical().NoCFA)
 	}

@@ -83,7 +83,7 @@ func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (*prediction
 		return nil, incomparable(why)
 	}
 	at := slices.Index(x.Frames, x.Frame)
-	if err := certain(x, at); err != nil {
+	if err := requireCertain(x, at); err != nil {
 		return nil, err
 	}
 	p := v.newPrediction(exitOrigin(x.Stack()))

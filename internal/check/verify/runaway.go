@@ -50,7 +50,7 @@ func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
 	if !allAtLimit && v.mayRunAway(run.Thread.Registers) {
 		nested := v.nested(run.Thread.Registers)
 		for _, p := range v.pending {
-			evidence[p] = v.comparison(p).runaway(nested)
+			evidence[p] = v.comparison(p).runawayEvidence(nested)
 			found = found || evidence[p] != ""
 		}
 	}
@@ -86,10 +86,10 @@ func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 	})
 }
 
-// runaway returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
+// runawayEvidence returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
 // is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
 // interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
-func (c *comparison) runaway(nested []nestedCall) string {
+func (c *comparison) runawayEvidence(nested []nestedCall) string {
 	if c.interp.pending != nil || c.interp.incomparable != "" || c.with != nil || c.interp.atLimit() || c.origin.fn != c.origin.native {
 		return ""
 	}

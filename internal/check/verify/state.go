@@ -134,7 +134,7 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 		out.Why = failed.Error()
 		return out
 	}
-	if out.Why = s.undecided(out.Arrivals); out.Why != "" {
+	if out.Why = s.whyUndecided(out.Arrivals); out.Why != "" {
 		return out
 	}
 	if err := s.nearest(out, values()); err != nil {
@@ -143,12 +143,12 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 	return out
 }
 
-// undecided returns why a run from the entry that did not have the state of the exit at its first times arrivals proves nothing, or "".
-func (s *stateComparison) undecided(times uint64) string {
-	if why := s.run.native.raised(); why != "" {
+// whyUndecided returns why a run from the entry that did not have the state of the exit at its first times arrivals proves nothing, or "".
+func (s *stateComparison) whyUndecided(times uint64) string {
+	if why := s.run.native.raisedReason(); why != "" {
 		return why
 	}
-	if why := s.mayContinue(times); why != "" {
+	if why := s.whyUnfinished(times); why != "" {
 		return why
 	}
 	return unspecifiedByIR(&s.run.interp, &s.run.reruns)
@@ -179,9 +179,9 @@ func (s *stateComparison) nearest(out *State, values map[string]interp.Value) er
 	return failed
 }
 
-// mayContinue returns why a run from the entry may still reach the place with the state of the exit, although it did not in its first times
+// whyUnfinished returns why a run from the entry may still reach the place with the state of the exit, although it did not in its first times
 // arrivals, or "".
-func (s *stateComparison) mayContinue(times uint64) string {
+func (s *stateComparison) whyUnfinished(times uint64) string {
 	why, p := "", s.run
 	switch {
 	case p.interp.incomparable != "":

@@ -47,7 +47,7 @@ func unspecifiedByFunctions(r *interpreted) string {
 			if i.Flags&anyResult != 0 {
 				return fmt.Sprintf("fast-math flags in @%s allow several results, and they differ", b.Block.Func.Name)
 			}
-			if name := eitherZero(i); name != "" {
+			if name := zeroOpenCallee(i); name != "" {
 				return fmt.Sprintf("it calls @%s, which may return 0.0 or -0.0", name)
 			}
 		}
@@ -55,8 +55,8 @@ func unspecifiedByFunctions(r *interpreted) string {
 	return ""
 }
 
-// eitherZero returns the called function of zeros, or "".
-func eitherZero(i *ir.Instr) string {
+// zeroOpenCallee returns the called function of zeros, or "".
+func zeroOpenCallee(i *ir.Instr) string {
 	if i.Call == nil {
 		return ""
 	}

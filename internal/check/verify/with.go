@@ -32,7 +32,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		return nil, incomparable(why)
 	}
 	at := slices.Index(x.Frames, x.Frame)
-	if err := certain(x, at); err != nil {
+	if err := requireCertain(x, at); err != nil {
 		return nil, err
 	}
 	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
