@@ -405,9 +405,10 @@ attributes #0 = { nounwind }
 func TestModulesStayAndAreAccepted(t *testing.T) {
 	livetest.Slow(t)
 	var files []string
-	for _, glob := range []string{"../../llvm/ir/testdata/*.ll", "../ir/testdata/corpus/*/*.ll", "../ir/testdata/corpus/*.ll", "../../../testdata/programs/*.ll", "../../../testdata/lint/*.ll"} {
+	for _, glob := range []string{"../../llvm/ir/testdata/*.ll", "../../../testdata/programs/*.ll", "../../../testdata/lint/*.ll"} {
 		list, err := filepath.Glob(glob)
 		require.NoError(t, err)
+		require.NotEmpty(t, list, glob)
 		files = append(files, list...)
 	}
 	require.Greater(t, len(files), 30)
