@@ -4,6 +4,7 @@
 //   f  the action for SIGTRAP in a forked child
 //   m  the number of its executable mappings without a file
 //   i  runs its own breakpoint instruction
+//   1  runs an INT1 of its own
 //   s  sends itself SIGTRAP
 // Modes: plain; own: it has a handler of SIGTRAP; blocked: it blocks SIGTRAP before each call of site; filter: a seccomp filter ends it at mmap,
 // munmap and rt_sigaction.
@@ -91,6 +92,7 @@ int main(int argc, char **argv) {
       case 'i': __asm__ volatile("brk #0"); break;
 #else
       case 'i': __asm__ volatile("int3"); break;
+      case '1': __asm__ volatile(".byte 0xf1"); break;
 #endif
       case 's': raise(SIGTRAP); break;
     }

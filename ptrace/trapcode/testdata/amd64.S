@@ -65,6 +65,8 @@ other:                                  # the end of a single step, or a debug r
 	je step
 	cmp ecx, 1                      # TRAP_BRKPT: a single step of a system call, a debug register without its bit in DR6, or int1
 	jne default
+	cmp byte ptr [rax], 0xf1        # int1: some virtual machines report it with the pc at it
+	je default
 	test eax, 0xfff
 	jz step                         # the page before may not be there
 	cmp byte ptr [rax-1], 0xf1      # int1, which is the program's own
