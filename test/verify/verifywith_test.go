@@ -85,7 +85,7 @@ func TestVerifyWithMalformedFrames(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(line), &report))
 		require.Equal(t, "different", report.Status)
-		require.Equal(t, "its interpreter rejects the frames: the operand stack of Math.step @ 1 has 0 values, and 1 are there", report.Interpreter.Failed)
+		require.Equal(t, "its interpreter reports malformed frames: the operand stack of Math.step @ 1 has 0 values, and 1 are there", report.Interpreter.Failed)
 		require.FileExists(t, report.Core)
 	}
 }

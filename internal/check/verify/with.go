@@ -86,12 +86,12 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	}
 	switch {
 	case a.Malformed != "":
-		out.Status, out.Interpreter.Failed = Different, "its interpreter rejects the frames: "+a.Malformed
+		out.Status, out.Interpreter.Failed = Different, "its interpreter reports malformed frames: "+a.Malformed
 		return nil, nil
 	case a.Unsupported != "":
-		return nil, incomparable("its interpreter cannot go on: " + a.Unsupported)
+		return nil, incomparable("its interpreter cannot continue: " + a.Unsupported)
 	case !a.Returns:
-		return nil, incomparablef("it is left by an exception (%.200s), and its interpreter does not report what compiled code returns then", a.Threw.Text)
+		return nil, incomparablef("it ended with an exception (%.200s), and its interpreter does not report what compiled code returns in this case", a.Threw.Text)
 	}
 	return p, nil
 }
