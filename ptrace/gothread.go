@@ -28,7 +28,7 @@ const (
 // GoThread is the state that Go's run time keeps for a thread.
 type GoThread struct {
 	System  Goroutine    // g0, which runs on the thread's own stack
-	Running []Goroutine  // the other goroutines that the thread knows: the current one, and the one that handles signals
+	Running []Goroutine  // the other goroutines that the thread knows: the current one, one that is locked to it, and the one that handles signals
 	Current machine.Addr // the goroutine whose stack the thread uses, by its thread-local variable
 }
 
@@ -110,7 +110,7 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 	for _, w := range wants {
 		at := func(offset int) machine.Addr { return machine.Addr(r.arch.Order.Uint64(w.Buf[offset:])) }
 		g := Goroutine{Addr: w.Addr, Stack: machine.Range{Start: at(goStackLow), End: at(goStackHigh)}, SP: at(goSP), PC: at(goPC), m: at(goThread)}
-		if w.OK && g.m != 0 && g.m%8 == 0 && g.Stack.Start < g.Stack.End {
+		if w.OK && g.m%8 == 0 && (g.m != 0 && g.Stack.Start < g.Stack.End || g.Stack.Contains(g.SP)) {
 			list = append(list, g)
 		}
 	}
@@ -120,7 +120,7 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 // belongs reports whether the thread of g has a g0 that belongs to the same thread.
 func (r *goReader) belongs(g Goroutine) bool {
 	system, err := machine.ReadAddr(r.mem, r.arch, g.m+goSystem)
-	if err != nil {
+	if err != nil || g.m == 0 {
 		return false
 	}
 	list := r.goroutines([]machine.Addr{system})
@@ -132,7 +132,7 @@ func (r *goReader) thread(m machine.Addr) (found GoThread, ok bool) {
 	list := r.words(m, goThreadBytes/8)
 	for _, g := range r.goroutines(list) {
 		switch {
-		case g.m != m:
+		case g.m != m && g.m != 0: // 0: it is locked to the thread, and waits
 		case g.Addr == list[goSystem]:
 			found.System, ok = g, true
 		default:

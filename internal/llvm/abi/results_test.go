@@ -275,10 +275,10 @@ func TestCompareResult(t *testing.T) {
 	require.Equal(t, []ResultPart{{"", "rax", interp.FromUint(ir.I32, 6), diff.Parts[0].Native, false}}, diff.Parts)
 	require.Equal(t, "7", diff.Parts[0].Native.Format())
 	for why, r := range map[string]Compared{
-		"the calling convention hotspotcc":                               CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's convention
-		"the calling convention ghccc":                                   CompareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
-		"the result registers of ppc64 are not known":                    CompareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
-		"rdx: not there":                                                 CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),
+		"the calling convention hotspotcc":                            CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's convention
+		"the calling convention ghccc":                                CompareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
+		"the result registers of ppc64 are not known":                 CompareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
+		"rdx: not there":                                              CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),
 		"the result is 0x8, which is in the interpreter's own memory": CompareResult(interp.FromUint(ir.Ptr, 8), "", regs, func(v uint64) bool { return v == 8 }),
 	} {
 		require.EqualError(t, r.err, why)

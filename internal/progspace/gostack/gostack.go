@@ -59,8 +59,11 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 	return nil, nil
 }
 
-// scheduler returns the switch of mcall, which has left a goroutine for good and runs the scheduler on the thread's own stack. That stack continues with
-// mstart, unless C called Go on it: then the saved value of g0's stack pointer is at its top.
+// maxCallback bounds the size of the frame of cgocallback.
+const maxCallback = 128
+
+// scheduler returns the switch of mcall, which has left a goroutine and runs the scheduler on the thread's own stack, from g0's saved stack pointer on. If C
+// called Go on that stack, cgocallback has its frame there, with a return address in crosscall2. Otherwise the stack continues with mstart.
 func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
 	arch := w.memory.arch
 	found, ok := ptrace.FindGoThread(arch, &w.memory, f.Registers.ThreadPointer())
@@ -68,23 +71,32 @@ func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
 		return nil, errUnknown
 	}
 	system := found.System
+	for at := machine.Addr(8); at < maxCallback; at += 8 {
+		pc, err := machine.ReadAddr(&w.memory, arch, system.SP+at)
+		if err != nil {
+			return nil, err
+		}
+		if w.functionAt(pc-1) == "crosscall2" {
+			fp, err := machine.ReadAddr(&w.memory, arch, system.SP+at-8)
+			return &unwind.Switch{Kind: unwind.Returned, PC: pc, SP: system.SP + at + 8, FP: fp, KnownFP: err == nil}, nil
+		}
+	}
 	saved, err := machine.ReadAddr(&w.memory, arch, system.SP)
 	if err != nil {
 		return nil, err
 	}
-	name, _ := w.finder.Space.StartingAt(w.startOf(system.PC))
-	if saved > system.SP && saved < system.Stack.End || !strings.HasPrefix(name, "runtime.mstart") {
+	if saved > system.SP && saved < system.Stack.End || !strings.HasPrefix(w.functionAt(system.PC-1), "runtime.mstart") {
 		return nil, errors.New("its thread runs the scheduler, and may have called Go from C")
 	}
 	return &unwind.Switch{Kind: unwind.Returned, PC: system.PC, SP: system.SP}, nil
 }
 
-// startOf returns the start of the function that contains the call before pc, or 0.
-func (w *walk) startOf(pc machine.Addr) machine.Addr {
-	if code := w.finder.Space.At(pc - 1); code != nil {
-		return code.SymbolAt(pc - 1).Start
+// functionAt returns the name of the function that contains addr, or "".
+func (w *walk) functionAt(addr machine.Addr) string {
+	if code := w.finder.Space.At(addr); code != nil {
+		return code.SymbolAt(addr).Name
 	}
-	return 0
+	return ""
 }
 
 var errUnknown = errors.New("the goroutine of its thread is unknown")
