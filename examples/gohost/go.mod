@@ -1,0 +1,3 @@
+module gohost
+
+go 1.24
