@@ -90,6 +90,6 @@ func (a *asked) until(text string) {
 // leave ends the debugger; the process continues.
 func (a *asked) leave() {
 	require.NoError(a.b, a.in.Close())
-	_, _ = io.Copy(io.Discard, a.out) // to its end
+	_, _ = io.Copy(io.Discard, a.out) // from its start to its end
 	_ = a.cmd.Wait()                  // gdb's status at the end of its input is its own matter
 }

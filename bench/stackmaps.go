@@ -225,7 +225,7 @@ func (m *mapRun) resident() row {
 // heap returns the number of bytes in heap spans that hold something reachable.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // the first may have begun before the last object was let go
+	runtime.GC() // the first run may have started before the previous object was released
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapInuse)

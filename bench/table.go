@@ -17,7 +17,7 @@ type row struct {
 	theirs string
 	ours   string
 	ratio  string
-	target string // and whether it was met, in words
+	target string // the target and, as text, whether it was met
 }
 
 // against compares two series of durations, ours with that of another tool.

@@ -167,7 +167,7 @@ func TestCaptureSignals(t *testing.T) {
 	var captures atomic.Int32
 	go func() {
 		defer close(sent)
-		for n < 2000 || captures.Load() <= enough { // which a slow machine reaches later
+		for n < 2000 || captures.Load() <= enough { // a slow machine reaches this number later
 			n++
 			queue(t, p.PID, sigrtmin, n)
 			time.Sleep(50 * time.Microsecond) // signals are sent all the time, on a slow machine too

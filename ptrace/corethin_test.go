@@ -125,7 +125,7 @@ func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	for i := range c.segments {
 		if s := &c.segments[i]; bytes.HasPrefix(s.data, []byte(elf.ELFMAG)) && s.Vaddr < smallEntry {
 			s.data = bytes.Clone(s.data)
-			s.data[24]++ // where it starts
+			s.data[24]++ // the entry point in the ELF header
 			s.Flags = uint32(flags)
 		}
 	}

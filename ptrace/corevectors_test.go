@@ -141,7 +141,7 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 			}
 			require.Len(t, written[regset.X86XState], cpu.standard)
 			if livetest.Out(3, n) {
-				return // others read a third of them
+				return // other runs read a third of the registers
 			}
 			for name, want := range gdbVectors(t, exe, path, cpu.width) {
 				require.Equal(t, want[0], want[1], name)

@@ -31,8 +31,8 @@ const (
 	fuseInterrupt  = 36
 	fuseForgetMany = 42
 
-	fuseNoFlush   = 1 << 5  // of open: closing the file sends no request
-	fuseKeepCache = 1 << 1  // of open: the pages that the kernel has stay valid
+	fuseNoFlush   = 1 << 5  // flag of open: closing the file sends no request
+	fuseKeepCache = 1 << 1  // flag of open: cached pages stay valid
 	fuseAsyncRead = 1 << 0  // flag of init, which libfuse sets too: a process that waits for a page can be killed
 	fuseMaxPages  = 1 << 22 // flag of init: requests have a limit of pages
 )
@@ -62,7 +62,7 @@ func serve(fd int, closing *os.File) {
 		op, unique, node, arguments := binary.NativeEndian.Uint32(r[4:]), r[8:16], binary.NativeEndian.Uint64(r[16:]), r[40:]
 		content, failure := []byte(nil), unix.Errno(0)
 		switch op {
-		case fuseForget, fuseForgetMany, fuseInterrupt: // which have no answer
+		case fuseForget, fuseForgetMany, fuseInterrupt: // these requests have no answer
 			continue
 		case fuseInit:
 			content = initialized()

@@ -19,7 +19,7 @@ const rdi machine.DWARFReg = 5
 
 // watched holds what a session reported.
 type watched struct {
-	args   map[int][]uint64 // of each thread, in order, at the first address
+	args   map[int][]uint64 // the arguments of each thread at the first address, in order
 	others map[machine.Addr]int
 	end    Event
 	output string
@@ -185,7 +185,7 @@ func TestSessionHits(t *testing.T) {
 			w := run(t, "signals")
 			require.Len(t, w.args, 1)
 			var own []uint64
-			handled := -1 // of argument 0 the first is the loop's
+			handled := -1 // one call with argument 0 is the loop's own
 			for _, args := range w.args {
 				for _, a := range args {
 					if a == 0 {

@@ -219,7 +219,7 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 		require.NoError(t, err)
 		told[call{e.Thread.ID, n}]++
 		require.Equal(t, 1, told[call{e.Thread.ID, n}], "call %d of thread %d", n, e.Thread.ID)
-		list, err := s.Look() // which sets it again
+		list, err := s.Look() // Look sets the breakpoint again
 		require.NoError(t, err)
 		missed += len(list)
 		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // the program's own bytes there

@@ -128,7 +128,7 @@ func TestRunToAgain(t *testing.T) {
 			args := map[int][]uint64{}
 			var err error
 			for arrivals := 0; err == nil && arrivals <= threads*n; arrivals++ {
-				_, err = s.RunTo(t.Context(), site, 0x10000) // where nothing is
+				_, err = s.RunTo(t.Context(), site, 0x10000) // nothing is mapped at this address
 				require.ErrorContains(t, err, "0x10000")
 				var th machine.Thread
 				if th, err = s.RunTo(t.Context(), site); err == nil {
@@ -233,7 +233,7 @@ func TestRunToGivenUp(t *testing.T) {
 	requireState(t, w.pid(), 'S')
 	for k := range 20 { // a late report is not counted for another request
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // any moment, fast or slow
-		_, _ = s.RunTo(ctx, faulty, site)                                                      // it may come there or not
+		_, _ = s.RunTo(ctx, faulty, site)                                                      // the thread may reach it or not
 		cancel()
 		if k == 3 {
 			w.begin(t)

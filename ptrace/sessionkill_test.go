@@ -184,7 +184,7 @@ func TestSessionKilled(t *testing.T) {
 			read := func() string {
 				b, err := os.ReadFile(file)
 				require.NoError(t, err)
-				return strings.TrimSuffix(string(b), "PASS\n") // of a watcher that was faster
+				return strings.TrimSuffix(string(b), "PASS\n") // the output of a watcher that was faster
 			}
 			for read() == "" {
 				time.Sleep(time.Millisecond) // and again, however slow it starts
@@ -227,13 +227,13 @@ func TestSessionGuardKilled(t *testing.T) {
 func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // then no breakpoint in them is hit: TestSessionDebugRegisterWithoutReason
+		return // without them no hardware breakpoint is hit; see TestSessionDebugRegisterWithoutReason
 	}
 	path, _, faulty := sitesProgram(t)
 	w := startWaiting(t, path, "threads", 2_000_000_000)
 	s, err := Open(context.Background(), w.pid())
 	require.NoError(t, err)
-	require.NoError(t, s.Insert(Breakpoint{Addr: faulty, Hardware: true})) // where the program does not come in this mode
+	require.NoError(t, s.Insert(Breakpoint{Addr: faulty, Hardware: true})) // the program does not reach faulty in this mode
 	w.begin(t)
 	const threads = 17
 	for n := 0; n < threads; {
@@ -243,7 +243,7 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		n = len(listThreads(t, w.pid()))
 	}
-	require.NoError(t, s.Stop()) // and each has been let go since it started
+	require.NoError(t, s.Stop()) // and each thread has been resumed since it started
 	_, err = s.Next(cancelled())
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))

@@ -312,7 +312,7 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 			require.Contains(t, stderr, "SIGQUIT: quit")
 			continue
 		}
-		want := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // of SIGQUIT Go's own
+		want := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // SIGQUIT gets Go's own handler
 		require.Equal(t, fmt.Sprint(want), code, "%s: %s", name, stderr)
 	}
 }

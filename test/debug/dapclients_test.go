@@ -122,7 +122,7 @@ func TestVSCodeExtension(t *testing.T) {
 		known[arguments.Field(n).Tag.Get("json")] = true
 	}
 	documented(t, known)
-	delete(known, "noDebug") // which the editor adds itself
+	delete(known, "noDebug") // the editor adds it itself
 	require.Equal(t, known, offered)
 	require.Len(t, d.ConfigurationSnippets, 3)
 	for _, s := range d.ConfigurationSnippets {

@@ -176,7 +176,7 @@ func TestDAPConformanceTable(t *testing.T) {
 			_, body, found := strings.Cut(tests, "\nfunc "+a.test+"(")
 			require.True(t, found, a.test)
 			body, _, _ = strings.Cut(body, "\n}\n")
-			if a.request != "attach" || a.test != "TestDAPAttach" { // which the helper sends
+			if a.request != "attach" || a.test != "TestDAPAttach" { // the helper sends that request
 				require.Regexp(t, `"`+a.request+`"|launchNull|\.begin\(|\.disconnect\(|\.evaluated\(|\.scopes\(|\.values\(|\.stack\(`, body, "%s does not ask for %s", a.test, a.request)
 			}
 		}

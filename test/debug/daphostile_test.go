@@ -23,7 +23,7 @@ func TestDAPPause(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
 	thread := map[string]any{"threadId": at.ThreadId}
-	ask[*dap.PauseResponse](e, "pause", thread) // it stands already
+	ask[*dap.PauseResponse](e, "pause", thread) // it is already stopped
 	for _, way := range []string{"pause", "cancel"} {
 		on := e.send("continue", thread)
 		require.True(t, e.answer(on).GetResponse().Success)
@@ -31,7 +31,7 @@ func TestDAPPause(t *testing.T) {
 		if way == "pause" {
 			ask[*dap.PauseResponse](e, way, thread)
 		} else {
-			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on + 1000}) // which does not exist
+			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on + 1000}) // no request has this number
 			ask[*dap.CancelResponse](e, way, map[string]any{"requestId": on})
 		}
 		e.stopped("pause")

@@ -451,7 +451,7 @@ func TestDebugKilled(t *testing.T) {
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
 	v := clitest.Victim{Name: "one thread", Program: "tick.ll", Options: livetest.ObjectHostOptions{Rounds: 3000}}
 	for n, w := range clitest.Endings {
-		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // which does not end the session, but cancels the running command
+		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // SIGINT does not end the session, but cancels the running command
 			continue
 		}
 		for _, state := range []string{"b 1\nc\nc\nstep 5\n", "b 99\nc\n"} { // the process is stopped, or runs

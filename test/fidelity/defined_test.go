@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A definer rewrites what llvm-stress wrote so that each of its instructions has one defined result. As they
-// come nearly all modules leave what LLVM defines within a few instructions, and there is nothing to compare. What it puts
-// in place, each by the rule of the LangRef that the original breaks:
+// A definer rewrites what llvm-stress wrote so that each of its instructions has one defined result. Nearly
+// all modules of llvm-stress have undefined behavior within their first instructions, so that there is nothing to compare.
+// It inserts the following, each for a rule of the LangRef that the original breaks:
 //
 //   - allocas of 256 bytes, cleared, so that each access is inside and of known bytes; align 1 for each of them;
 //   - an index of extractelement and insertelement, and the amount of a shift, modulo what is allowed;

@@ -42,7 +42,7 @@ type exiting struct {
 
 // A way is how a program is compiled and run.
 type way struct {
-	release int    // of LLVM, which compiles it
+	release int    // release of LLVM that compiles it
 	level   string // of clang and of llc or lli
 	how     string // "ahead", "mcjit" or "orc"
 }
@@ -112,7 +112,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 		r, err := instrument.Module(m, o)
 		require.NoError(t, err)
 		if len(r.Sites) == 0 {
-			return nil, nil // all lack a value
+			return nil, nil // each site lacks a value
 		}
 		require.NoError(t, os.WriteFile(path, []byte(r.Text), 0o600))
 		if w.how != "ahead" && o.Most > 0 {

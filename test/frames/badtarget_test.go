@@ -147,7 +147,7 @@ func TestCorruptRegistry(t *testing.T) {
 		p := livetest.C(t, "corrupt.c", nil, how)
 		for _, verb := range clitest.CaptureVerbs {
 			status := 2
-			if verb == "frames" { // none of the calls leads there
+			if verb == "frames" { // no frame is in a broken object
 				status = 0
 			}
 			clitest.Run(t, verb, "-p", clitest.PID(p)).Fails(t, status, "process "+clitest.PID(p), want)

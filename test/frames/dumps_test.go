@@ -18,14 +18,14 @@ import (
 // dumped is a version of a function that a JIT compiles; values computes the names and values of its variables.
 type dumped struct {
 	ir, object string
-	values     func(x, y string) map[string]string // of the function's arguments for its callee
+	values     func(x, y string) map[string]string // the values of the arguments that the function passes to its callee
 }
 
 // dumpedVersions returns versions of one function. Some differ in names or computations of the code, others have the same code.
 func dumpedVersions(t *testing.T) (all []dumped) {
 	t.Helper()
 	for n, v := range []struct {
-		names    [2]string // of a*K1 and b+K2
+		names    [2]string // the names of a*K1 and b+K2
 		order    [2]int    // in the record
 		callee   string
 		factor   int

@@ -129,7 +129,7 @@ func TestExplainSchema(t *testing.T) {
 		{"-p", clitest.PID(chain), "--ir", chain.IR, "2", "-f", "3"},
 		{"-p", clitest.PID(exit), "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
 		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple"},
-		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "ark"}, // which does not read it
+		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "ark"}, // this layout does not read the record
 		{"-p", clitest.PID(silent)},
 		{"-p", clitest.PID(plain), "-f", "1"},
 		{"-p", clitest.PID(plain), fmt.Sprint(clitest.FrameOf(t, frames.Object(t), "main")["pc"])},

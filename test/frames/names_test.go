@@ -79,7 +79,7 @@ func TestDemangled(t *testing.T) {
 	for _, c := range []struct {
 		schema string
 		args   []string
-		sum    bool // where it resumes is named
+		sum    bool // the place where it resumes is named
 	}{
 		{"frames", []string{"frames", "-p", clitest.PID(p)}, true},
 		{"resume", []string{"resume", "-p", clitest.PID(p)}, true},

@@ -23,7 +23,7 @@ func TestVerifyNumba(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	sites := filepath.Join(t.TempDir(), "sites")
-	c := exec.Command("/usr/bin/python3", "../../examples/numba_sites.py", sites, "../../examples/numba_work.py") // Debian's, which has numba
+	c := exec.Command("/usr/bin/python3", "../../examples/numba_sites.py", sites, "../../examples/numba_work.py") // Debian's Python, which has numba
 	c.Env = append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary())+":/usr/bin:/bin", "NUMBA_CPU_NAME=generic")
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -49,7 +49,7 @@ func rowsWithTests(t *testing.T, file string) (rows []row) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	columns := 0 // of the table, 0 outside of those that count
+	columns := 0 // number of columns of the current table; 0 outside of tables with a column "test"
 	for n, line := range strings.Split(string(text), "\n") {
 		if !strings.HasPrefix(line, "|") {
 			columns = 0

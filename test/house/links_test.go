@@ -109,7 +109,7 @@ func TestDocumentPathsExist(t *testing.T) {
 	inRoot(t)
 	named, links := 0, 0
 	for file, text := range textsOfTheRepository(t) {
-		if file == "test/house/links_test.go" { // which has examples of missing ones
+		if file == "test/house/links_test.go" { // this file has examples of missing documents
 			continue
 		}
 		require.Empty(t, missingPaths(text), file)

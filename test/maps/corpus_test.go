@@ -149,7 +149,7 @@ func corpus(t *testing.T) []string {
 		if err == nil && strings.HasSuffix(path, ".ll") && slices.Contains(strings.Split(path, string(filepath.Separator)), "testdata") {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			if recorded.Match(text) && filepath.Base(path) != "polled.ll" { // which has none until place-safepoints has run
+			if recorded.Match(text) && filepath.Base(path) != "polled.ll" { // it has no statepoints until place-safepoints has run
 				programs = append(programs, path)
 			}
 		}

@@ -128,7 +128,7 @@ func TestMapsOfSection(t *testing.T) {
 					own(t, n, f)
 				}
 				first := clitest.Objects(t, clitest.Objects(t, functions[0]["records"])[0]["locations"])[0]
-				if len(args) == 1 { // nor an architecture
+				if len(args) == 1 { // then there is no architecture either
 					require.NotContains(t, images[0], "arch")
 					require.NotContains(t, c.register, first["register"])
 				} else {

@@ -73,7 +73,7 @@ func functionsOf(t *testing.T, images []map[string]any) []map[string]any {
 // linkages returns functions of every linkage that has code, in one section and in several.
 func linkages(triple string) string {
 	comdat, comdats, special := " comdat", "$odr = comdat any\n", ` section ".text.special"`
-	if strings.Contains(triple, "apple") { // which has no comdats, and whose sections have two names
+	if strings.Contains(triple, "apple") { // Mach-O has no comdats, and its sections have two names
 		comdat, comdats, special = "", "", ` section "__TEXT,__special,regular,pure_instructions"`
 	}
 	module := "declare void @llvm.experimental.stackmap(i64, i32, ...)\n" + comdats

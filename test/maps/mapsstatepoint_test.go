@@ -151,7 +151,7 @@ func TestMapsStatepoints(t *testing.T) {
 		program, id, site string
 		head              string // of the JSON
 		roles             []role
-		pointers          map[int]string // how many pointers a location is
+		pointers          map[int]string // number of pointers in a location
 	}{
 		{
 			program: "jit_sp.ll", id: "2882400000", site: "statepoint",

@@ -122,7 +122,7 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 	begin()
 	_, err = s.RunTo(ctx, places...)
 	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(p.PID, syscall.SIGSTOP)) // which is the first that it does when it is let go
+	require.NoError(t, syscall.Kill(p.PID, syscall.SIGSTOP)) // the process handles this signal first when it is resumed
 	require.NoError(t, s.Detach())
 	return p
 }
@@ -168,7 +168,7 @@ func TestRoundTrip(t *testing.T) {
 			if m.ours {
 				testStripped(t, p, recorded, live, given)
 			}
-			if strings.HasPrefix(m.name, "linked") { // of the others some catch the signal
+			if strings.HasPrefix(m.name, "linked") { // some of the other programs catch the signal
 				p.Signal(t, syscall.SIGCONT)
 				p.AwaitPause(t)
 				if core, can := livetest.KernelCore(t, p); can {

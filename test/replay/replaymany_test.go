@@ -43,7 +43,7 @@ func TestReplayOfManyCoresIsFlat(t *testing.T) {
 			if faulty%2 == 0 {
 				content = content[:64+i%1000] // in its program headers
 			} else {
-				content[32+i%8] ^= 0x55 // where those are
+				content[32+i%8] ^= 0x55 // the offset of the program headers
 			}
 			require.NoError(t, os.WriteFile(path, content, 0o644))
 		}

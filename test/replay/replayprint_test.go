@@ -25,7 +25,7 @@ func TestReplayPrints(t *testing.T) {
 		"HOST=" + livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})[0],
 		"TICK=" + livetest.PICObject(t, 19, "tick.ll", "-O2"), "TICK_IR=" + module, "WRONG=" + object, "WRONG_IR=" + wrongModule,
 		"STATE=" + livetest.PICObject(t, 19, "state.ll", "-O2"), "STATE_IR=" + livetest.IR(t, 19, "state.ll"),
-		"JITDUMPDIR=" + t.TempDir(), // of lli
+		"JITDUMPDIR=" + t.TempDir(), // for lli
 		"LLI=" + livetest.LLVM(t, 19, "lli"), "LOOP=" + livetest.IR(t, 19, "deoptimize.ll"), "LAYOUT=" + clitest.DeoptimizeLayout(t)}, " ")
 	paths, err := filepath.Glob("testdata/replay/*.txtar")
 	require.NoError(t, err)

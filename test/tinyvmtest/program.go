@@ -244,7 +244,7 @@ func (g *generator) statement(nested int) {
 		g.op("get %d", pick(g, g.objects))
 		g.expression(1)
 		g.op("putfield %s", []string{"n", "m"}[g.random.IntN(2)])
-	case n == 6: // a cycle, of two or of itself
+	case n == 6: // a cycle of one or two objects
 		a, b := pick(g, g.objects), pick(g, g.objects)
 		if g.one(2) {
 			g.op("new %s\n  set %d", g.class(), a)

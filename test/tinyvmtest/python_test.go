@@ -491,7 +491,7 @@ func TestTinyvmServes(t *testing.T) {
 		maps.Copy(words, c.words)
 		s.moment(words, symbols)
 		var want, got answer
-		s.ids = 0 // it begins anew with each
+		s.ids = 0 // the ids restart for each call
 		text := s.resume(t, withAllLocals(t, c.params))
 		require.NoError(t, json.Unmarshal([]byte(c.want), &want))
 		require.NoError(t, json.Unmarshal([]byte(text), &got), c.name)

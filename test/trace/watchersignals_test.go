@@ -108,7 +108,7 @@ func TestFirstSignalEnds(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	c := clitest.Command(t, "lint", pipe)
 	require.NoError(t, c.Start())
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // it reads now, until the end of what is written
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // the command has opened the pipe and reads until it is closed
 	require.NoError(t, err)
 	defer w.Close()
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))

@@ -501,7 +501,7 @@ func TestVerifyOfSanitizedProgram(t *testing.T) {
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/mappings.c")
 	c := clitest.Command(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-fsanitize=address"))
-	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // which no tracer lets it do
+	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // the leak check does not work under a tracer
 	r := clitest.Finish(t, c)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Equal(t, "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n", r.Stdout)

@@ -19,7 +19,7 @@ import (
 type Watcher struct {
 	tracer *tracer
 	code   []machine.Range // cache of Code
-	codeOf int             // the generation of the loaded code that code belongs to
+	codeOf int             // the generation of the loaded code for which the field code was made
 }
 
 // NewWatcher returns a watcher of a stopped process. The argument of each is valid until it returns; its error ends the run.

@@ -149,7 +149,7 @@ func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) er
 	})
 }
 
-// whole calls do. If ctx cancels that, the run returns to where it was.
+// whole calls do, which moves the run. If ctx is canceled meanwhile, the run returns to its previous place.
 func (r *Run) whole(ctx context.Context, do func() error) error {
 	before := r.exec.Steps()
 	err := do()

@@ -36,7 +36,7 @@ func explained(t *testing.T, p *livetest.Process, o deopt.Options, q Question) *
 	return e
 }
 
-// only returns the single place of an explanation, which is about a frame.
+// only requires that an explanation has a single place, which is in a frame, and returns it.
 func only(t *testing.T, e *Explanation) *Place {
 	t.Helper()
 	require.Len(t, e.Places, 1)

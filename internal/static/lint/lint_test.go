@@ -100,7 +100,7 @@ func TestLintPrograms(t *testing.T) {
 		"vmark.ll":     {"43 warning: no-layout"},
 		"vmframes.ll":  {},
 		"vmjeandle.ll": {"28 warning: no-layout"},
-		"vmjllvm.ll":   {"53 warning: undefined-operand"}, // a local that was never stored to
+		"vmjllvm.ll":   {"53 warning: undefined-operand"}, // a local variable that was never stored to
 		"vmsimple.ll":  {"33 warning: no-layout"},
 		// A call's result is no part of the frame while the call runs.
 		"vmwanco.ll": {"42 cannot resume: unrecorded %r", "48 cannot resume: unrecorded %r"},

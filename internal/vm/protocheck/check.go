@@ -33,7 +33,7 @@ type Result struct {
 	Status Status `json:"status"`
 	Why    string `json:"why,omitempty"` // the violation, why it was not tried, or a remark
 
-	General bool `json:"-"` // it was not tried for a reason that applies to many checks
+	General bool `json:"-"` // the check was not run, for a reason that applies to many checks
 }
 
 // Report holds the results of all checks.
@@ -54,7 +54,7 @@ type Exit struct {
 	Steps     uint64 `json:"steps"`
 	Requests  int    `json:"requests"` // each a round trip, unless the interpreter does not wait for the answer
 	Ranges    int    `json:"ranges"`   // ranges of memory that it read
-	Again     int    `json:"again"`    // of these, the ones that it had read before and not written since
+	Again     int    `json:"again"`    // those of them that it had read before and not written since
 	Writes    int    `json:"writes"`
 	Allocated uint64 `json:"allocated"` // bytes
 }

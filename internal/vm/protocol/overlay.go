@@ -12,7 +12,7 @@ import (
 // Overlay is a target's memory with an interpreter's writes, which do not reach the target.
 type Overlay struct {
 	below  machine.Memory
-	maps   []machine.Mapping // of the target, in ascending order
+	maps   []machine.Mapping // the mappings of the target, in ascending order
 	pages  map[machine.Addr]*page
 	room   machine.Range // range that the target does not use, for allocations
 	next   machine.Addr  // address of the next allocation, in room

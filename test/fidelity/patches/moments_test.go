@@ -12,7 +12,7 @@ import (
 type moment struct {
 	writes  []string
 	actions []string
-	stubs   map[*stub]int    // that are active
+	stubs   map[*stub]int    // the active stubs
 	forms   map[int]string   // by the number of the function that is patched
 	beside  map[int]bool     // functions that call event in front of their site
 	lost    map[int]bool     // functions whose return address is overwritten

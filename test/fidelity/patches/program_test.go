@@ -20,7 +20,7 @@ const entrySize = 256
 // A program is a random module with the stubs that its patches lead to.
 type program struct {
 	seed     uint64
-	version  int    // of LLVM
+	version  int    // release of LLVM
 	machine  string // amd64, arm64
 	flags    []string
 	altstack bool // signals are handled on a stack of their own
@@ -38,7 +38,7 @@ type function struct {
 	calls     bool  // event is called in front of a stackmap
 	stub      *stub // that a function without a site calls
 	attribute string
-	text      string // of the body
+	text      string // the text of the body
 }
 
 // An operand of the site has the value that the function logs.

@@ -30,7 +30,7 @@ type version struct {
 	module   *ir.Module
 	object   string
 	operands []string          // of the stackmap, in its order
-	types    map[string]string // of each value
+	types    map[string]string // the type of each value
 }
 
 // newVersion writes a random version: versions differ in the values of names, in their types and in the order of the operands.
@@ -92,7 +92,7 @@ func startJIT(t *testing.T) *jit {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		in.Close() // which ends it
+		in.Close() // this ends the process
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it may have been killed
 	})

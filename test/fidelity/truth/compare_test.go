@@ -299,7 +299,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 		return
 	}
 	c.Values++
-	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // and the text contains the same
+	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // the text shows the same value
 		b := make([]byte, 8)
 		copy(b, want)
 		n := int64(binary.LittleEndian.Uint64(b)<<(64-v.Type.bits)) >> (64 - v.Type.bits)

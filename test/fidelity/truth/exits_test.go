@@ -18,7 +18,7 @@ type inlined struct {
 	Returns *typ
 	Params  []*value
 	Args    []*value // of the caller, for the parameters
-	Steps   []*step  // each gives a value
+	Steps   []*step  // each step computes a value
 }
 
 // The ways in which a function exits to another tier. All but the first are written in the form that the optimizer lowers.

@@ -24,7 +24,7 @@ type loop struct {
 	header string
 	begin  *step
 	phis   []*value
-	before int // how many values there were in front of it
+	before int // number of values before the loop
 }
 
 // generate returns the program of a seed for a release and machine.

@@ -21,7 +21,7 @@ const (
 // A program is a random module with its flags and the way to run it. It is data, so that the shrinker can remove parts of it.
 type program struct {
 	Seed    int64
-	Version int    // of LLVM
+	Version int    // release of LLVM
 	Machine string // Go's name of the architecture
 	How     string // aot, or a way of lli: mcjit, orc
 	Flags   []string
@@ -434,7 +434,7 @@ func (w *writer) line(l string) {
 		w.from = w.block
 	}
 	l = strings.ReplaceAll(l, "@FROM@", w.from)
-	if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // it is the end of the loop that begins there
+	if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // this block ends the loop that begins at the label
 		name, _, _ := strings.Cut(label, "@")
 		text := strings.ReplaceAll(w.text.String(), "@LATCH-"+name+"@", w.block)
 		w.text.Reset()

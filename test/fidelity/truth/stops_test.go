@@ -32,7 +32,7 @@ func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 		return err
 	}
 	addrs := slices.Sorted(maps.Keys(places))
-	hits := map[uint64][]int{} // how often the program was stopped anywhere before it came there
+	hits := map[uint64][]int{} // for each address, how often the program had stopped anywhere before each arrival there
 	s := x.Stub(t, b.program)
 	s.Break(addrs...)
 	for n := range maxHitsBefore {

@@ -23,7 +23,7 @@ type history struct {
 	lines   []string         // length of the printed output
 	keys    []tinyvmtest.Key // the arrivals, in chronological order
 	at      map[tinyvmtest.Key]int
-	printed []int // how many lines were, before each arrival and before the program ended
+	printed []int // number of printed lines before each arrival and before the end of the program
 }
 
 // historyOf runs a program.

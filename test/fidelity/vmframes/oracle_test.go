@@ -57,7 +57,7 @@ func least(few, all int) int {
 type way struct {
 	llvm  int
 	opt   string
-	fault string // that is planted, or ""
+	fault string // the planted fault, or ""
 }
 
 func (w way) String() string { return fmt.Sprintf("LLVM %d, --opt %s", w.llvm, w.opt) }
@@ -156,7 +156,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 			return modules, layouts
 		}
 	}
-	var at machine.Addr // of tinyvm_fuel
+	var at machine.Addr // the address of tinyvm_fuel
 	summary, err := trace.Run(ctx, s, options, func(x *trace.Exited) error {
 		target := x.Frame.View().Target()
 		for _, m := range target.Modules {

@@ -19,13 +19,13 @@ import (
 // A passage is the interpreter's run from an exit whose frames it was given, to the return of the outermost of them.
 type passage struct {
 	key     tinyvmtest.Key // of the arrival at which the frames were handed over
-	depth   int            // how many frames are under the outermost of them
+	depth   int            // number of frames below the outermost frame handed over
 	stopped bool           // the program was about to end: the callee detected that
 	start   tinyvmtest.Arrival
 	places  map[int]int // where objects of start, by their numbers, are in the rows of roots
 
 	answer *protocol.Answer
-	fuel   int64 // that was left
+	fuel   int64 // the fuel that remained
 	ended  bool  // the program is about to end
 	ends   []end
 }

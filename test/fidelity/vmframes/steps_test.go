@@ -39,11 +39,11 @@ type walk struct {
 	t     *testing.T
 	h     *history
 	child func(context.Context) (*protocol.Child, error)
-	fuel  machine.Addr // where it is
+	fuel  machine.Addr // the address of the fuel
 	about string
 
-	seen  []tinyvmtest.Arrival // at the places, in order
-	where []string             // of each, for messages
+	seen  []tinyvmtest.Arrival // the arrivals at the places, in order
+	where []string             // a description of each arrival, for messages
 	stepped
 }
 
