@@ -39,7 +39,7 @@ func (d *denial) hint() string {
 	case d.foreign && !d.root:
 		return "it belongs to another user; run as root, or with the capability CAP_SYS_PTRACE"
 	case d.undumpable:
-		return "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), as after a program with more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE"
+		return "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), for example because it ran a program that has more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE"
 	case d.scope != "" && d.scope != "0" && !d.root:
 		return fmt.Sprintf("kernel.yama.ptrace_scope is %s; run as root, or let all of your processes be traced: sysctl kernel.yama.ptrace_scope=0", d.scope)
 	case d.stronger:

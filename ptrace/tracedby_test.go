@@ -34,7 +34,7 @@ func TestDenials(t *testing.T) {
 		{capable: true, scope: "1"}:                elsewhere,
 		{capable: true, foreign: true}:             elsewhere,
 		{capable: true, inner: true, root: true}:   "CAP_SYS_PTRACE of this user namespace does not permit it: the process is of another user namespace, or protected, or traced from outside of this container, where the tracer cannot be seen; run outside of the namespace",
-		{undumpable: true, scope: "1"}:             "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), as after a program with more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE",
+		{undumpable: true, scope: "1"}:             "it is not dumpable (PR_SET_DUMPABLE of prctl(2)), for example because it ran a program that has more rights than its user, or that its user cannot read; run as root, or with the capability CAP_SYS_PTRACE",
 		{stronger: true, root: true}:               "it has capabilities that this process lacks, and this process lacks CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)",
 		{self: true, scope: "3"}:                   "it is this process, which cannot trace itself",
 		{filtered: true, scope: "3", root: true}:   "a filter of system calls (seccomp) denies ptrace to this process; in a container: --security-opt seccomp=unconfined",

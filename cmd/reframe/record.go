@@ -49,8 +49,8 @@ By default the core is small. It contains the registers of all threads, their st
 objects with their data, and the pages to which registers and stacks point. With --ir the
 reference interpreter also runs from every frame that can be resumed, while the process is
 stopped, and the core contains the pages that it reads. Contents of files are not in the core; it
-names the files with their build ids. --memory writable keeps all memory that no file has, as the
-kernel does; --memory all keeps the files too.
+names the files with their build ids. --memory writable also keeps all memory that is not in a
+file, like the kernel; --memory all keeps the files too.
 
 A small core, also one that is made from a core (--core), omits the environment block, which
 often holds passwords and tokens, unless --environment is given. All other content of the

@@ -158,7 +158,7 @@ func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 		}
 		for _, r := range c.Registers {
 			if r.Old == r.New {
-				fmt.Fprintf(text, "  %-5s %s as it is\n", r.Name, r.Old)
+				fmt.Fprintf(text, "  %-5s %s unchanged\n", r.Name, r.Old)
 				continue
 			}
 			fmt.Fprintf(text, "  %-5s %s -> %s\n", r.Name, r.Old, r.New)

@@ -234,7 +234,7 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 		case st.Why != "":
 			fmt.Fprintf(&w.line, "  the state at the exit is not compared with %s: %s\n", fn, printable(st.Why))
 		case st.Arrival > 0:
-			fmt.Fprintf(&w.line, "  the state at the exit equals that of %s the time it was here: %d of %d\n", fn, st.Arrival, st.Arrivals)
+			fmt.Fprintf(&w.line, "  the state at the exit equals that of %s at its arrival %d of %d here\n", fn, st.Arrival, st.Arrivals)
 		case st.Arrivals == 0:
 			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s never reaches this point\n", s.yellow("different"), fn)
 		default:

@@ -33,20 +33,20 @@ func (l *linter) sameIDs(all []*ir.Site) {
 				What: fmt.Sprintf("the %s of line %d has the same id and number of live values, and no constant distinguishes them", t.Kind, t.Instr.Line),
 				Do:   "give each its own id"}
 			if sites.StatepointLike(s) {
-				f.Do += `, a call by the attribute "statepoint-id"`
+				f.Do += ` (a call has it in the attribute "statepoint-id")`
 			}
 			if alikeByCut(s, t) {
 				f.Severity = LintWarning
-				f.What = fmt.Sprintf("LLVM before 19 cuts its id to 32 bits, which makes it that of the %s of line %d, with the same number of live values, and no constant distinguishes them", t.Kind, t.Instr.Line)
+				f.What = fmt.Sprintf("LLVM before 19 cuts its id to 32 bits; then the %s of line %d has the same id and number of live values, and no constant distinguishes them", t.Kind, t.Instr.Line)
 			}
 			if ordered == nil {
 				ordered = l.toldByOrder(all)
 			}
 			switch {
 			case ordered[s]:
-				f.Severity, f.What = LintWarning, f.What+": only their order does, unless the code generator merges them"
+				f.Severity, f.What = LintWarning, f.What+": only their order distinguishes them, unless the code generator merges them"
 			case differentCallees(s, t):
-				f.Severity, f.What = LintWarning, f.What+": only the called function does, if the call names it"
+				f.Severity, f.What = LintWarning, f.What+": only the called function distinguishes them, if the call names it"
 			}
 			l.site(s, f)
 		}

@@ -113,7 +113,7 @@ func (c *irCheck) skipped() {
 			continue
 		}
 		list(r, c.missing, "no given module is what it was compiled from", "no given module is what they were compiled from")
-		list(r, c.doubtful, "it is unknown which of several functions of one name it has", "it is unknown which of several functions of one name they have")
+		list(r, c.doubtful, "several functions have the same name, and it is unknown which of them it has", "several functions have the same name, and it is unknown which of them they have")
 		if r.Checked == 0 && r.Skipped == "" && c.results[recordHasSite.Name].Checked == 0 {
 			r.Skip("no given module defines, by name, a function that has a record here")
 		}

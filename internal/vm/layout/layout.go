@@ -174,7 +174,7 @@ func (x *Exit) sound() (path string, err error) {
 			return fmt.Sprintf(".slots[%d].extend", k), fmt.Errorf("expected \"sign\" or \"zero\", got %q", s.Extend)
 		}
 		if names[s.Name] {
-			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s a second time", s.Name)
+			return fmt.Sprintf(".slots[%d].name", k), fmt.Errorf("%s is given twice", s.Name)
 		}
 		names[s.Name] = true
 	}

@@ -60,7 +60,7 @@ func TestLayoutMistakes(t *testing.T) {
 		{"a second value", exit(`{"function":"opt",`+resume+`}`) + "{}", "{}", "unexpected text after the value"},
 		{"no function", exit(`{` + resume + `}`), `{"res`, "exits[0].function: names none"},
 		{"nowhere to resume", exit(`{"function":"opt"}`), `{"function":"opt"`, "exits[0].resume.function: names none"},
-		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"n"}]}`), `"n"}`, "exits[0].slots[1].name: %n a second time"},
+		{"a name twice", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%n"},{"operand":0,"name":"n"}]}`), `"n"}`, "exits[0].slots[1].name: %n is given twice"},
 		{"schema", `{"schema":"reframe.layout/v9"}`, `"reframe`, `schema: "reframe.layout/v9" is not supported; expected "reframe.layout/v1"`},
 		{"function", exit(`{"function":"nosuch",` + resume + `}`), `"nosuch"`, "exits[0].function: no module defines a function @nosuch"},
 		{"only declared", exit(`{"function":"llvm.experimental.deoptimize.i64",` + resume + `}`), `"llvm`, "exits[0].function: no module defines a function @llvm.experimental.deoptimize.i64"},
@@ -100,7 +100,7 @@ func TestLayoutNames(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"operand":1,"name":"%$s-10"},{"operand":0,"name":"%\"a$b\""}`:   "",
 		`{"operand":1,"name":"%\"$s-10\""},{"operand":0,"name":"%\"7\""}`: "",
-		`{"operand":1,"name":"%\"$s-10\""},{"operand":0,"name":"%$s-10"}`: "%$s-10 a second time",
+		`{"operand":1,"name":"%\"$s-10\""},{"operand":0,"name":"%$s-10"}`: "%$s-10 is given twice",
 	} {
 		l, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"opt","resume":{"function":"dollar","block":"l"},"slots":[`+text+`]}]}`))
 		require.NoError(t, err)

@@ -128,7 +128,7 @@ func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 		case v == nil:
 			wrong = append(wrong, misfit(NoValue, path, "@%s has no value %s", to.Name, s.Name))
 		case seen[v]:
-			wrong = append(wrong, misfit(Twice, path, "%s a second time", s.Name))
+			wrong = append(wrong, misfit(Twice, path, "%s is given twice", s.Name))
 		default:
 			seen[v] = true
 		}
