@@ -44,7 +44,7 @@ var qemuDifferences = []qemuDifference{
 		why: "gdb takes the zero that the outermost frame returns to for the pc of a frame"},
 	{arches: "ppc64le ppc64", ways: "altstack nested", gdbLost: true,
 		why: "gdb knows the kernel's signal trampoline, and QEMU's is another"},
-	{arches: "ppc64le ppc64", builds: "O0", ways: "bare", ends: "which does not say where r31 was saved",
+	{arches: "ppc64le ppc64", builds: "O0", ways: "bare", ends: "which does not give the place where r31 was saved",
 		why: "a back chain does not tell where registers were saved, and main finds its frame by r31; gdb reads the prologue"},
 	{arches: "arm64", ways: "bare", ends: "which does not say where its stack ends",
 		why: "a frame record does not tell the CFA, and main finds its own from the stack pointer; gdb reads the prologue"},

@@ -90,7 +90,7 @@ func TestWays(t *testing.T) {
 			for _, reg := range keptRegisters {
 				if _, err := f[2].Registers.Uint(reg); err != nil {
 					require.Contains(t, test.unknown, reg)
-					require.EqualError(t, err, "frame #1 was left by "+test.rule.means()+", which does not say where "+machine.AMD64.RegisterName(reg)+" was saved")
+					require.EqualError(t, err, "frame #1 was unwound by "+test.rule.means()+", which does not give the place where "+machine.AMD64.RegisterName(reg)+" was saved")
 					continue
 				}
 				require.NotContains(t, test.unknown, reg)
@@ -188,29 +188,29 @@ func TestRefused(t *testing.T) {
 	}{
 		{name: "size of nothing", size: 0, stack: words{0x6ff0: 0x6000}, pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "stack size: 0x6000, which would be its return address, is not in executable memory; " +
-				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x7008: not mapped; " +
 				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
 		{name: "no call", size: 8, stack: words{0x6ff0: 0, 0x6ff8: 0x2018}, pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "stack size: no call ends at 0x2018, which would be its return address; " +
-				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x7008: not mapped; " +
 				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
 		{name: "zero by size", size: 8, stack: words{0x6ff0: 0x2030, 0x6ff8: 0}, pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "stack size: its return address would be zero, as most of memory is; " +
-				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x7008: not mapped; " +
 				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
 		{name: "zero by frame pointer", size: 1 << 40, stack: words{0x6ff0: 0, 0x6ff8: 0, 0x7000: 0, 0x7008: 0}, pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: its return address would be zero, as most of memory is; " +
 				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
 		{name: "unreadable", size: 0x800, stack: words{}, pcs: []machine.Addr{0x2004, 0x2010},
-			end: "cut short: " + begins + "stack size: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x77f0: not mapped; " +
-				"frame pointer: rbp 0x7000 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7008: not mapped; " +
+			end: "cut short: " + begins + "stack size: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x77f0: not mapped; " +
+				"frame pointer: rbp 0x7000 does not point to a frame: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x7008: not mapped; " +
 				"scan: no word from 0x6ff0 on, as far as the stack can be read, is a return address"},
 		{name: "too far", size: 1 << 40, stack: far(0x6ff0, 0x6ff0+scanned), pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: its return address would be zero, as most of memory is; " +
 				"scan: no word in the 32768 bytes from 0x6ff0 on is a return address"},
 		{name: "just in reach", size: 1 << 40, stack: far(0x6ff0, 0x6ff0+scanned-8), pcs: []machine.Addr{0x2004, 0x2010, 0x2020},
 			end: "cut short: frame #2 has no unwind information for 0x2020; tried code: it leads to no return; " +
-				"frame pointer: frame #1 was left by a scan of its stack, which does not say where rbp was saved; " +
+				"frame pointer: frame #1 was unwound by a scan of its stack, which does not give the place where rbp was saved; " +
 				"scan: no word from 0xeff0 on, as far as the stack can be read, is a return address"},
 		{name: "too many", size: 1 << 40, stack: filled(0x6ff0, 0x6ff0+scanned, 0x2018), pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: " + begins + "frame pointer: rbp 0x7000 does not point to a frame: no call ends at 0x2018, which would be its return address; " +

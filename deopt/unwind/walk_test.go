@@ -92,7 +92,7 @@ func TestWalk(t *testing.T) {
 			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: its return address 0x7000 is not in executable memory", code: frame.ReturnToNoCode},
 		{name: "return address unreadable", regs: regs{rip: 0x1000, rsp: 0x7000},
 			pcs: []machine.Addr{0x1000},
-			end: "cut short: frame #0: jit object 7: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x7000: not mapped", code: frame.MemoryUnreadable},
+			end: "cut short: frame #0: jit object 7: the return address: the place where frame #0 saved rip cannot be read: 8 bytes at 0x7000: not mapped", code: frame.MemoryUnreadable},
 		{name: "no rule for the return address", cfi: []byte{8, 16}, regs: regs{rip: 0x1000, rsp: 0x7000},
 			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: no rule says where the return address is", code: frame.CFIUnusable},
 		{name: "CFA of an unknown register", cfi: []byte{0x0d, 90}, regs: regs{rip: 0x1000, rsp: 0x7000},
@@ -114,7 +114,7 @@ func TestWalk(t *testing.T) {
 		{name: "misaligned", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7001},
 			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x7001 is not aligned to 8 bytes" + nowhere("0x6ff0")},
 		{name: "unmapped", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x8000},
-			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x8000 does not point to a frame: the return address: frame #0 saved rip where it cannot be read: 8 bytes at 0x8008: not mapped" + nowhere("0x6ff0")},
+			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x8000 does not point to a frame: the return address: the place where frame #0 saved rip cannot be read: 8 bytes at 0x8008: not mapped" + nowhere("0x6ff0")},
 		{name: "end of memory", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 1<<64 - 16},
 			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0xfffffffffffffff0 lies at the end of memory" + nowhere("0x6ff0")},
 		{name: "no call before", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7020, 0x7008: 0x2018},
@@ -125,7 +125,7 @@ func TestWalk(t *testing.T) {
 			pcs: []machine.Addr{0x2004}, end: "cut short: frame #0 has no unwind information for 0x2004; tried code: it leads to no return; frame pointer: rbp 0x7000 does not point to a frame: 0x6000, which would be its return address, is not in executable memory" + nowhere("0x6ff0")},
 		{name: "code that cannot be read", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7100, 0x7008: 0x2800},
 			pcs: []machine.Addr{0x2004, 0x2800},
-			end: "cut short: frame #1 has no unwind information for 0x2800; tried code: it leads to no return; frame pointer: rbp 0x7100 does not point to a frame: the return address: frame #1 saved rip where it cannot be read: 8 bytes at 0x7108: not mapped" + nowhere("0x7010")},
+			end: "cut short: frame #1 has no unwind information for 0x2800; tried code: it leads to no return; frame pointer: rbp 0x7100 does not point to a frame: the return address: the place where frame #1 saved rip cannot be read: 8 bytes at 0x7108: not mapped" + nowhere("0x7010")},
 		{name: "a chain that loops", regs: regs{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}, stack: words{0x7000: 0x7000, 0x7008: 0x2010},
 			pcs: []machine.Addr{0x2004, 0x2010},
 			end: "cut short: frame #1 has no unwind information for 0x2010; tried code: it leads to no return; frame pointer: rbp 0x7000 lies below the stack pointer 0x7010" + nowhere("0x7010")},
@@ -210,7 +210,7 @@ func TestCallersRegisters(t *testing.T) {
 		11: "r11 is caller-saved and frame #0 does not preserve it",
 		17: "xmm0 is caller-saved and frame #0 does not preserve it",
 		67: "xmm16 is caller-saved and frame #0 does not preserve it",
-		13: "the CFI of frame #0 says that r13 is not kept",
+		13: "the CFI of frame #0 marks r13 as not preserved",
 		15: "the place where frame #0 saved r15 cannot be read: 8 bytes at 0x0: not mapped",
 		33: "frame #0 saved st0 at 0x7000, and the number of saved bytes is unknown",
 	} {
@@ -246,8 +246,8 @@ func TestFramePointerRegisters(t *testing.T) {
 		require.Equal(t, want.rsp, v)
 	}
 	for reg, want := range map[machine.DWARFReg]string{
-		rbx: "frame #1 was left by its frame pointer, which does not say where rbx was saved",
-		15:  "frame #1 was left by its frame pointer, which does not say where r15 was saved",
+		rbx: "frame #1 was unwound by its frame pointer, which does not give the place where rbx was saved",
+		15:  "frame #1 was unwound by its frame pointer, which does not give the place where r15 was saved",
 		0:   "rax is caller-saved and frame #1 does not preserve it",
 	} {
 		_, err := frames[2].Registers.Bytes(reg)
@@ -266,7 +266,7 @@ func TestSignalLoop(t *testing.T) {
 	require.True(t, frames[0].Signal)
 	require.False(t, frames[1].Return)
 	_, err := frames[1].Registers.Bytes(0)
-	require.EqualError(t, err, "frame #0 is a signal frame and does not say where rax was saved")
+	require.EqualError(t, err, "frame #0 is a signal frame in which no place of rax is known")
 }
 
 func TestNoPC(t *testing.T) {
