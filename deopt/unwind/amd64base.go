@@ -29,7 +29,8 @@ func (w *walk) disowned(f *Frame, s *step) bool {
 		return false
 	}
 	at := *f
-	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: []Frame{at}} // a separate walk: it does not affect the frames of w
+	look := w.lookAhead(&at, 0)
+	look.looking = false // it looks ahead itself
 	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
 }
 
@@ -104,7 +105,7 @@ func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) boo
 // leadsOn reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through leadingOn frames; the last of these may return
 // to a place that follows no call. The frame of c must be above an address.
 func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
-	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: []Frame{*f}, floor: above, looking: true}
+	look := w.lookAhead(f, above)
 	for n := range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())

@@ -1,9 +1,6 @@
 package unwind
 
 import (
-	"maps"
-	"slices"
-
 	"example.com/reframe/internal/machine"
 )
 
@@ -89,7 +86,7 @@ func (w *walk) callRefuted(f *Frame) bool {
 	if w.looking {
 		return false
 	}
-	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: slices.Clone(w.frames), dropped: w.dropped, floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches), looking: true}
+	look := w.copied()
 	look.frames = append(look.frames, *f)
 	c, end := look.step(&look.frames[len(look.frames)-1])
 	if end != nil || c.guess != "" {

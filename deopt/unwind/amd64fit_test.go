@@ -41,7 +41,7 @@ func TestReadingOfACallOfWhatIsNext(t *testing.T) {
 	require.Equal(t, cfi.CFARule{Kind: cfi.CFARegister, Register: rsp, Offset: 16}, row.CFA)
 	require.Equal(t, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -16}, row.Rule(rbx))
 
-	w := &walk{Unwinder: &Unwinder{Arch: machine.AMD64, Memory: segments{{0x1000, code}}}}
+	w := newWalk(&Unwinder{Arch: machine.AMD64, Memory: segments{{0x1000, code}}})
 	_, m, err := w.leave(&Overwritten{At: 0x1000, End: 0x1006, From: 0x1000}, 0x1006, machine.Range{})
 	require.NoError(t, err)
 	n, known := m.regs[machine.AMD64.SP].from(initially(machine.AMD64.SP))

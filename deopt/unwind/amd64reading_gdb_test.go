@@ -264,10 +264,10 @@ func (c *comparison) ask(s *stepped, n int, to *counts, way step, unknown error)
 	sp, _ := s.Frames[0].register(c.t, "rsp")
 	stack, err := hex.DecodeString(s.Stack)
 	require.NoError(c.t, err)
-	w := walk{Unwinder: &Unwinder{
+	w := newWalk(&Unwinder{
 		Arch: machine.AMD64, Executable: func(machine.Addr) bool { return true },
 		Memory: steppedMemory{c.text, elfText{sp - 128, stack}}, Finder: sameCode{&Code{}},
-	}}
+	})
 	frame := &Frame{PC: f.pc(c.t), Registers: machine.NewRegisters(machine.AMD64, "gdb does not know it")}
 	for reg := range machine.DWARFReg(16) {
 		if v, ok := f.register(c.t, machine.AMD64.RegisterName(reg)); ok {

@@ -42,7 +42,7 @@ func TestRegionsThatMoveTheStackPointer(t *testing.T) {
 		{"and $-16, %rsp; call", []byte{0x48, 0x83, 0xe4, 0xf0}, nil, lost},
 	} {
 		code := append(append(append([]byte{}, c.before...), call...), c.after...)
-		w := &walk{Unwinder: &Unwinder{Arch: machine.AMD64, Memory: segments{{region, code}}}}
+		w := newWalk(&Unwinder{Arch: machine.AMD64, Memory: segments{{region, code}}})
 		pc := region + machine.Addr(len(c.before)+len(call))
 		_, m, err := w.leave(&Overwritten{At: region, End: region + machine.Addr(len(code)), From: region}, pc, machine.Range{})
 		require.NoError(t, err, c.name)

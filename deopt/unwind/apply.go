@@ -25,7 +25,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 		}
 		return caller{}, outermost(f.Index, errOutermost.Error()), nil
 	}
-	if end := w.settle(f, cfa); end != nil {
+	if end := w.setCFA(f, cfa); end != nil {
 		return caller{}, end, nil
 	}
 	pc, err := w.returnAddress(f, s.row)

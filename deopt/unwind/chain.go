@@ -53,7 +53,7 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, err
 	}
-	low, known := w.lowest(f)
+	low, known := w.lowest(f, w.Arch)
 	size := machine.Addr(w.Arch.Pointer)
 	switch {
 	case base == 0 && f.Rule == rule:

@@ -315,7 +315,7 @@ func TestWalksByEveryByte(t *testing.T) {
 		}
 		u := Unwinder{Arch: machine.AMD64, Max: 8, Memory: memory, Executable: executable, Finder: tables{table: table}}
 		for _, pc := range []uint64{0x1000, 0x1018, 0x10ff} {
-			frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: pc, rsp: 0x7000, rbp: 0x7010}))
+			frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: pc, rsp: 0x7000, rbp: 0x7010}))
 			if len(frames) == 0 || end.Reason == "" {
 				return fmt.Errorf("a walk from %#x of %d frames that ends for %q", pc, len(frames), end.Reason)
 			}

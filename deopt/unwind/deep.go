@@ -40,7 +40,8 @@ const maxPCs = 8
 // WalkDeep walks a stack like [Unwinder.Walk], up to [MaxDepth] frames, and keeps the frames that the depth selects. Another walk cannot reuse frames
 // of the result.
 func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
-	w := walk{Unwinder: u, arm64: newARM64Code(u), depth: &d}
+	w := newWalk(u)
+	w.depth, w.off = &d, true
 	s := w.run(regs, nil, MaxDepth)
 	w.omit(d.Outer)
 	s.Frames, s.Omitted, s.Total = w.frames, w.omitted, len(w.frames)+w.dropped
@@ -52,15 +53,15 @@ func (u *Unwinder) WalkDeep(regs *machine.Registers, d Depth) *Stack {
 }
 
 // compact drops frames in the middle once there are many.
-func (w *walk) compact() {
-	if w.depth == nil {
+func (s *foundFrames) compact() {
+	if s.depth == nil {
 		return
 	}
-	for w.head < len(w.frames) && w.depth.inner(w.frames[w.head].Index) {
-		w.head++
+	for s.head < len(s.frames) && s.depth.inner(s.frames[s.head].Index) {
+		s.head++
 	}
-	if len(w.frames)-w.head >= 2*w.depth.Outer+1024 {
-		w.omit(w.depth.Outer + 1) // and the callee of the first of them
+	if len(s.frames)-s.head >= 2*s.depth.Outer+1024 {
+		s.omit(s.depth.Outer + 1) // and the callee of the first of them
 	}
 }
 
@@ -70,59 +71,59 @@ func (d *Depth) inner(index int) bool {
 }
 
 // omit drops the frames in the middle except the last outer ones.
-func (w *walk) omit(outer int) {
-	end := max(w.head, len(w.frames)-outer)
-	kept, gone := w.head, 0
-	for k := w.head; k < end; k++ {
-		f := &w.frames[k]
-		if !w.depth.inner(f.Index) {
-			w.tally(f)
+func (s *foundFrames) omit(outer int) {
+	end := max(s.head, len(s.frames)-outer)
+	kept, gone := s.head, 0
+	for k := s.head; k < end; k++ {
+		f := &s.frames[k]
+		if !s.depth.inner(f.Index) {
+			s.tally(f)
 			gone++
 			continue
 		}
-		if gone > 0 && !w.depth.inner(w.frames[k-1].Index) {
-			w.follow(f, &w.frames[k-1])
+		if gone > 0 && !s.depth.inner(s.frames[k-1].Index) {
+			s.follow(f, &s.frames[k-1])
 		}
-		w.frames[kept] = w.frames[k]
+		s.frames[kept] = s.frames[k]
 		kept++
 	}
 	if gone == 0 {
-		w.head = end
+		s.head = end
 		return
 	}
-	if end < len(w.frames) && !w.depth.inner(w.frames[end-1].Index) {
-		w.follow(&w.frames[end], &w.frames[end-1])
+	if end < len(s.frames) && !s.depth.inner(s.frames[end-1].Index) {
+		s.follow(&s.frames[end], &s.frames[end-1])
 	}
-	w.frames = append(w.frames[:kept], w.frames[end:]...)
-	clear(w.frames[len(w.frames):cap(w.frames)])
-	w.head, w.dropped = kept, w.dropped+gone
+	s.frames = append(s.frames[:kept], s.frames[end:]...)
+	clear(s.frames[len(s.frames):cap(s.frames)])
+	s.head, s.dropped = kept, s.dropped+gone
 }
 
 // follow records what the first frame after a dropped part needs from its dropped callee.
-func (w *walk) follow(f, callee *Frame) {
-	if w.callees == nil {
-		w.callees = map[int]*Frame{}
+func (s *foundFrames) follow(f, callee *Frame) {
+	if s.callees == nil {
+		s.callees = map[int]*Frame{}
 	}
-	for k := range w.callees { // left from an earlier end of the same part
-		if k <= f.Index && k > w.omitted[len(w.omitted)-1].From {
-			delete(w.callees, k)
+	for k := range s.callees { // left from an earlier end of the same part
+		if k <= f.Index && k > s.omitted[len(s.omitted)-1].From {
+			delete(s.callees, k)
 		}
 	}
 	c := *callee
-	w.callees[f.Index] = &c
+	s.callees[f.Index] = &c
 	f.Registers.Detach()
 	c.Registers.Detach()
-	if guess := w.omitted[len(w.omitted)-1].guess; f.Guess == "" && guess != "" {
+	if guess := s.omitted[len(s.omitted)-1].guess; f.Guess == "" && guess != "" {
 		f.Guess = guess
 	}
 }
 
 // tally counts a dropped frame.
-func (w *walk) tally(f *Frame) {
-	if n := len(w.omitted); n == 0 || w.omitted[n-1].From+w.omitted[n-1].Count != f.Index {
-		w.omitted = append(w.omitted, Omitted{From: f.Index, scanned: -1})
+func (s *foundFrames) tally(f *Frame) {
+	if n := len(s.omitted); n == 0 || s.omitted[n-1].From+s.omitted[n-1].Count != f.Index {
+		s.omitted = append(s.omitted, Omitted{From: f.Index, scanned: -1})
 	}
-	o := &w.omitted[len(w.omitted)-1]
+	o := &s.omitted[len(s.omitted)-1]
 	o.Count++
 	if f.Guess != "" && o.guess == "" {
 		o.guess = fmt.Sprintf("it lies beyond frame #%d, which is not kept and was found by a guess: %s", f.Index, f.Guess)

@@ -50,7 +50,7 @@ func TestSurroundings(t *testing.T) {
 func TestScansEnd(t *testing.T) {
 	stack := filled(0x7000, 0x8000, 0x2020)
 	u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: tables{}}
-	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
+	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
 	require.Equal(t, 1+maxScans, len(frames)) // too many to print
 	for _, f := range frames[1:] {
 		require.Equal(t, FromScan, f.Rule)
@@ -81,7 +81,7 @@ func TestScanGoesOn(t *testing.T) {
 			memory := code(test.stack)
 			memory[0x1008] = 0xd0ff909090909090
 			u := Unwinder{Arch: machine.AMD64, Memory: memory, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE())}}
-			frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
+			frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
 			var pcs []machine.Addr
 			for _, f := range frames {
 				pcs = append(pcs, f.PC)

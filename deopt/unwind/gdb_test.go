@@ -110,7 +110,7 @@ func TestGDB(t *testing.T) {
 				want, core := underGDB(t, program, way.name)
 				core.hide(program, "first", "second", "third", "caught")
 				u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}
-				got, end := u.frames(core.threads[want[0].TID])
+				got, end := u.framesOf(core.threads[want[0].TID])
 				signals, bare := 0, 0
 				var jumped []string
 				for i, f := range got {
@@ -142,7 +142,7 @@ func TestGDB(t *testing.T) {
 func TestWildJump(t *testing.T) {
 	want, core := underGDB(t, stacks(t, "-O2"), "wild")
 	u := Unwinder{Arch: machine.AMD64, Memory: core, Finder: core, Executable: core.executable}
-	got, end := u.frames(core.threads[want[0].TID])
+	got, end := u.framesOf(core.threads[want[0].TID])
 	require.Len(t, got, 9) // trap, deep 0 to 4, handler, trampoline, nowhere
 	for i := range got[:8] {
 		compareFrame(t, want[i], got, i)

@@ -15,7 +15,7 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if err != nil {
 		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
 	}
-	if low, known := w.lowest(f); known && cfa <= low && !s.switched {
+	if low, known := w.lowest(f, w.Arch); known && cfa <= low && !s.switched {
 		return caller{}, nil, fmt.Errorf("its CFA %v is not above %v, where its stack starts", cfa, low)
 	}
 	f.CFA = cfa
@@ -58,34 +58,11 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 // returnsToZero returns the end of a walk at a frame whose return address is zero, as in the outermost frame. If a frame was found by a scan, a word
 // may be zero for any reason.
 func (w *walk) returnsToZero(f *Frame) *End {
-	scanned := -1
-	for i := range w.frames {
-		if w.frames[i].Rule == FromScan {
-			scanned = w.frames[i].Index
-			break
-		}
-	}
-	for _, o := range w.omitted {
-		if o.scanned >= 0 && (scanned < 0 || o.scanned < scanned) {
-			scanned = o.scanned
-		}
-	}
+	scanned := w.innermostScanned()
 	if scanned >= 0 {
 		return cutShort(frame.Because(frame.ReturnToZero, f.Index, scanned))
 	}
 	return outermost(f.Index, "its return address is zero")
-}
-
-// lowest returns a lower bound of the CFA of f, which the CFA must exceed.
-func (w *walk) lowest(f *Frame) (machine.Addr, bool) {
-	sp, err := f.Registers.Addr(w.Arch.SP)
-	if err == nil && w.Arch.Link == w.Arch.PC {
-		return sp, true // the return address is on the stack, at sp or above
-	}
-	if err == nil && sp > w.floor {
-		return sp - 1, true // a frame may have no size
-	}
-	return w.floor, f.Index > 0
 }
 
 // uncalled is the error for a return address that follows no call.

@@ -256,14 +256,14 @@ func TestQEMU(t *testing.T) {
 					t.Run(build.name+"/"+way, func(t *testing.T) {
 						run := p.underStub(t, way)
 						u := run.unwinder()
-						got, end := u.frames(run.regs)
+						got, end := u.framesOf(run.regs)
 						compareQEMU(t, run, difference(a.Arch, build.name, way, false), got, end, &stub)
 						deep += checkDeepQEMU(t, run, got, true)
 						if !a.WritesCores() {
 							return
 						}
 						u, regs := p.fromCore(t, p.Core(t, p.path, way))
-						got, end = u.frames(regs)
+						got, end = u.framesOf(regs)
 						compareQEMU(t, run, difference(a.Arch, build.name, way, true), got, end, &core)
 						checkDeepQEMU(t, run, got, false)
 					})

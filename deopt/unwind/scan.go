@@ -170,7 +170,7 @@ var errLeftThere = errors.New("the calls that left return addresses on its stack
 
 // ahead unwinds from a caller of f by CFI and by instructions. doubtful means that the instructions lead to a contradiction.
 func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
-	look := walk{Unwinder: w.Unwinder, arm64: w.arm64, frames: []Frame{*f}, floor: w.floor, looking: true}
+	look := w.lookAhead(f, w.floor)
 	c.rule = FromCFI // not FromScan, with which returnsToZero would cut the walk short
 	read := 0
 	astray := func() (worth, bool) {

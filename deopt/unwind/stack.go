@@ -39,20 +39,6 @@ type read struct {
 	size  int // bytes; 0 if the value is not recorded and cannot be compared
 }
 
-// ReadMemory implements [machine.Memory] for everything that a frame depends on except code. It records the reads.
-func (w *walk) ReadMemory(p []byte, addr machine.Addr) error {
-	err := w.Memory.ReadMemory(p, addr)
-	if w.depth != nil {
-		return err
-	}
-	r := read{addr: addr}
-	if err == nil && len(p) <= 8 {
-		r.value, r.size = w.Arch.Uint(p), len(p)
-	}
-	w.reads = append(w.reads, r)
-	return err
-}
-
 // joins returns the index of the frame of before, from index j, that may equal the last frame of the walk; stack pointers increase in both. It
 // returns len(before.Frames) for none.
 func (w *walk) joins(before *Stack, j int) int {

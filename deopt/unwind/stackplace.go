@@ -85,7 +85,7 @@ func (u *Unwinder) momentOf(f *Frame) (moment, machine.Addr, error) {
 	if end <= f.lookup() {
 		end = start + maxFunctionBytes
 	}
-	w := walk{Unwinder: u}
+	w := newWalk(u)
 	rows, err := w.readFunction(f, start, end)
 	if err != nil {
 		return moment{}, 0, err

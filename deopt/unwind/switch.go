@@ -61,7 +61,7 @@ func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: its return address would be %v, which follows no call", s.PC)))
 	}
 	f.switched = true
-	if end := w.settle(f, s.SP); end != nil {
+	if end := w.setCFA(f, s.SP); end != nil {
 		return caller{}, end
 	}
 	chain := w.Arch.Chain

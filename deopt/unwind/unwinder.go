@@ -46,32 +46,6 @@ type caller struct {
 	guess string
 }
 
-// walk is the state of walking one stack.
-type walk struct {
-	*Unwinder
-	frames []Frame
-	// floor is a lower bound: the CFA of the next frame must be above it.
-	floor   machine.Addr
-	signals map[machine.Addr]bool // CFAs of the signal frames passed so far
-	// switches holds the CFAs of the frames passed so far whose code had switched stacks.
-	switches map[machine.Addr]bool
-	finder   SwitchFinder // see switchAt; nil until it is needed
-	scans    int          // number of frames left by a scan
-	reads    []read
-	until    []int
-	word     [8]byte
-
-	looking bool                      // the walk only finds out where frames lead that another walk has reached
-	arm64   *arm64Code                // nil for other architectures
-	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
-
-	depth   *Depth // nil to keep all frames
-	head    int    // number of first frames to keep in any case
-	dropped int    // number of dropped frames
-	omitted []Omitted
-	callees map[int]*Frame
-}
-
 // Walk walks a stack from the registers of its innermost frame. The result has at least that frame, unless its pc is unavailable.
 //
 // before, if not nil, is the stack of the same thread at an earlier moment, found by the same Unwinder with the same Finder. Its outer frames are
@@ -81,8 +55,7 @@ func (u *Unwinder) Walk(regs *machine.Registers, before *Stack) *Stack {
 	if limit == 0 {
 		limit = defaultMax
 	}
-	w := walk{Unwinder: u, arm64: newARM64Code(u)}
-	return w.run(regs, before, limit)
+	return newWalk(u).run(regs, before, limit)
 }
 
 // run walks a stack of at most limit frames.
@@ -106,9 +79,7 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 		}
 		var end *End
 		next, end = w.step(f)
-		if w.depth == nil {
-			w.until = append(w.until, len(w.reads))
-		}
+		w.endFrame()
 		if end != nil {
 			if f.NoCFA != "" {
 				f.NoCFA = end.Reason
@@ -116,7 +87,7 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 			return w.stack(*end, len(w.frames))
 		}
 		w.compact()
-		if len(w.frames)+w.dropped >= limit {
+		if w.found() >= limit {
 			return w.stack(*cutShort(frame.Because(frame.FrameLimit, limit)), limit)
 		}
 	}
@@ -128,13 +99,12 @@ func (w *walk) stack(end End, found int) *Stack {
 
 // enter adds a frame.
 func (w *walk) enter(c caller) *Frame {
-	index := len(w.frames) + w.dropped
 	var callee *Frame
 	if n := len(w.frames); n > 0 {
 		callee = &w.frames[n-1]
 	}
 	f := Frame{
-		Index: index, PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess,
+		Index: w.found(), PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess,
 		Return: callee != nil && !callee.Signal,
 		NoCFA:  "it was not unwound",
 	}
@@ -290,43 +260,4 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		end = end.because(unsearched)
 	}
 	return caller{}, end
-}
-
-// leaveStack records that a frame with this CFA is on another stack than its caller. It returns false if the walk has passed such a frame before.
-func (w *walk) leaveStack(cfa machine.Addr) bool {
-	if w.switches[cfa] {
-		return false
-	}
-	if w.switches == nil {
-		w.switches = map[machine.Addr]bool{}
-	}
-	w.switches[cfa] = true
-	return true
-}
-
-// settle sets the CFA of f if it is plausible. Stacks grow down and every call uses some of the stack, so a caller's CFA is above its callee's. Only
-// a signal may be handled on another stack.
-func (w *walk) settle(f *Frame, cfa machine.Addr) *End {
-	if f.Signal {
-		if w.signals[cfa] {
-			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("a signal frame with CFA %v for the second time: a loop", cfa)))
-		}
-		if w.signals == nil {
-			w.signals = map[machine.Addr]bool{}
-		}
-		w.signals[cfa] = true
-		w.floor = 0
-	} else if f.switched {
-		if !w.leaveStack(cfa) {
-			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("it leaves its stack for the CFA %v for the second time: a loop", cfa)))
-		}
-		w.floor = cfa
-	} else {
-		if f.Index > 0 && cfa <= w.floor {
-			return cutShort(frame.Because(frame.StackLoop, f.Index, fmt.Sprintf("its CFA %v is not above that of frame #%d, %v", cfa, f.Index-1, w.floor)))
-		}
-		w.floor = cfa
-	}
-	f.CFA, f.NoCFA = cfa, ""
-	return nil
 }

@@ -63,8 +63,8 @@ func code(stack words) words {
 	return w
 }
 
-// frames makes a new walk.
-func (u *Unwinder) frames(regs *machine.Registers) ([]Frame, End) {
+// framesOf walks a stack anew.
+func (u *Unwinder) framesOf(regs *machine.Registers) ([]Frame, End) {
 	s := u.Walk(regs, nil)
 	return s.Frames, s.End
 }
@@ -138,7 +138,7 @@ func TestWalk(t *testing.T) {
 				Arch: machine.AMD64, Memory: code(test.stack), Executable: executable,
 				Finder: tables{table: tableOf(t, simpleFDE(test.cfi...))},
 			}
-			frames, end := u.frames(registers(test.regs))
+			frames, end := u.framesOf(registers(test.regs))
 			if test.code == "" && !test.finish {
 				test.code = frame.NoUnwindInfo
 			}
@@ -181,7 +181,7 @@ func TestCallersRegisters(t *testing.T) {
 		Arch: machine.AMD64, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE(cfi...))},
 		Memory: words{0x7000: 0xb0b, 0x7008: 0x2010},
 	}
-	frames, _ := u.frames(regs)
+	frames, _ := u.framesOf(regs)
 	require.Len(t, frames, 2)
 	require.Equal(t, machine.Addr(0x7010), frames[0].CFA)
 	require.Empty(t, frames[0].NoCFA)
@@ -227,7 +227,7 @@ func TestFramePointerRegisters(t *testing.T) {
 		Arch: machine.AMD64, Executable: executable, Finder: tables{},
 		Memory: code(words{0x7000: 0x7020, 0x7008: 0x2010, 0x7020: 0x7040, 0x7028: 0x2020}),
 	}
-	frames, _ := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
+	frames, _ := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
 	require.Len(t, frames, 3)
 	require.Equal(t, []machine.Addr{0x7010, 0x7030}, []machine.Addr{frames[0].CFA, frames[1].CFA})
 	require.Equal(t, "frame #0 may not have set up its frame pointer yet, or may have released it: then its caller is missing here", frames[1].Guess)
@@ -260,7 +260,7 @@ func TestSignalLoop(t *testing.T) {
 	cie := entry(uint32(0), 1, "zRS", 1, 0x78, 16, 1, 0, []byte{0x0c, rbx, 0, 0x90, 0})
 	table := tableOf(t, slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100), 0)))
 	u := Unwinder{Arch: machine.AMD64, Memory: words{0x7000: 0x1000}, Executable: executable, Finder: tables{table: table}}
-	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x1000, rbx: 0x7000}))
+	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x1000, rbx: 0x7000}))
 	require.Equal(t, End{Code: frame.StackLoop, Reason: "cut short: frame #1: a signal frame with CFA 0x7000 for the second time: a loop"}, end)
 	require.Len(t, frames, 2)
 	require.True(t, frames[0].Signal)
@@ -271,7 +271,7 @@ func TestSignalLoop(t *testing.T) {
 
 func TestNoPC(t *testing.T) {
 	u := Unwinder{Arch: machine.AMD64, Memory: words{}, Executable: executable, Finder: tables{}}
-	frames, end := u.frames(machine.NewRegisters(machine.AMD64, "the thread was gone"))
+	frames, end := u.framesOf(machine.NewRegisters(machine.AMD64, "the thread was gone"))
 	require.Empty(t, frames)
 	require.Equal(t, End{Code: frame.NotCaptured, Reason: "cut short: frame #0 has no pc: rip: the thread was gone"}, end)
 }
@@ -279,7 +279,7 @@ func TestNoPC(t *testing.T) {
 // TestFinderFails requires that a walk stops at code with unusable unwind information: its frame pointer may be anything.
 func TestFinderFails(t *testing.T) {
 	u := Unwinder{Arch: machine.AMD64, Memory: code(nil), Executable: executable, Finder: tables{err: errors.New("libx.so is not the file that was mapped")}}
-	frames, end := u.frames(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
+	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6ff0, rbp: 0x7000}))
 	require.Len(t, frames, 1)
 	require.Equal(t, "cut short: frame #0: unwind information of 0x2004: libx.so is not the file that was mapped", end.Reason)
 }
