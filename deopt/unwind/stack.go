@@ -103,7 +103,7 @@ func (s *Stack) first(j int) int {
 	return s.until[j-1]
 }
 
-// movable reports whether the frames from index j can be renumbered: their texts contain no frame number, apart from those of [walk.lost].
+// movable reports whether the frames from index j can be renumbered: their texts contain no frame number, apart from those of [rules.lost].
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {
 		f := &s.Frames[k]

@@ -103,21 +103,3 @@ func (w *walk) calledFromC(f *Frame) (caller, *End, error) {
 	}
 	return w.prove(f, &step{row: row, rule: FromCode, partial: true})
 }
-
-// goFramePointer sets the frame pointer of the caller of f, whose code keeps no other register. Go's functions that have a frame push the frame pointer
-// right below the return address and let it point there; those without a frame do not change it.
-func (w *walk) goFramePointer(f *Frame, regs *machine.Registers) {
-	chain := w.Arch.Chain
-	fp, err := f.Registers.Addr(w.Arch.FP)
-	sp, spErr := f.Registers.Addr(w.Arch.SP)
-	switch own := f.CFA - machine.Addr(chain.CFA); {
-	case err != nil:
-		regs.Forget(w.Arch.FP, err)
-	case fp == own:
-		w.restore(f, regs, w.Arch.FP, cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: chain.Linked - chain.CFA})
-	case spErr == nil && f.CFA == sp+machine.Addr(w.Arch.Pointer): // no frame
-		regs.SetUint(w.Arch.FP, uint64(fp))
-	default: // assembly that uses the register for data
-		regs.Forget(w.Arch.FP, frame.Because(frame.NotSaved, f.Index, w.Arch.RegisterName(w.Arch.FP)))
-	}
-}

@@ -13,6 +13,7 @@ import (
 type walk struct {
 	*Unwinder
 	*recorder
+	rules
 	foundFrames
 	stackOrder
 	arm64   *arm64Code
@@ -22,20 +23,34 @@ type walk struct {
 }
 
 func newWalk(u *Unwinder) *walk {
-	return &walk{Unwinder: u, recorder: &recorder{of: u}, arm64: newARM64Code(u)}
+	return newWalkOver(u, newARM64Code(u))
+}
+
+func newWalkOver(u *Unwinder, code *arm64Code) *walk {
+	memory := &recorder{of: u}
+	return &walk{Unwinder: u, recorder: memory, rules: rules{u.Arch, memory}, arm64: code}
 }
 
 // lookAhead returns a walk from a copy of a frame that does not affect w. The CFA of that frame's caller must be above floor.
 func (w *walk) lookAhead(f *Frame, floor machine.Addr) *walk {
-	return &walk{Unwinder: w.Unwinder, recorder: &recorder{of: w.Unwinder, off: true}, arm64: w.arm64, looking: true,
-		foundFrames: foundFrames{frames: []Frame{*f}}, stackOrder: stackOrder{floor: floor}}
+	ahead := w.another()
+	ahead.frames, ahead.floor = []Frame{*f}, floor
+	return ahead
 }
 
 // copied returns a walk with the frames of w that does not affect w.
 func (w *walk) copied() *walk {
-	return &walk{Unwinder: w.Unwinder, recorder: &recorder{of: w.Unwinder, off: true}, arm64: w.arm64, looking: true,
-		foundFrames: foundFrames{frames: slices.Clone(w.frames), dropped: w.dropped},
-		stackOrder:  stackOrder{floor: w.floor, signals: maps.Clone(w.signals), switches: maps.Clone(w.switches)}}
+	ahead := w.another()
+	ahead.frames, ahead.dropped = slices.Clone(w.frames), w.dropped
+	ahead.floor, ahead.signals, ahead.switches = w.floor, maps.Clone(w.signals), maps.Clone(w.switches)
+	return ahead
+}
+
+// another returns a walk without frames that looks ahead.
+func (w *walk) another() *walk {
+	ahead := newWalkOver(w.Unwinder, w.arm64)
+	ahead.off, ahead.looking = true, true
+	return ahead
 }
 
 // recorder is the memory of a target, without its code, for one walk. It records what is read, so that a later walk can find out whether its frames are the
