@@ -43,10 +43,10 @@ func (w *walk) returned(callee, f *Frame) {
 // popped returns the number of bytes of arguments that the callee of the call ending at pc pops. It infers them from LLVM's code after the call. If
 // the arguments were pushed, the CFA offset from the stack pointer is smaller there. If the caller reserves room for them, it subtracts that room
 // from the stack pointer again, which CFI does not describe. popped returns zero if neither holds.
-func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
-	own := func(s *step) bool { return s.row.CFA.Kind == cfi.CFARegister && s.row.CFA.Register == w.Arch.SP }
+func (u *codeReader) popped(c *Code, s *step, pc machine.Addr) uint64 {
+	own := func(s *step) bool { return s.row.CFA.Kind == cfi.CFARegister && s.row.CFA.Register == u.Arch.SP }
 	switch {
-	case w.Arch != machine.AMD64 || s.row == nil || !own(s):
+	case u.Arch != machine.AMD64 || s.row == nil || !own(s):
 		return 0
 	case s.row.End == pc:
 		if behind, err := c.cfi(pc); err == nil && behind != nil && behind.Start == s.Start && own(behind) {
@@ -54,7 +54,7 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 		}
 		return 0
 	}
-	bytes, size := subtracted(w.Memory, pc)
+	bytes, size := subtracted(u.Memory, pc)
 	if s.row.End <= pc+machine.Addr(size) { // CFI describes it: it is room for another call
 		return 0
 	}
@@ -63,16 +63,16 @@ func (w *walk) popped(c *Code, s *step, pc machine.Addr) uint64 {
 
 // justPopped does the same as popped for the call that ends at the pc of f, which is not a return address. As long as LLVM has not subtracted the
 // room again, the row there does not account for it.
-func (w *walk) justPopped(f *Frame, s *step) uint64 {
+func (u *codeReader) justPopped(f *Frame, s *step) uint64 {
 	before, err := f.code.cfi(f.PC - 1)
 	if err != nil || before == nil || before.Start != s.Start {
 		return 0
 	}
-	bytes := w.popped(f.code, before, f.PC)
+	bytes := u.popped(f.code, before, f.PC)
 	if bytes == 0 {
 		return 0
 	}
-	if called, err := w.callEndsAt(f.PC); err != nil || !called {
+	if called, err := u.callEndsAt(f.PC); err != nil || !called {
 		return 0
 	}
 	if before.row.End != f.PC {
@@ -109,13 +109,13 @@ func subtracted(memory machine.Memory, at machine.Addr) (bytes, size uint64) {
 }
 
 // calls reports whether the pending call of f calls callee's function.
-func (w *walk) calls(f, callee *Frame) bool {
+func (u *codeReader) calls(f, callee *Frame) bool {
 	target := f.code.calls[f.PC] // cached by skipped
 	for range maxStubs {
 		if target == 0 || target == callee.FDE.Start {
 			break
 		}
-		target = w.Stub(target)
+		target = u.Stub(target)
 	}
 	return target != 0 && callee.FDE.Contains(target)
 }

@@ -31,8 +31,8 @@ func (w *walk) calledAlong(f *Frame, o *Overwritten, now, end machine.Addr) bool
 }
 
 // leadsFrom reports whether the code at an address leads to f, with the stack pointer of f that number of bytes below its initial one.
-func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
-	r := w.entry(start)
+func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
+	r := u.entry(start)
 	if r == nil {
 		return false
 	}
@@ -45,7 +45,7 @@ func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool 
 		if err != nil {
 			continue
 		}
-		if below, ok := initially(w.Arch.SP).from(m.regs[w.Arch.SP]); ok && below == int64(bytes) {
+		if below, ok := initially(u.Arch.SP).from(m.regs[u.Arch.SP]); ok && below == int64(bytes) {
 			return true
 		}
 	}
@@ -56,17 +56,17 @@ func (w *walk) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool 
 const maxEntries = 64
 
 // entry reads the code that calls to an address reach. The result is cached; it is nil if the code cannot be read.
-func (w *walk) entry(start machine.Addr) *reading {
-	if r, known := w.entries[start]; known {
+func (u *codeReader) entry(start machine.Addr) *reading {
+	if r, known := u.entries[start]; known {
 		return r
 	}
-	if len(w.entries) >= maxEntries {
+	if len(u.entries) >= maxEntries {
 		return nil
 	}
-	if w.entries == nil {
-		w.entries = map[machine.Addr]*reading{}
+	if u.entries == nil {
+		u.entries = map[machine.Addr]*reading{}
 	}
-	r := w.departing(start, machine.Range{}, machine.Range{})
+	r := u.departing(start, machine.Range{}, machine.Range{})
 	for queue := []machine.Addr{start}; len(queue) > 0; {
 		queue = r.follow(queue...)
 	}
@@ -76,7 +76,7 @@ func (w *walk) entry(start machine.Addr) *reading {
 	if len(r.instrs) == 0 || r.settle(begin) != nil {
 		r = nil
 	}
-	w.entries[start] = r
+	u.entries[start] = r
 	return r
 }
 

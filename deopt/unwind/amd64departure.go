@@ -137,11 +137,11 @@ func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole b
 
 // leave reads the code from the place where a function was left up to pc. pc is the end of a call or, if the frame made no call, an instruction or
 // the end of a trap.
-func (w *walk) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
-	if w.Arch != machine.AMD64 {
-		return nil, m, errors.New("code of " + w.Arch.Title + " is not followed")
+func (u *codeReader) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
+	if u.Arch != machine.AMD64 {
+		return nil, m, errors.New("code of " + u.Arch.Title + " is not followed")
 	}
-	r = w.departing(o.At, own, machine.Range{Start: o.At, End: max(o.End, o.At+1)})
+	r = u.departing(o.At, own, machine.Range{Start: o.At, End: max(o.End, o.At+1)})
 	number := -1
 	for queue := []machine.Addr{o.At}; len(queue) > 0 && number < 0; {
 		queue = r.follow(queue...)

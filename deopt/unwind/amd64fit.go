@@ -32,11 +32,11 @@ const (
 )
 
 // fits rates how well the call that ends at pc fits f, and returns the function that it names, or 0. It supports only x86-64.
-func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
-	if w.Arch != machine.AMD64 {
+func (u *codeReader) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
+	if u.Arch != machine.AMD64 {
 		return fitsAny, 0
 	}
-	if target = w.directTarget(pc); target == 0 {
+	if target = u.directTarget(pc); target == 0 {
 		return fitsAny, 0
 	}
 	var begin machine.Addr
@@ -56,9 +56,9 @@ func (w *walk) fits(pc machine.Addr, f *Frame) (how fit, target machine.Addr) {
 		if start == begin {
 			return fitsWell, target
 		}
-		next := []machine.Addr{w.Stub(start)}
+		next := []machine.Addr{u.Stub(start)}
 		if next[0] == 0 {
-			part := w.part(start, n > 0)
+			part := u.part(start, n > 0)
 			has := part.has(at)
 			if has && part.sure {
 				return fitsWell, target
@@ -96,13 +96,13 @@ type part struct {
 
 // part reads code from an address. In a function it follows only code after calls that return. If another is set, the code starts in the middle of a
 // frame, and the code after every call is followed.
-func (w *walk) part(start machine.Addr, another bool) part {
-	code := w.Finder.Code(start)
+func (u *codeReader) part(start machine.Addr, another bool) part {
+	code := u.Finder.Code(start)
 	p := code.parts[start]
 	if p.r != nil {
 		return p
 	}
-	p = w.readPart(code, start, another)
+	p = u.readPart(code, start, another)
 	if code.parts == nil || len(code.parts) >= maxRead {
 		code.parts = map[machine.Addr]part{}
 	}
@@ -110,9 +110,9 @@ func (w *walk) part(start machine.Addr, another bool) part {
 	return p
 }
 
-func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
+func (u *codeReader) readPart(code *Code, start machine.Addr, another bool) part {
 	f := &Frame{code: code}
-	if rows, err := w.readFunction(f, start, start+maxFunctionBytes); err == nil && !another {
+	if rows, err := u.readFunction(f, start, start+maxFunctionBytes); err == nil && !another {
 		reached := func(n int) bool { return rows.r.blocks[rows.r.in[n]].before.reached }
 		returns, sound := rows.r.goesBack()
 		if !returns || !sound {
@@ -122,7 +122,7 @@ func (w *walk) readPart(code *Code, start machine.Addr, another bool) part {
 		p.sure, p.whole = returns && sound, p.whole && sound
 		return p
 	}
-	r := newReading(w.Memory, 0, math.MaxUint64, maxPartInstr)
+	r := newReading(u.Memory, 0, math.MaxUint64, maxPartInstr)
 	for from := []machine.Addr{start}; len(from) > 0; {
 		from = r.follow(from...)
 	}

@@ -9,42 +9,42 @@ import (
 
 // fromFunction returns a step from the instructions of the function of f, read from its start. It returns nil and the reason if the start is unknown
 // or the instructions do not determine a step.
-func (w *walk) fromFunction(f *Frame) (*step, string) {
-	if w.Arch == machine.ARM64 {
-		return w.arm64FromFunction(f)
+func (u *codeReader) fromFunction(f *Frame) (*step, string) {
+	if u.Arch == machine.ARM64 {
+		return u.arm64FromFunction(f)
 	}
-	if w.Arch != machine.AMD64 || f.code.Functions == nil {
+	if u.Arch != machine.AMD64 || f.code.Functions == nil {
 		return nil, ""
 	}
 	start, end := f.code.Functions.Function(f.lookup())
 	if start == 0 {
 		return nil, ""
 	}
-	if s := w.inPLT(f, start); s != nil {
+	if s := u.inPLT(f, start); s != nil {
 		return s, ""
 	}
 	if end <= f.lookup() {
 		end = start + maxFunctionBytes
 	}
-	rows, err := w.readFunction(f, start, end)
+	rows, err := u.readFunction(f, start, end)
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	row, err := rows.row(f.PC, f.Return && !w.looksCalled(f.PC))
+	row, err := rows.row(f.PC, f.Return && !u.looksCalled(f.PC))
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	s := w.fromRow(f, row)
+	s := u.fromRow(f, row)
 	s.switched = rows.switches(f.PC, f.Return)
 	return s, ""
 }
 
 // readFunction reads the function at start, in the same code as f. The result is cached.
-func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
+func (u *codeReader) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
 	if rows, known := f.code.read[start]; known {
 		return rows, nil
 	}
-	rows, err := readFunction(w.Memory, start, end)
+	rows, err := readFunction(u.Memory, start, end)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (w *walk) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error
 
 // fromRow makes a step from a row that was read from instructions. If functions follow another convention than C's, saves of C's callee-saved
 // registers prove nothing: the function may load one with a result before it returns. Only its frame pointer must be restored.
-func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
+func (u *codeReader) fromRow(f *Frame, row *cfi.Row) *step {
 	if f.code.NoneKept {
-		row.Keep(w.Arch.FP, w.Arch.Link)
+		row.Keep(u.Arch.FP, u.Arch.Link)
 	}
 	return &step{row: row, rule: FromCode, partial: true}
 }
@@ -68,15 +68,15 @@ func (w *walk) fromRow(f *Frame, row *cfi.Row) *step {
 const maxRead = 64
 
 // fromReturn returns a step from the instructions between the pc of f and the returns of its function.
-func (w *walk) fromReturn(f *Frame) (*step, string) {
-	if w.Arch != machine.AMD64 {
+func (u *codeReader) fromReturn(f *Frame) (*step, string) {
+	if u.Arch != machine.AMD64 {
 		return nil, ""
 	}
-	row, certain, err := readToReturn(w.Memory, f.PC, f.Return)
+	row, certain, err := readToReturn(u.Memory, f.PC, f.Return)
 	if err != nil {
 		return nil, fmt.Sprintf("%s: %v", FromCode, err)
 	}
-	s := w.fromRow(f, row)
+	s := u.fromRow(f, row)
 	if !certain {
 		s.guess = "the code of frame #%d leads to a return by calls alone: where one of those does not return, this may not be its caller"
 	}

@@ -220,8 +220,8 @@ func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
 }
 
 // sizeAt returns the frame size of the function at an address, from the stack pointer to the return address, by its stack map.
-func (w *walk) sizeAt(addr machine.Addr) (size uint64, ok bool) {
-	code := w.Finder.Code(addr)
+func (u *codeReader) sizeAt(addr machine.Addr) (size uint64, ok bool) {
+	code := u.Finder.Code(addr)
 	if code.Functions == nil {
 		return 0, false
 	}
@@ -349,7 +349,7 @@ func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, s
 }
 
 // sameStack reports whether two addresses may be on one stack. A stub may have switched stacks.
-func (w *walk) sameStack(a, b machine.Addr) bool {
+func (u *codeReader) sameStack(a, b machine.Addr) bool {
 	const near = 1 << 20
 	return a-b < near || b-a < near
 }
@@ -364,16 +364,16 @@ const (
 )
 
 // callee reports whether the call that returns to pc leads to the function at start.
-func (w *walk) callee(pc, start machine.Addr) calls {
-	target := w.directTarget(pc)
+func (u *codeReader) callee(pc, start machine.Addr) calls {
+	target := u.directTarget(pc)
 	for n := 0; n < maxStubs && target != 0; n++ {
 		switch {
 		case target == start:
 			return callsIt
-		case w.starts(target):
+		case u.starts(target):
 			return callsAnother
 		}
-		target = w.Stub(target)
+		target = u.Stub(target)
 	}
 	return callsUnknown
 }

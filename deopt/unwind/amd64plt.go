@@ -15,9 +15,9 @@ const (
 
 // inPLT returns the step from an instruction of a procedure linkage table that has more words on the stack than a function entry has, or that only an
 // indirect jump reaches; nil otherwise (System V ABI, AMD64 supplement, figure 5.2). start is the start of the entry.
-func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
+func (u *codeReader) inPLT(f *Frame, start machine.Addr) *step {
 	var b [16]byte
-	code := readable(w.Memory, b[:], start)
+	code := readable(u.Memory, b[:], start)
 	if len(code) < len(b) || f.Return {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (w *walk) inPLT(f *Frame, start machine.Addr) *step {
 	if words == 0 {
 		return nil
 	}
-	return &step{row: w.pushedRow(f.PC, words*int64(w.Arch.Pointer)), rule: FromCode} // the PLT changes no register
+	return &step{row: u.pushedRow(f.PC, words*int64(u.Arch.Pointer)), rule: FromCode} // the PLT changes no register
 }
 
 // firstOfPLT returns the number of words below the CFA at an instruction of the first PLT entry, or 0 for other code. Other entries jump to the first

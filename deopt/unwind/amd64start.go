@@ -16,12 +16,12 @@ const (
 // begins reports whether f is at the first call of the startup code of its process. That code has no caller: the kernel jumped to it, and the word at
 // its stack pointer is the number of the program's arguments. In a dynamic linker the first call (_dl_start of glibc) returns the program's entry
 // point. The code after it, up to the jump to that entry point (_dl_start_user), makes one more call.
-func (w *walk) begins(f *Frame) bool {
+func (u *codeReader) begins(f *Frame) bool {
 	start := f.code.Start
-	if w.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {
+	if u.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {
 		return false
 	}
-	r := newReading(w.Memory, start, start+startBytes, startInstrs)
+	r := newReading(u.Memory, start, start+startBytes, startInstrs)
 	at := start
 	for range startInstrs {
 		i, ok := r.decode(at)
@@ -29,7 +29,7 @@ func (w *walk) begins(f *Frame) bool {
 			return false
 		}
 		if at = i.next(); i.mayEnd() {
-			return at == f.PC || f.PC > at && w.entersAt(at, start+startBytes, f.PC)
+			return at == f.PC || f.PC > at && u.entersAt(at, start+startBytes, f.PC)
 		}
 	}
 	return false
@@ -37,11 +37,11 @@ func (w *walk) begins(f *Frame) bool {
 
 // entersAt reports whether the code at an address keeps the result of a call and finally jumps to it, without a branch, and whether pc is the return
 // address of a call between the two.
-func (w *walk) entersAt(at, end, pc machine.Addr) bool {
-	r := newReading(w.Memory, at, end, startInstrs)
+func (u *codeReader) entersAt(at, end, pc machine.Addr) bool {
+	r := newReading(u.Memory, at, end, startInstrs)
 	kept, passed := x86asm.Reg(0), false
 	for range startInstrs {
-		i, known, err := amd64.Read(w.Memory, at)
+		i, known, err := amd64.Read(u.Memory, at)
 		flow, decoded := r.decode(at)
 		if err != nil || !known || !decoded || i.Len == 0 || at >= end {
 			return false
@@ -52,7 +52,7 @@ func (w *walk) entersAt(at, end, pc machine.Addr) bool {
 		switch {
 		case kept == 0:
 			from, _ := i.Args[1].(x86asm.Reg)
-			if i.Op != x86asm.MOV || from != x86asm.RAX || !ok || size != 8 || !w.Arch.Preserved(reg) {
+			if i.Op != x86asm.MOV || from != x86asm.RAX || !ok || size != 8 || !u.Arch.Preserved(reg) {
 				return false
 			}
 			kept = to

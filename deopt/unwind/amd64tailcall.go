@@ -21,13 +21,13 @@ const (
 // skipped returns the function that tail-called the function of callee, so that its own frame is missing. The call before pc, to which callee
 // returns, names it. skipped returns zero if there was no tail call, or if that cannot be determined. A stub, such as an entry of a procedure linkage
 // table, has no frame that could be missing.
-func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
-	if w.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 {
+func (u *codeReader) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr {
+	if u.Arch != machine.AMD64 || callee.Signal || callee.FDE.Start == 0 {
 		return 0
 	}
 	target, known := code.calls[pc]
 	if !known {
-		if target = w.directTarget(pc); target != 0 && w.loaded(pc) && !w.alwaysLoaded(code, pc) {
+		if target = u.directTarget(pc); target != 0 && u.loaded(pc) && !u.alwaysLoaded(code, pc) {
 			target = 0
 		}
 		if len(code.calls) >= maxWays || code.calls == nil {
@@ -39,24 +39,24 @@ func (w *walk) skipped(callee *Frame, pc machine.Addr, code *Code) machine.Addr 
 		switch {
 		case target == 0 || callee.FDE.Contains(target):
 			return 0
-		case w.starts(target):
-			if w.starts(callee.FDE.Start) {
+		case u.starts(target):
+			if u.starts(callee.FDE.Start) {
 				return target
 			}
 			return 0
 		}
-		target = w.Stub(target)
+		target = u.Stub(target)
 	}
 	return 0
 }
 
 // directTarget returns the target of the call that ends at pc if the call, or the instruction before it, contains the target. Otherwise it returns 0.
-func (w *walk) directTarget(pc machine.Addr) machine.Addr {
+func (u *codeReader) directTarget(pc machine.Addr) machine.Addr {
 	// Read the longest form at once, because this runs for every return address; read less if the code starts nearer.
 	var buf [longestLoaded]byte
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1, amd64.DirectCall} {
 		b := buf[longestLoaded-n:]
-		if w.Memory.ReadMemory(b, pc-n) != nil {
+		if u.Memory.ReadMemory(b, pc-n) != nil {
 			continue
 		}
 		if to := loadedTarget(b); to != 0 {
@@ -88,10 +88,10 @@ func (w *walk) target(pc machine.Addr) machine.Addr {
 }
 
 // loaded reports whether the call that ends at pc is a call through a register that the instruction before it loads.
-func (w *walk) loaded(pc machine.Addr) bool {
+func (u *codeReader) loaded(pc machine.Addr) bool {
 	for _, n := range []machine.Addr{longestLoaded, longestLoaded - 1} {
 		b := make([]byte, n)
-		if w.Memory.ReadMemory(b, pc-n) == nil && loadedTarget(b) != 0 {
+		if u.Memory.ReadMemory(b, pc-n) == nil && loadedTarget(b) != 0 {
 			return true
 		}
 	}
@@ -100,7 +100,7 @@ func (w *walk) loaded(pc machine.Addr) bool {
 
 // alwaysLoaded reports whether the call through a register that ends at pc is reached only from the instruction before it. LLVM merges the ends of
 // blocks, so code that loads another function may jump to the call.
-func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
+func (u *codeReader) alwaysLoaded(code *Code, pc machine.Addr) bool {
 	const most = 1 << 20
 	if code.Functions == nil {
 		return false
@@ -110,10 +110,10 @@ func (w *walk) alwaysLoaded(code *Code, pc machine.Addr) bool {
 		return false
 	}
 	b := make([]byte, end-start)
-	if w.Memory.ReadMemory(b, start) != nil {
+	if u.Memory.ReadMemory(b, start) != nil {
 		return false
 	}
-	of := isa.Of(w.Arch)
+	of := isa.Of(u.Arch)
 	for _, size := range []machine.Addr{2, 3} { // call *%rcx, call *%r11
 		if at := int(pc-start) - int(size); at >= 0 && of.Length(b[at:]) == int(size) && of.IsCall(b[at:]) {
 			if _, _, ok := of.LoadedTarget(b, start, at); ok {
@@ -157,14 +157,14 @@ func loadedTarget(code []byte) machine.Addr {
 
 // starts reports whether a function is known to start at an address, and not a split-off part of one: such a part usually begins with more on the
 // stack than the return address. This check makes bytes that only look like a call harmless.
-func (w *walk) starts(addr machine.Addr) bool {
-	code := w.Finder.Code(addr)
+func (u *codeReader) starts(addr machine.Addr) bool {
+	code := u.Finder.Code(addr)
 	if code.Functions == nil || !code.Functions.Entry(addr) {
 		return false
 	}
 	s, err := code.cfi(addr)
 	return err == nil && s != nil && s.Start == addr &&
-		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.SP, Offset: int64(w.Arch.Pointer)}
+		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: u.Arch.SP, Offset: int64(u.Arch.Pointer)}
 }
 
 // Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes, after an optional endbr64, a

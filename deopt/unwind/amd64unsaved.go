@@ -46,13 +46,13 @@ func (c *clobbers) of(text []byte) amd64.Set {
 // unsavedBy returns C's callee-saved registers that the code of a function changes although its CFI never says where it saved them. Functions with
 // these conventions do that: ghccc, hhvmcc, preserve_nonecc, and cxx_fast_tlscc if it does not unwind. Only a module names the convention, but the
 // code shows the changes.
-func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
-	if w.Arch != machine.AMD64 || s.signal || s.partial {
+func (u *codeReader) unsavedBy(s *step) []machine.DWARFReg {
+	if u.Arch != machine.AMD64 || s.signal || s.partial {
 		return nil
 	}
 	var silent []machine.DWARFReg // callee-saved registers without a rule
-	for _, reg := range w.Arch.Registers() {
-		if reg != w.Arch.SP && amd64.Every.Has(reg) && w.Arch.Kept(reg) > 0 && s.row.Rule(reg).Kind == cfi.RuleNone {
+	for _, reg := range u.Arch.Registers() {
+		if reg != u.Arch.SP && amd64.Every.Has(reg) && u.Arch.Kept(reg) > 0 && s.row.Rule(reg).Kind == cfi.RuleNone {
 			silent = append(silent, reg)
 		}
 	}
@@ -62,12 +62,12 @@ func (w *walk) unsavedBy(s *step) []machine.DWARFReg {
 		return silent
 	}
 	text := make([]byte, size)
-	if w.Memory.ReadMemory(text, s.Start) != nil {
+	if u.Memory.ReadMemory(text, s.Start) != nil {
 		return nil // a core without its program: assume C's convention
 	}
 	changed := clobbered.of(text)
 	kept := func(reg machine.DWARFReg) bool { return !changed.Has(reg) }
-	if silent = slices.DeleteFunc(silent, kept); len(silent) > 0 && w.Compiled != nil && w.Compiled(text, s.Start) == nil {
+	if silent = slices.DeleteFunc(silent, kept); len(silent) > 0 && u.Compiled != nil && u.Compiled(text, s.Start) == nil {
 		changed = clobbered.of(text) // a runtime's patches are not part of the function
 		silent = slices.DeleteFunc(silent, kept)
 	}

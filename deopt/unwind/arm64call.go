@@ -12,21 +12,21 @@ import (
 // whose frame, and its callers', agree with the stack (see arm64Entered). The code is taken to be what it was when the function was entered.
 
 // lostLink reports whether a row says that the return address of f is in the link register, although f has made a call that overwrote it.
-func (w *walk) lostLink(f *Frame, row *cfi.Row) bool {
+func (u *codeReader) lostLink(f *Frame, row *cfi.Row) bool {
 	kind := row.Rule(row.ReturnAddress).Kind
-	return w.Arch == machine.ARM64 && f.Return && row.ReturnAddress == arm64Link && (kind == cfi.RuleNone || kind == cfi.RuleSameValue)
+	return u.Arch == machine.ARM64 && f.Return && row.ReturnAddress == arm64Link && (kind == cfi.RuleNone || kind == cfi.RuleSameValue)
 }
 
 // linkStep returns the step from f to its caller and the start of its function, if f has lost the link register; otherwise nil. from is the start to
 // assume if nothing else gives it.
-func (w *walk) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Addr) {
-	if w.Arch != machine.ARM64 || !f.Return {
+func (u *codeReader) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Addr) {
+	if u.Arch != machine.ARM64 || !f.Return {
 		return nil, 0
 	}
 	at := *f
-	at.Overwritten, at.code = nil, w.Finder.Code(f.PC-1)
+	at.Overwritten, at.code = nil, u.Finder.Code(f.PC-1)
 	switch s, err := at.code.cfi(at.lookup()); {
-	case err != nil || s != nil && (s.signal || !w.lostLink(&at, s.row)):
+	case err != nil || s != nil && (s.signal || !u.lostLink(&at, s.row)):
 		return nil, 0
 	case s != nil:
 		return s, s.Start
@@ -39,15 +39,15 @@ func (w *walk) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Add
 	if from == 0 {
 		return nil, 0
 	}
-	m := w.arm64.read(from).at(&at)
+	m := u.arm64.read(from).at(&at)
 	if m == nil {
 		return nil, 0
 	}
 	row, err := m.row(f.PC, true)
-	if err != nil || !w.lostLink(&at, row) {
+	if err != nil || !u.lostLink(&at, row) {
 		return nil, 0
 	}
-	return w.fromRow(&at, row), from
+	return u.fromRow(&at, row), from
 }
 
 // byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to its function and agrees with the stack. It is a
@@ -83,8 +83,8 @@ func (w *walk) atCall(f *Frame, s *step, pc machine.Addr) caller {
 }
 
 // isCall reports whether the branch that ends at pc is a call.
-func (w *walk) isCall(pc machine.Addr) bool {
-	called, err := w.callEndsAt(pc)
+func (u *codeReader) isCall(pc machine.Addr) bool {
+	called, err := u.callEndsAt(pc)
 	return err == nil && called
 }
 

@@ -10,7 +10,7 @@ import (
 
 // arm64FromFunction returns a step from the instructions of the function of f, read from its start, where a call has left the return address in the
 // link register. It returns nil and the reason if the start is unknown or the instructions do not determine a step.
-func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
+func (u *codeReader) arm64FromFunction(f *Frame) (*step, string) {
 	if f.code.Functions == nil {
 		return nil, ""
 	}
@@ -18,7 +18,7 @@ func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
 	if start == 0 {
 		return nil, ""
 	}
-	m := w.arm64Function(start).at(f)
+	m := u.arm64Function(start).at(f)
 	if m == nil {
 		return nil, fmt.Sprintf("%s: the function at %v: its instructions do not lead to the pc", FromCode, start)
 	}
@@ -29,7 +29,7 @@ func (w *walk) arm64FromFunction(f *Frame) (*step, string) {
 	if row.Rule(arm64Link).Kind == cfi.RuleNone {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, errLinkLost)
 	}
-	return w.fromRow(f, row), ""
+	return u.fromRow(f, row), ""
 }
 
 // arm64Function follows the code of a function from its entry.

@@ -216,7 +216,7 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 }
 
 // arm64CallFree reports whether some path leads from one address to another without a call. It follows at most as many instructions as a course has.
-func (w *walk) arm64CallFree(from, to machine.Addr) bool {
+func (u *codeReader) arm64CallFree(from, to machine.Addr) bool {
 	seen := map[machine.Addr]bool{from: true}
 	for queue := []machine.Addr{from}; len(queue) > 0 && len(seen) <= maxCourse; queue = queue[1:] {
 		at := queue[0]
@@ -224,7 +224,7 @@ func (w *walk) arm64CallFree(from, to machine.Addr) bool {
 			return true
 		}
 		var code [arm64.Size]byte
-		if w.Memory.ReadMemory(code[:], at) != nil || arm64.IsCall(code[:]) {
+		if u.Memory.ReadMemory(code[:], at) != nil || arm64.IsCall(code[:]) {
 			continue
 		}
 		next, jumps := arm64.Jump(code[:], at)

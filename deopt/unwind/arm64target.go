@@ -102,15 +102,15 @@ func (c *arm64Code) leads(from, to machine.Addr) bool {
 }
 
 // arm64MayHaveCalled reports whether the call that returns to pc may have led to the function of f.
-func (w *walk) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
-	target, direct := isa.Of(w.Arch).CallTarget(w.Memory, w.unsigned(pc))
+func (u *codeReader) arm64MayHaveCalled(pc machine.Addr, f *Frame) bool {
+	target, direct := isa.Of(u.Arch).CallTarget(u.Memory, u.unsigned(pc))
 	if !direct {
 		return true
 	}
-	if start, _ := f.code.Functions.Function(f.lookup()); start == target || w.arm64.leads(target, start) {
+	if start, _ := f.code.Functions.Function(f.lookup()); start == target || u.arm64.leads(target, start) {
 		return true
 	}
-	return w.arm64Function(target).at(f) != nil
+	return u.arm64Function(target).at(f) != nil
 }
 
 // target returns the target of the direct call that returns to pc, and 0 for another call.

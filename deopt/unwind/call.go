@@ -9,13 +9,13 @@ import (
 
 // callEndsAt reports whether a call instruction ends at pc, so that pc can be a return address. It returns an error if the memory before pc cannot be
 // read, or calls on the architecture are not known.
-func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
-	code := w.Finder.Code(pc - 1)
+func (u *codeReader) callEndsAt(pc machine.Addr) (bool, error) {
+	code := u.Finder.Code(pc - 1)
 	called, known := code.called[pc]
 	if known {
 		return called, nil
 	}
-	called, err := w.readCall(pc)
+	called, err := u.readCall(pc)
 	if err == nil {
 		if code.called == nil || len(code.called) >= maxWays {
 			code.called = map[machine.Addr]bool{}
@@ -26,18 +26,18 @@ func (w *walk) callEndsAt(pc machine.Addr) (bool, error) {
 }
 
 // readCall does the work of callEndsAt without the cache.
-func (w *walk) readCall(pc machine.Addr) (bool, error) {
-	if w.Arch == machine.AMD64 {
-		return amd64.CallBefore(w.Memory, pc)
+func (u *codeReader) readCall(pc machine.Addr) (bool, error) {
+	if u.Arch == machine.AMD64 {
+		return amd64.CallBefore(u.Memory, pc)
 	}
-	err := errors.New("what a call is on " + w.Arch.Title + " is not known")
-	for _, form := range w.Arch.Calls.Forms {
+	err := errors.New("what a call is on " + u.Arch.Title + " is not known")
+	for _, form := range u.Arch.Calls.Forms {
 		var b [8]byte
 		code := b[:form.Size]
-		if err = w.Memory.ReadMemory(code, pc-machine.Addr(form.Size)); err != nil {
+		if err = u.Memory.ReadMemory(code, pc-machine.Addr(form.Size)); err != nil {
 			continue
 		}
-		if w.Arch.EndsInCall(code) {
+		if u.Arch.EndsInCall(code) {
 			return true, nil
 		}
 	}

@@ -101,7 +101,7 @@ type step struct {
 }
 
 // way returns the methods to unwind f. The result is cached.
-func (w *walk) way(f *Frame) *way {
+func (u *codeReader) way(f *Frame) *way {
 	at := f.place()
 	if known := f.code.ways[at]; known != nil {
 		return known
@@ -109,12 +109,12 @@ func (w *walk) way(f *Frame) *way {
 	if f.code.ways == nil || len(f.code.ways) >= maxWays {
 		f.code.ways = map[place]*way{}
 	}
-	way := w.findWay(f)
+	way := u.findWay(f)
 	f.code.ways[at] = way
 	return way
 }
 
-func (w *walk) findWay(f *Frame) *way {
+func (u *codeReader) findWay(f *Frame) *way {
 	if at := f.place(); f.Overwritten != nil {
 		there := *f
 		there.PC, there.Return, there.Overwritten = at.pc, at.is, nil
@@ -124,12 +124,12 @@ func (w *walk) findWay(f *Frame) *way {
 		return &way{err: fmt.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}
 	}
 	s, err := f.code.cfi(f.lookup())
-	if s != nil && s.signal && w.Arch.Link == w.Arch.PC {
+	if s != nil && s.signal && u.Arch.Link == u.Arch.PC {
 		// On other architectures such CFI has no rule for the saved pc, because its tables have no column for the pc.
 		return &way{cfi: s}
 	}
 	// The FDE of adjacent code may cover the byte before a trampoline.
-	if t := w.trampoline(f.PC); t != nil {
+	if t := u.trampoline(f.PC); t != nil {
 		return &way{cfi: t}
 	}
 	if s != nil || err != nil {
@@ -137,15 +137,15 @@ func (w *walk) findWay(f *Frame) *way {
 		if s == nil {
 			return found
 		}
-		s.unsaved = w.unsavedBy(s)
+		s.unsaved = u.unsavedBy(s)
 		if f.Return {
-			found.popped = w.popped(f.code, s, f.PC)
+			found.popped = u.popped(f.code, s, f.PC)
 		} else {
-			found.popped = w.justPopped(f, s)
+			found.popped = u.justPopped(f, s)
 		}
 		return found
 	}
-	return w.withoutCFI(f)
+	return u.withoutCFI(f)
 }
 
 // cfi returns the step that CFI describes at an address, or nil if no FDE covers it.
@@ -169,7 +169,7 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 }
 
 // withoutCFI returns the methods to unwind from code without CFI, the most informative one first.
-func (w *walk) withoutCFI(f *Frame) *way {
+func (u *codeReader) withoutCFI(f *Frame) *way {
 	var way way
 	try := func(s *step, why string) bool {
 		if s != nil {
@@ -179,9 +179,9 @@ func (w *walk) withoutCFI(f *Frame) *way {
 		}
 		return s != nil
 	}
-	if !try(w.fromFunction(f)) {
-		try(w.fromReturn(f))
+	if !try(u.fromFunction(f)) {
+		try(u.fromReturn(f))
 	}
-	try(w.fromStackSize(f), "")
+	try(u.fromStackSize(f), "")
 	return &way
 }

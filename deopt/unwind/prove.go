@@ -94,14 +94,14 @@ func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 
 // looksCalled reports whether pc is the second byte of a function that begins with a one-byte nop. Runtimes make the outermost function of a stack
 // return there, so that an unwinder that looks up the byte before a return address finds the function. Go's runtime.goexit is one.
-func (w *walk) looksCalled(pc machine.Addr) bool {
-	code := w.Finder.Code(pc - 1)
-	if w.Arch != machine.AMD64 || code.Functions == nil {
+func (u *codeReader) looksCalled(pc machine.Addr) bool {
+	code := u.Finder.Code(pc - 1)
+	if u.Arch != machine.AMD64 || code.Functions == nil {
 		return false
 	}
 	var b [1]byte
 	start, _ := code.Functions.Function(pc - 1)
-	return start == pc-1 && w.Memory.ReadMemory(b[:], start) == nil && b[0] == nop
+	return start == pc-1 && u.Memory.ReadMemory(b[:], start) == nil && b[0] == nop
 }
 
 const nop = 0x90

@@ -9,18 +9,18 @@ import (
 
 // trampoline returns the step from a signal trampoline that is recognized by its instructions, or nil. Trampolines without CFI, such as those of Go
 // and musl, are reached only through the handler's return address.
-func (w *walk) trampoline(pc machine.Addr) *step {
-	for _, t := range w.Arch.Trampolines {
+func (u *codeReader) trampoline(pc machine.Addr) *step {
+	for _, t := range u.Arch.Trampolines {
 		code := make([]byte, len(t.Code))
-		if w.Memory.ReadMemory(code, pc) != nil || !bytes.Equal(code, t.Code) {
+		if u.Memory.ReadMemory(code, pc) != nil || !bytes.Equal(code, t.Code) {
 			continue
 		}
-		row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: w.Arch.PC}
+		row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: u.Arch.PC}
 		for reg, at := range t.Saved {
-			rule := cfi.RegisterRule{Kind: cfi.RuleValExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
-			if reg == w.Arch.SP {
+			rule := cfi.RegisterRule{Kind: cfi.RuleValExpression, Expression: cfi.RegisterPlus(u.Arch.SP, at).Deref()}
+			if reg == u.Arch.SP {
 				// The CFA of a signal frame is the interrupted stack pointer.
-				row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(w.Arch.SP, at).Deref()}
+				row.CFA = cfi.CFARule{Kind: cfi.CFAExpression, Expression: cfi.RegisterPlus(u.Arch.SP, at).Deref()}
 			}
 			row.SetRule(reg, rule)
 		}
@@ -30,10 +30,10 @@ func (w *walk) trampoline(pc machine.Addr) *step {
 }
 
 // givesBack reports whether pc is the start of a signal trampoline: the kernel makes it the return address of a signal handler.
-func (w *walk) givesBack(pc machine.Addr) bool {
-	if w.trampoline(pc) != nil {
+func (u *codeReader) givesBack(pc machine.Addr) bool {
+	if u.trampoline(pc) != nil {
 		return true
 	}
-	s, err := w.Finder.Code(pc - 1).cfi(pc - 1) // the FDE of a trampoline starts a byte early, for unwinders that look up pc-1
+	s, err := u.Finder.Code(pc - 1).cfi(pc - 1) // the FDE of a trampoline starts a byte early, for unwinders that look up pc-1
 	return err == nil && s != nil && s.signal
 }

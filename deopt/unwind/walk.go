@@ -14,12 +14,11 @@ type walk struct {
 	*Unwinder
 	*recorder
 	rules
+	codeReader
 	foundFrames
 	stackOrder
-	arm64   *arm64Code
-	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
-	finder  SwitchFinder              // see switchAt; nil until it is needed
-	looking bool                      // the walk only finds out where frames lead that another walk has reached
+	finder  SwitchFinder // see switchAt; nil until it is needed
+	looking bool         // the walk only finds out where frames lead that another walk has reached
 }
 
 func newWalk(u *Unwinder) *walk {
@@ -28,7 +27,7 @@ func newWalk(u *Unwinder) *walk {
 
 func newWalkOver(u *Unwinder, code *arm64Code) *walk {
 	memory := &recorder{of: u}
-	return &walk{Unwinder: u, recorder: memory, rules: rules{u.Arch, memory}, arm64: code}
+	return &walk{Unwinder: u, recorder: memory, rules: rules{u.Arch, memory}, codeReader: codeReader{Unwinder: u, arm64: code}}
 }
 
 // lookAhead returns a walk from a copy of a frame that does not affect w. The CFA of that frame's caller must be above floor.
@@ -82,6 +81,14 @@ func (r *recorder) endFrame() {
 	if !r.off {
 		r.until = append(r.until, len(r.reads))
 	}
+}
+
+// codeReader finds out what the code alone shows: where calls lead, and by which steps a frame can be unwound at a place. It reads
+// no stack.
+type codeReader struct {
+	*Unwinder
+	arm64   *arm64Code
+	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
 }
 
 // foundFrames holds the frames that a walk has found.
