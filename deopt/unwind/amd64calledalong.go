@@ -4,27 +4,27 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// calledAlong reports whether a word between now and end is the return address of a call that led to f. Then no jump from the place o did. The call's
-// target leads to f with a stack pointer that is as far below the word as that of f. A call in the place itself does not count.
-func (w *walk) calledAlong(f *Frame, o *Overwritten, now, end machine.Addr) bool {
+// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then no jump from the place did. The call's
+// target leads to f with a stack pointer that is as far below the word as that of the frame. A call in the place itself does not count.
+func (d *departed) calledAlong(now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false
 	}
-	word := machine.Addr(w.Arch.Pointer)
+	word := machine.Addr(d.Arch.Pointer)
 	for slot := now; slot < end; slot += word {
-		pc, err := machine.ReadAddr(w, w.Arch, slot)
-		if err != nil || pc == 0 || !w.Executable(pc-1) || pc > o.At && pc <= o.End {
+		pc, err := machine.ReadAddr(d.memory, d.Arch, slot)
+		if err != nil || pc == 0 || !d.Executable(pc-1) || pc > d.place.At && pc <= d.place.End {
 			continue
 		}
-		if called, err := w.callEndsAt(pc); err != nil || !called {
+		if called, err := d.callEndsAt(pc); err != nil || !called {
 			continue
 		}
-		to := w.target(pc)
+		to := d.target(pc)
 		for n := 0; n <= maxStubs && to != 0; n++ {
-			if w.leadsFrom(to, f, slot-now) {
+			if d.leadsFrom(to, d.f, slot-now) {
 				return true
 			}
-			to = w.Stub(to)
+			to = d.Stub(to)
 		}
 	}
 	return false
@@ -52,7 +52,7 @@ func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr)
 	return false
 }
 
-// maxEntries bounds the code that one walk reads for [walk.leadsFrom].
+// maxEntries bounds the code that one walk reads for [codeReader.leadsFrom].
 const maxEntries = 64
 
 // entry reads the code that calls to an address reach. The result is cached; it is nil if the code cannot be read.

@@ -67,7 +67,8 @@ func (w *walk) overwritten(f *Frame) {
 	var best *departed
 	var count [proven + 1]int
 	for n := range all {
-		d := w.depart(f, &all[n])
+		d := &departed{trial: w.trial(), f: f, place: &all[n], floor: w.floor, refuted: w.callRefuted}
+		d.depart()
 		count[d.evidence]++
 		if d.evidence != excluded && (best == nil || d.evidence > best.evidence) {
 			best = d
@@ -86,78 +87,82 @@ func (w *walk) overwritten(f *Frame) {
 
 // departed is a frame that left its function at a place.
 type departed struct {
-	place *Overwritten
-	regs  *machine.Registers // registers at the place, with the pc of the frame
+	trial
+	f       *Frame
+	place   *Overwritten
+	floor   machine.Addr        // the CFA at the place is above it
+	refuted func(f *Frame) bool // see [walk.callRefuted]
+
+	regs *machine.Registers // registers at the place, with the pc of the frame
 	evidence
 	switched bool // the code has switched stacks since
 }
 
-// depart computes the registers of f at a place from the code that ran from there to the pc, and rates how well the stack agrees.
-func (w *walk) depart(f *Frame, o *Overwritten) *departed {
-	d := &departed{place: o}
-	at := Frame{Index: f.Index, PC: o.At, code: w.Finder.Code(o.At)}
+// depart computes the registers at the place from the code that ran from there to the pc, and rates how well the stack agrees.
+func (d *departed) depart() {
+	f, o := d.f, d.place
+	at := Frame{Index: f.Index, PC: o.At, code: d.Finder.Code(o.At)}
 	s, err := at.code.cfi(o.At)
 	if s != nil && s.signal {
-		return d
+		return
 	}
 	if !o.Sure {
 		d.evidence = unread
 	}
 	if err != nil || s == nil && !o.Sure {
-		return d
+		return
 	}
 	own := machine.Range{}
 	if s != nil {
 		own = s.Range
 	}
-	r, m, err := w.leave(o, f.PC, own)
+	r, m, err := d.leave(o, f.PC, own)
 	if err != nil {
-		return d
+		return
 	}
-	sp, err := w.spAt(f, &m)
-	told := err == nil
-	if !told {
+	sp, err := d.spAt(&m)
+	known := err == nil
+	if !known {
 		if o.Sure || s == nil {
-			return d
+			return
 		}
-		if sp, err = w.spBySize(f, s, &m); err != nil {
-			return d
+		if sp, err = d.spBySize(s, &m); err != nil {
+			return
 		}
 	}
-	if !o.Sure && r.calledInside(&m, w.Arch.SP) {
+	if !o.Sure && r.calledInside(&m, d.Arch.SP) {
 		d.evidence = excluded // an ordinary frame of a callee of the code
-		return d
+		return
 	}
 	d.switched = m.switched()
-	d.regs = w.registersAt(f, &m, sp)
+	d.regs = d.registersAt(&m, sp)
 	d.place.Stored = r.storedAbove(sp)
 	if o.Sure {
 		d.evidence = proven
-		return d
+		return
 	}
 	at.Registers = d.regs
-	d.evidence = w.agrees(&at, f, s, r, o, told, d.switched)
-	if d.evidence > unlike && !w.holdsNumbers(f, &m, sp) {
+	d.evidence = d.agrees(&at, s, r, known)
+	if d.evidence > unlike && !d.holdsNumbers(&m, sp) {
 		d.evidence = unlike
 	}
-	return d
 }
 
 // holdsNumbers reports whether the stack contains the numbers that the code has pushed since the stack pointer was sp.
-func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
+func (d *departed) holdsNumbers(m *moment, sp uint64) bool {
 	for _, s := range m.slots {
 		n, ok := s.value.number()
 		if !ok || s.size != 8 {
 			continue
 		}
-		at, err := w.reached(f, m, s.addr)
-		if above, onStack := s.addr.from(initially(w.Arch.SP)); onStack {
+		at, err := d.reached(m, s.addr)
+		if above, onStack := s.addr.from(initially(d.Arch.SP)); onStack {
 			at, err = machine.Addr(sp+uint64(above)), nil
 		}
 		if err != nil {
 			continue
 		}
-		if v, err := machine.ReadAddr(w, w.Arch, at); err == nil && uint64(v) != n {
+		if v, err := machine.ReadAddr(d.memory, d.Arch, at); err == nil && uint64(v) != n {
 			return false
 		}
 	}
@@ -167,12 +172,12 @@ func (w *walk) holdsNumbers(f *Frame, m *moment, sp uint64) bool {
 // errMoved reports that a stack pointer is unknown.
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
-// spAt returns the stack pointer at the place where the moment m of f began, from a register at a known distance or from a saved copy.
-func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
-	entry := initially(w.Arch.SP)
+// spAt returns the stack pointer at the place where the moment m began, from a register at a known distance or from a saved copy.
+func (d *departed) spAt(m *moment) (uint64, error) {
+	entry := initially(d.Arch.SP)
 	for _, reg := range searched {
 		if n, ok := m.regs[reg].from(entry); ok {
-			if v, err := f.Registers.Uint(reg); err == nil {
+			if v, err := d.f.Registers.Uint(reg); err == nil {
 				return v - uint64(n), nil
 			}
 		}
@@ -182,22 +187,22 @@ func (w *walk) spAt(f *Frame, m *moment) (uint64, error) {
 		if !ok {
 			continue
 		}
-		at, err := w.reached(f, m, s.addr)
+		at, err := d.reached(m, s.addr)
 		if err != nil {
 			continue
 		}
-		if v, err := machine.ReadAddr(w, w.Arch, at); err == nil {
+		if v, err := machine.ReadAddr(d.memory, d.Arch, at); err == nil {
 			return uint64(v) - uint64(n), nil
 		}
 	}
 	return 0, errMoved
 }
 
-// reached returns an address at the moment m of f that is at a known distance from a register of f.
-func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
+// reached returns an address at the moment m that is at a known distance from a register of the frame.
+func (d *departed) reached(m *moment, addr origin) (machine.Addr, error) {
 	for _, reg := range searched {
 		if n, ok := addr.from(m.regs[reg]); ok {
-			if v, err := f.Registers.Addr(reg); err == nil {
+			if v, err := d.f.Registers.Addr(reg); err == nil {
 				return v + machine.Addr(n), nil
 			}
 		}
@@ -206,17 +211,17 @@ func (w *walk) reached(f *Frame, m *moment, addr origin) (machine.Addr, error) {
 }
 
 // spBySize returns the stack pointer by the frame size in the stack map. The CFA must be based on a register that the code has preserved.
-func (w *walk) spBySize(f *Frame, s *step, m *moment) (uint64, error) {
-	size, ok := w.sizeAt(s.Start)
+func (d *departed) spBySize(s *step, m *moment) (uint64, error) {
+	size, ok := d.sizeAt(s.Start)
 	base := s.row.CFA.Register
-	if !ok || s.row.CFA.Kind != cfi.CFARegister || base == w.Arch.SP || base >= 16 || m.regs[base] != initially(base) {
+	if !ok || s.row.CFA.Kind != cfi.CFARegister || base == d.Arch.SP || base >= 16 || m.regs[base] != initially(base) {
 		return 0, errMoved
 	}
-	cfa, err := w.cfa(f.Registers, s.row.CFA)
+	cfa, err := d.cfa(d.f.Registers, s.row.CFA)
 	if err != nil {
 		return 0, err
 	}
-	return uint64(cfa) - size - uint64(w.Arch.Pointer), nil
+	return uint64(cfa) - size - uint64(d.Arch.Pointer), nil
 }
 
 // sizeAt returns the frame size of the function at an address, from the stack pointer to the return address, by its stack map.
@@ -229,22 +234,22 @@ func (u *codeReader) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 	return size, ok && size <= maxFrame
 }
 
-// registersAt returns the registers of f at the place where the moment m began, with the stack pointer sp and the pc of f.
-func (w *walk) registersAt(f *Frame, m *moment, sp uint64) *machine.Registers {
-	regs, at := f.Registers.Clone(), *f
-	at.CFA = machine.Addr(sp) + machine.Addr(w.Arch.Pointer)
-	regs.SetUint(w.Arch.SP, sp)
+// registersAt returns the registers of the frame at the place where the moment m began, with the stack pointer sp and the pc of f.
+func (d *departed) registersAt(m *moment, sp uint64) *machine.Registers {
+	regs, at := d.f.Registers.Clone(), *d.f
+	at.CFA = machine.Addr(sp) + machine.Addr(d.Arch.Pointer)
+	regs.SetUint(d.Arch.SP, sp)
 	for reg := machine.DWARFReg(0); reg < 16; reg++ {
 		rule := m.rule(reg)
 		if _, err := regs.Uint(reg); err == nil && m.regs[reg] == initially(reg) {
 			continue // it has the value; a saved copy is not needed
 		}
 		switch {
-		case reg == w.Arch.SP || rule.Kind == cfi.RuleSameValue:
+		case reg == d.Arch.SP || rule.Kind == cfi.RuleSameValue:
 		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // in another register, which the callee may have changed
-			regs.Forget(reg, frame.Because(frame.PatchChanged, w.Arch.RegisterName(reg)))
+			regs.Forget(reg, frame.Because(frame.PatchChanged, d.Arch.RegisterName(reg)))
 		default:
-			w.restore(&at, regs, reg, rule)
+			d.restore(&at, regs, reg, rule)
 		}
 	}
 	return regs
@@ -291,58 +296,58 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees rates how well the stack of at, which is f at the place o, matches the frame of the function of s there. told is set if the code gives the
-// stack pointer; otherwise it is computed from the frame size in the stack map. switched is set if the code has switched stacks since.
-func (w *walk) agrees(at, f *Frame, s *step, r *reading, o *Overwritten, told, switched bool) evidence {
-	word := machine.Addr(w.Arch.Pointer)
-	sp, _ := at.Registers.Addr(w.Arch.SP)
-	now, err := f.Registers.Addr(w.Arch.SP)
-	if err != nil || now > sp && w.sameStack(now, sp) && !told {
+// agrees rates how well the stack of at, which is the frame at the place, matches the frame of the function of s there. known is set if the code gives the
+// stack pointer; otherwise it is computed from the frame size in the stack map.
+func (d *departed) agrees(at *Frame, s *step, r *reading, known bool) evidence {
+	word := machine.Addr(d.Arch.Pointer)
+	sp, _ := at.Registers.Addr(d.Arch.SP)
+	now, err := d.f.Registers.Addr(d.Arch.SP)
+	if err != nil || now > sp && d.sameStack(now, sp) && !known {
 		return excluded
 	}
-	cfa, err := w.cfa(at.Registers, s.row.CFA)
+	cfa, err := d.cfa(at.Registers, s.row.CFA)
 	switch {
 	case err != nil:
 		return unread
-	case cfa <= w.floor && w.sameStack(cfa, w.floor) && !switched || cfa <= sp:
+	case cfa <= d.floor && d.sameStack(cfa, d.floor) && !d.switched || cfa <= sp:
 		return excluded
 	}
-	size, sized := w.sizeAt(s.Start)
+	size, sized := d.sizeAt(s.Start)
 	if sized && sp+machine.Addr(size)+word != cfa || !sized && sp%callAlignment != 0 {
 		return excluded
 	}
 	at.CFA = cfa
-	pc, err := w.returnAddress(at, s.row)
+	pc, err := d.returnAddress(at, s.row)
 	if err != nil || pc == 0 {
 		return excluded
 	}
-	if _, err := w.called(pc, false); err != nil {
+	if _, err := d.called(pc, false); err != nil {
 		return excluded
 	}
-	to := w.callee(pc, s.Start)
+	to := d.callee(pc, s.Start)
 	entered := plausible
-	if !o.Called {
-		entered = w.entered(sp, f, r, o, told, now)
+	if !d.place.Called {
+		entered = d.entered(sp, r, known, now)
 	}
-	if entered > excluded && w.calledAlong(f, o, now, cfa-word) {
+	if entered > excluded && d.calledAlong(now, cfa-word) {
 		entered = excluded
 	}
-	if entered == excluded && to != callsAnother && told {
+	if entered == excluded && to != callsAnother && known {
 		// A call may have left its return address there and returned.
-		if entered = contested; w.callRefuted(f) {
+		if entered = contested; d.refuted(d.f) {
 			entered = plausible
 		}
 	}
 	switch {
 	case to == callsAnother:
 		return excluded
-	case to == callsIt && told && sized && s.row.CFA.Register != w.Arch.SP:
+	case to == callsIt && known && sized && s.row.CFA.Register != d.Arch.SP:
 		return proven // the stack pointer and the frame pointer agree
 	case entered < plausible:
 		return entered
 	case to == callsIt:
 		return proven
-	case told:
+	case known:
 		return plausible
 	}
 	return excluded
@@ -381,39 +386,39 @@ func (u *codeReader) callee(pc, start machine.Addr) calls {
 // entered rates a jump to the code by the word that a call would have left on the stack. The return address of a call that leads to the code excludes
 // the jump. That of a call through a register or memory makes the jump doubtful. If the stack pointer there is unknown, any word up to sp may be the
 // return address.
-func (w *walk) entered(sp machine.Addr, f *Frame, r *reading, o *Overwritten, told bool, now machine.Addr) evidence {
+func (d *departed) entered(sp machine.Addr, r *reading, known bool, now machine.Addr) evidence {
 	depths := r.depths()
 	// before rates a jump to code by the word in the slot at the stack pointer there.
 	before := func(slot machine.Addr) evidence {
-		pc, err := machine.ReadAddr(w, w.Arch, slot)
-		if err != nil || pc == 0 || !w.Executable(pc-1) {
+		pc, err := machine.ReadAddr(d.memory, d.Arch, slot)
+		if err != nil || pc == 0 || !d.Executable(pc-1) {
 			return plausible
 		}
-		if called, err := w.callEndsAt(pc); err != nil || !called || r.hasCalled(pc, slot, sp, depths) {
+		if called, err := d.callEndsAt(pc); err != nil || !called || r.hasCalled(pc, slot, sp, depths) {
 			return plausible
 		}
-		target := w.directTarget(pc)
+		target := d.directTarget(pc)
 		if target == 0 {
 			return doubtful
 		}
 		for n := 0; n <= maxStubs && target != 0; n++ {
-			if depth, read := depths[target]; target == o.From || read && (!told || sp+machine.Addr(depth) == slot) {
+			if depth, read := depths[target]; target == d.place.From || read && (!known || sp+machine.Addr(depth) == slot) {
 				return excluded
 			}
-			target = w.Stub(target)
+			target = d.Stub(target)
 		}
 		return plausible
 	}
-	if !told {
+	if !known {
 		worst := before(sp)
-		for slot := now; slot < sp && worst > excluded; slot += machine.Addr(w.Arch.Pointer) {
+		for slot := now; slot < sp && worst > excluded; slot += machine.Addr(d.Arch.Pointer) {
 			if worst = min(worst, before(slot)); slot-now >= scanned {
 				return excluded
 			}
 		}
 		return worst
 	}
-	from, known := depths[o.From]
+	from, known := depths[d.place.From]
 	if !known {
 		from = 0
 	}

@@ -51,8 +51,8 @@ func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 }
 
 // mayCall reports whether the call that returns to pc may have led to f: through a register or memory, or directly to its function or to stubs.
-func (w *walk) mayCall(pc machine.Addr, f *Frame) bool {
-	fit, _ := w.fits(pc, f)
+func (u *codeReader) mayCall(pc machine.Addr, f *Frame) bool {
+	fit, _ := u.fits(pc, f)
 	return fit != fitsNot && fit != fitsPerhaps
 }
 
@@ -68,16 +68,16 @@ func (w *walk) ownerCalled(o *Frame, base machine.Addr) bool {
 
 // belowFramePointer returns the distance from the frame pointer down to the stack pointer at the call of the frame o, by the instructions of its
 // function. ok is false if they do not show it, and sure is false if the function may keep something else in the register there.
-func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
-	s, _ := w.fromFunction(o)
+func (u *codeReader) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
+	s, _ := u.fromFunction(o)
 	if s == nil {
-		s, _ = w.fromReturn(o)
-	} else if sure = w.keepsFramePointer(o); !sure {
+		s, _ = u.fromReturn(o)
+	} else if sure = u.keepsFramePointer(o); !sure {
 		return 0, false, false
 	}
 	// A frame pointer points to the pushed one of the caller, below the return address.
-	saved := cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -2 * int64(w.Arch.Pointer)}
-	if s == nil || s.guess != "" || s.row.CFA.Kind != cfi.CFARegister || s.row.CFA.Register != w.Arch.SP || s.row.Rule(w.Arch.FP) != saved {
+	saved := cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -2 * int64(u.Arch.Pointer)}
+	if s == nil || s.guess != "" || s.row.CFA.Kind != cfi.CFARegister || s.row.CFA.Register != u.Arch.SP || s.row.Rule(u.Arch.FP) != saved {
 		return 0, false, false
 	}
 	return s.row.CFA.Offset + saved.Offset, sure, true
@@ -85,12 +85,12 @@ func (w *walk) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 
 // keepsFramePointer reports whether the function of a frame that is in a call has its frame pointer in the register there: it pushes the caller's
 // first, and points to that.
-func (w *walk) keepsFramePointer(o *Frame) bool {
+func (u *codeReader) keepsFramePointer(o *Frame) bool {
 	start, end := o.code.Functions.Function(o.lookup())
 	if end <= o.lookup() {
 		end = start + maxFunctionBytes
 	}
-	rows, err := w.readFunction(o, start, end)
+	rows, err := u.readFunction(o, start, end)
 	if err != nil {
 		return false
 	}
@@ -98,6 +98,6 @@ func (w *walk) keepsFramePointer(o *Frame) bool {
 	if err != nil {
 		return false
 	}
-	n, known := m.regs[w.Arch.FP].from(initially(w.Arch.SP))
-	return known && n == -int64(w.Arch.Pointer)
+	n, known := m.regs[u.Arch.FP].from(initially(u.Arch.SP))
+	return known && n == -int64(u.Arch.Pointer)
 }

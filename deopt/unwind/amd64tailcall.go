@@ -72,15 +72,15 @@ func (u *codeReader) directTarget(pc machine.Addr) machine.Addr {
 
 // target returns the target of the call that ends at pc, as directTarget does, or the current word of memory at a fixed distance from the call. It
 // returns 0 for other calls.
-func (w *walk) target(pc machine.Addr) machine.Addr {
-	if to := w.directTarget(pc); to != 0 {
+func (t trial) target(pc machine.Addr) machine.Addr {
+	if to := t.directTarget(pc); to != 0 {
 		return to
 	}
 	var b [viaMemory]byte // call *disp(%rip)
-	if w.Memory.ReadMemory(b[:], pc-viaMemory) != nil || b[0] != 0xff || b[1] != 0x15 {
+	if t.Memory.ReadMemory(b[:], pc-viaMemory) != nil || b[0] != 0xff || b[1] != 0x15 {
 		return 0
 	}
-	to, err := machine.ReadAddr(w, w.Arch, pc+machine.Addr(int32(binary.LittleEndian.Uint32(b[2:]))))
+	to, err := machine.ReadAddr(t.memory, t.Arch, pc+machine.Addr(int32(binary.LittleEndian.Uint32(b[2:]))))
 	if err != nil {
 		return 0
 	}

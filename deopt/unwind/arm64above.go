@@ -8,43 +8,43 @@ const maxAbove = 5
 // arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
 // frame and in those above it, the stack pointer and the callee-saved registers must have what the code has put there, and the return addresses must
 // follow calls that may lead to the functions.
-func (w *walk) arm64Above(at Frame, s *step) evidence {
+func (t trial) arm64Above(at Frame, s *step) evidence {
 	first, from := at, s
 	for level := range maxAbove {
-		if !w.arm64Sized(&at, s) || level > 0 && !w.arm64Placed(&at, s) {
+		if !t.arm64Sized(&at, s) || level > 0 && !t.arm64Placed(&at, s) {
 			return excluded
 		}
-		at.CFA, _ = w.cfa(at.Registers, s.row.CFA)
-		pc, err := w.returnAddress(&at, s.row)
+		at.CFA, _ = t.cfa(at.Registers, s.row.CFA)
+		pc, err := t.returnAddress(&at, s.row)
 		if err != nil || pc == 0 {
 			break
 		}
-		if pc, err = w.called(pc, false); err != nil {
+		if pc, err = t.called(pc, false); err != nil {
 			return excluded
 		}
-		to := w.arm64.callee(pc, s.Start)
+		to := t.arm64.callee(pc, s.Start)
 		if to == callsAnother {
 			return excluded
 		}
 		if to == callsIt && level > 0 {
 			break
 		}
-		next := Frame{Index: at.Index + 1, PC: pc, Return: true, Registers: w.caller(&at, s, pc).regs, code: w.Finder.Code(pc - 1)}
-		if s, err = next.code.cfi(pc - 1); err != nil || s == nil || s.signal || w.Overwritten != nil && len(w.Overwritten(&next, nil)) > 0 {
+		next := Frame{Index: at.Index + 1, PC: pc, Return: true, Registers: t.caller(&at, s, pc).regs, code: t.Finder.Code(pc - 1)}
+		if s, err = next.code.cfi(pc - 1); err != nil || s == nil || s.signal || t.Overwritten != nil && len(t.Overwritten(&next, nil)) > 0 {
 			break
 		}
 		at = next
 	}
-	if !w.arm64Placed(&first, from) { // last, because it reads the whole function
+	if !t.arm64Placed(&first, from) { // last, because it reads the whole function
 		return excluded
 	}
 	return plausible
 }
 
 // arm64Sized reports whether the stack pointer of a frame has the distance from its CFA that its stack map gives, if there is one.
-func (w *walk) arm64Sized(f *Frame, s *step) bool {
-	cfa, err := w.cfa(f.Registers, s.row.CFA)
-	sp, errSP := f.Registers.Addr(w.Arch.SP)
+func (t trial) arm64Sized(f *Frame, s *step) bool {
+	cfa, err := t.cfa(f.Registers, s.row.CFA)
+	sp, errSP := f.Registers.Addr(t.Arch.SP)
 	if err != nil || errSP != nil || cfa <= sp {
 		return false
 	}
@@ -57,25 +57,25 @@ func (w *walk) arm64Sized(f *Frame, s *step) bool {
 
 // arm64Placed reports whether the registers of a frame have what its instructions have put there: the stack pointer its distance from the CFA, and the
 // callee-saved registers their numbers and addresses on the stack. It is true if they are unknown.
-func (w *walk) arm64Placed(f *Frame, s *step) bool {
-	cfa, err := w.cfa(f.Registers, s.row.CFA)
-	sp, errSP := f.Registers.Addr(w.Arch.SP)
+func (t trial) arm64Placed(f *Frame, s *step) bool {
+	cfa, err := t.cfa(f.Registers, s.row.CFA)
+	sp, errSP := f.Registers.Addr(t.Arch.SP)
 	if err != nil || errSP != nil {
 		return false
 	}
-	m := w.arm64.read(s.Start).at(f)
+	m := t.arm64.read(s.Start).at(f)
 	if m == nil {
 		return true
 	}
 	if below, known := m.regs[arm64SP].fromSP(); known && cfa+machine.Addr(below) != sp {
 		return false
 	}
-	return w.arm64Holds(f, m, cfa)
+	return t.arm64Holds(f, m, cfa)
 }
 
 // arm64Holds reports whether the callee-saved registers of a frame have the numbers and the addresses on its stack that its instructions have put
 // there.
-func (w *walk) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
+func (t trial) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
 	const first = 19 // AAPCS64, "General-purpose Registers"
 	for n := uint8(first); n <= arm64FP; n++ {
 		has, err := f.Registers.Addr(machine.DWARFReg(n))

@@ -57,7 +57,7 @@ func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != nil {
 		return caller{}, false, nil
 	}
-	in := w.arm64Entered(f, s, start)
+	in := w.trial().arm64Entered(f, s, start, w.floor)
 	pc, certain := in.likely()
 	if pc == 0 || !w.isCall(pc) {
 		return caller{}, false, in.unsearched

@@ -51,9 +51,10 @@ func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
 
 // An entrancesSearch looks for the branches that led a frame to its function.
 type entrancesSearch struct {
-	*walk
+	trial
 	reach *arm64Reach
 	f     *Frame
+	floor machine.Addr // the CFAs of callers are above it
 	sp    machine.Addr // where the function was entered
 	regs  *machine.Registers
 	out   arm64Entrances
@@ -61,21 +62,21 @@ type entrancesSearch struct {
 
 // arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s is
 // the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
-// left.
-func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrances {
-	reach := w.arm64.reach(start)
+// left. The function was entered at floor or above.
+func (t trial) arm64Entered(f *Frame, s *step, start, floor machine.Addr) arm64Entrances {
+	reach := t.arm64.reach(start)
 	if reach == nil {
 		return arm64Entrances{}
 	}
-	sp, err := w.cfa(f.Registers, s.row.CFA)
-	if err != nil || sp < w.floor {
+	sp, err := t.cfa(f.Registers, s.row.CFA)
+	if err != nil || sp < floor {
 		return arm64Entrances{}
 	}
 	at := *f
-	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, w.Finder.Code(f.PC-1), sp, ""
-	regs := w.caller(&at, s, start).regs
-	regs.Forget(arm64Link, frame.Because(frame.LinkLost, w.Arch.RegisterName(arm64Link)))
-	e := &entrancesSearch{w, reach, &at, sp, regs, arm64Entrances{all: reach.missing == nil}}
+	at.Overwritten, at.code, at.CFA, at.NoCFA = nil, t.Finder.Code(f.PC-1), sp, ""
+	regs := t.caller(&at, s, start).regs
+	regs.Forget(arm64Link, frame.Because(frame.LinkLost, t.Arch.RegisterName(arm64Link)))
+	e := &entrancesSearch{t, reach, &at, floor, sp, regs, arm64Entrances{all: reach.missing == nil}}
 	if reasonCode(reach.missing) == frame.SearchBudget {
 		e.out.unsearched = reach.missing
 	}
@@ -84,7 +85,7 @@ func (w *walk) arm64Entered(f *Frame, s *step, start machine.Addr) arm64Entrance
 			return arm64Entrances{}
 		}
 		e.try(pc)
-		if err := w.arm64.spend(1); err != nil { // also after the last one, which may not have been examined completely
+		if err := t.arm64.spend(1); err != nil { // also after the last one, which may not have been examined completely
 			e.out.all, e.out.unsearched = false, err
 			break
 		}
@@ -215,7 +216,7 @@ func (e *entrancesSearch) agrees(f *Frame, by *step) (how evidence) {
 		if !o.Sure {
 			continue
 		}
-		d := e.arm64Depart(f, o)
+		d := e.arm64Depart(f, o, e.floor)
 		if d.regs == nil {
 			return doubtful
 		}

@@ -28,7 +28,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 			f.undecided = err
 			return
 		}
-		d := w.arm64Depart(f, &all[n])
+		d := w.trial().arm64Depart(f, &all[n], w.floor)
 		if count[d.evidence]++; d.evidence == proven {
 			found = d
 		}
@@ -38,7 +38,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 	if best != nil && !best.place.Sure {
 		if s, start := w.linkStep(f, all[0].From); s != nil {
-			w.arm64Left(f, all, best, count, w.arm64Entered(f, s, start))
+			w.arm64Left(f, all, best, count, w.trial().arm64Entered(f, s, start, w.floor))
 			return
 		}
 	}
@@ -89,14 +89,14 @@ var errUndecided = errors.New(undecidedPlaces)
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
-// arm64Depart computes the registers of f at a place, and rates how well the stack agrees.
-func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
+// arm64Depart computes the registers of f at a place, and rates how well the stack agrees. The CFA is above floor.
+func (t trial) arm64Depart(f *Frame, o *Overwritten, floor machine.Addr) *departed {
 	d := &departed{place: o, evidence: unread}
-	s, err := w.Finder.Code(o.At).cfi(o.At)
+	s, err := t.Finder.Code(o.At).cfi(o.At)
 	if err != nil || s == nil || s.signal {
 		return d
 	}
-	m := w.arm64.readWritten(machine.Range{Start: o.At, End: o.End}, s.Range).at(f)
+	m := t.arm64.readWritten(machine.Range{Start: o.At, End: o.End}, s.Range).at(f)
 	if m == nil {
 		return d
 	}
@@ -104,19 +104,19 @@ func (w *walk) arm64Depart(f *Frame, o *Overwritten) *departed {
 		m = m.clone()
 		m.regs[arm64Link] = arm64Value{} // the call left its return address there
 	}
-	sp, ok := w.arm64SPAt(f, m)
+	sp, ok := t.arm64SPAt(f, m)
 	if !ok {
 		return d
 	}
-	d.regs, d.evidence = w.arm64Registers(f, m, sp), proven
+	d.regs, d.evidence = t.arm64Registers(f, m, sp), proven
 	if !o.Sure {
-		d.evidence = w.arm64Agrees(f, o, s, d.regs, m)
+		d.evidence = t.arm64Agrees(f, o, s, d.regs, m, floor)
 	}
 	return d
 }
 
 // arm64SPAt returns the stack pointer at the start of the course.
-func (w *walk) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
+func (t trial) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
 	for n := len(m.regs) - 1; n >= 19; n-- {
 		if by, of := m.regs[n].fromSP(); of {
 			if v, err := f.Registers.Uint(machine.DWARFReg(n)); err == nil {
@@ -128,14 +128,14 @@ func (w *walk) arm64SPAt(f *Frame, m *ARM64Moment) (sp uint64, ok bool) {
 }
 
 // arm64Registers returns the registers of f at the start of the course. The pc stays unchanged.
-func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Registers {
+func (t trial) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Registers {
 	regs := f.Registers.Clone()
 	for n := range uint8(arm64SP) {
 		reg := machine.DWARFReg(n)
 		if m.regs[n] == (arm64Value{arm64Initial, n, 0}) {
 			continue
 		}
-		regs.Forget(reg, frame.Because(frame.PatchChanged, w.Arch.RegisterName(reg)))
+		regs.Forget(reg, frame.Because(frame.PatchChanged, t.Arch.RegisterName(reg)))
 		in, by, slot, kept, inSlot := m.kept(n)
 		if !kept {
 			continue
@@ -143,7 +143,7 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 		v, err := uint64(0), error(nil)
 		if inSlot {
 			var at machine.Addr
-			at, err = machine.ReadAddr(w, w.Arch, machine.Addr(sp+uint64(slot)))
+			at, err = machine.ReadAddr(t.memory, t.Arch, machine.Addr(sp+uint64(slot)))
 			v = uint64(at)
 		} else {
 			v, err = f.Registers.Uint(machine.DWARFReg(in))
@@ -155,7 +155,7 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 	regs.SetUint(arm64SP, sp)
 	const firstVector, vectors = 64, 32 // register numbers of "DWARF for the Arm 64-bit Architecture"
 	for reg := machine.DWARFReg(firstVector); m.vectors && reg < firstVector+vectors; reg++ {
-		regs.Forget(reg, frame.Because(frame.PatchVectors, w.Arch.RegisterName(reg)))
+		regs.Forget(reg, frame.Because(frame.PatchVectors, t.Arch.RegisterName(reg)))
 	}
 	return regs
 }
@@ -164,11 +164,11 @@ func (w *walk) arm64Registers(f *Frame, m *ARM64Moment, sp uint64) *machine.Regi
 // stack map, and must have been called. A jump leaves no return address, so the code may also have been called by a function with a similar frame.
 // Therefore one of two conditions must hold. Either a call names the function of o, and that function does not call the code itself. Or the saved
 // link register shows that the code was not called.
-func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment) evidence {
-	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: w.Finder.Code(o.At)}
-	cfa, err := w.cfa(regs, s.row.CFA)
-	sp, errSP := regs.Addr(w.Arch.SP)
-	if err != nil || errSP != nil || cfa <= w.floor || at.code.Functions == nil {
+func (t trial) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Registers, m *ARM64Moment, floor machine.Addr) evidence {
+	at := Frame{Index: f.Index, PC: o.At, Registers: regs, code: t.Finder.Code(o.At)}
+	cfa, err := t.cfa(regs, s.row.CFA)
+	sp, errSP := regs.Addr(t.Arch.SP)
+	if err != nil || errSP != nil || cfa <= floor || at.code.Functions == nil {
 		return excluded
 	}
 	size, sized := at.code.Functions.FrameSize(o.At)
@@ -179,37 +179,37 @@ func (w *walk) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 		return excluded
 	}
 	at.CFA = cfa
-	pc, err := w.returnAddress(&at, s.row)
+	pc, err := t.returnAddress(&at, s.row)
 	if err != nil || pc == 0 {
 		return excluded
 	}
-	if _, err := w.called(pc, false); err != nil {
+	if _, err := t.called(pc, false); err != nil {
 		return excluded
 	}
-	to := w.arm64.callee(pc, s.Start)
+	to := t.arm64.callee(pc, s.Start)
 	if to == callsAnother {
 		return excluded
 	}
-	if called, ok := w.arm64Called(sp, m, o); called || !ok {
+	if called, ok := t.arm64Called(sp, m, o); called || !ok {
 		if called && ok {
 			return proven
 		}
 		return excluded
 	}
-	above := w.arm64Above(at, s)
+	above := t.arm64Above(at, s)
 	link, err := regs.Addr(arm64Link)
 	switch {
 	case err != nil || above == excluded:
 		return above
 	case s.Contains(link): // that of the last call that the function has made
-		switch w.arm64.callee(link, o.From) {
+		switch t.arm64.callee(link, o.From) {
 		case callsIt:
 			return excluded
 		case callsUnknown:
 			return doubtful
 		}
 		return proven
-	case link == pc && w.arm64CallFree(s.Start, o.At): // the function has made no call
+	case link == pc && t.arm64CallFree(s.Start, o.At): // the function has made no call
 		return proven
 	}
 	return excluded
@@ -241,13 +241,13 @@ func (u *codeReader) arm64CallFree(from, to machine.Addr) bool {
 }
 
 // arm64Called reports whether the code was called from the place, that is, it has saved the link register. ok is false if the stack contradicts that.
-func (w *walk) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (called, ok bool) {
+func (t trial) arm64Called(sp machine.Addr, m *ARM64Moment, o *Overwritten) (called, ok bool) {
 	for slot, v := range m.slots {
 		pc := machine.Addr(v.n)
 		if v.kind != arm64Number || pc <= o.At || pc > o.End {
 			continue
 		}
-		saved, err := machine.ReadAddr(w, w.Arch, sp+machine.Addr(slot))
+		saved, err := machine.ReadAddr(t.memory, t.Arch, sp+machine.Addr(slot))
 		return true, err == nil && saved == pc
 	}
 	return false, true

@@ -33,8 +33,8 @@ func chainRow(arch *machine.Arch) *cfi.Row {
 var errChainEnds = errors.New("it is zero, as that of the outermost frame is")
 
 // linkRule returns the rule by which the architecture links frames.
-func (w *walk) linkRule() Rule {
-	if w.Arch.Chain.Base == w.Arch.SP {
+func (u *codeReader) linkRule() Rule {
+	if u.Arch.Chain.Base == u.Arch.SP {
 		return FromBackChain
 	}
 	return FromFramePointer

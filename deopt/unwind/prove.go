@@ -75,18 +75,18 @@ func (e *uncalled) Error() string {
 // called returns pc without its signature if it may be a return address, and an error otherwise. It may be one if it is zero (the outermost frame),
 // follows a call, is the start of a signal trampoline, or is in a function made to be returned to; or if f was entered by a jump. Code that cannot be
 // read does not exclude pc.
-func (w *walk) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
+func (u *codeReader) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
 		return 0, nil
 	}
-	pc = w.unsigned(pc)
-	if !w.Executable(pc - 1) {
+	pc = u.unsigned(pc)
+	if !u.Executable(pc - 1) {
 		return 0, fmt.Errorf("%v, which would be its return address, is not in executable memory", pc)
 	}
 	if jumped {
 		return pc, nil
 	}
-	if called, err := w.callEndsAt(pc); err == nil && !called && !w.givesBack(pc) && !w.looksCalled(pc) {
+	if called, err := u.callEndsAt(pc); err == nil && !called && !u.givesBack(pc) && !u.looksCalled(pc) {
 		return 0, &uncalled{pc}
 	}
 	return pc, nil

@@ -223,11 +223,11 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 const maxReadAhead = 4
 
 // told returns the step that the instructions of a frame give with certainty, or nil.
-func (w *walk) told(f *Frame) *step {
-	if !w.Executable(f.lookup()) {
+func (u *codeReader) told(f *Frame) *step {
+	if !u.Executable(f.lookup()) {
 		return nil
 	}
-	way := w.way(f)
+	way := u.way(f)
 	for i := range way.other {
 		if s := &way.other[i]; s.rule == FromCode && s.guess == "" {
 			return s
@@ -252,7 +252,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	var proof *step
 	callees := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
-		start := w.target(pc)
+		start := w.trial().target(pc)
 		for n := 0; start != 0 && proof == nil && callees < maxCallees; n++ {
 			if start <= f.PC && f.PC-start < maxFunctionBytes {
 				callees++

@@ -189,3 +189,11 @@ func (o *stackOrder) lowest(f *Frame, arch *machine.Arch) (machine.Addr, bool) {
 	}
 	return o.floor, f.Index > 0
 }
+
+// trial computes the callers of frames that are only assumed. It changes nothing in the walk.
+type trial struct {
+	*rules
+	*codeReader
+}
+
+func (w *walk) trial() trial { return trial{&w.rules, &w.codeReader} }
