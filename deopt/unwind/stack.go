@@ -39,9 +39,32 @@ type read struct {
 	size  int // bytes; 0 if the value is not recorded and cannot be compared
 }
 
+// reuse looks for frames of an earlier walk that are still the same.
+type reuse struct {
+	*walk
+	before *Stack // nil for no earlier walk
+	next   int    // index of the first frame of before that the walk may still reach
+}
+
+// stack returns the stack of the walk with the frames of before from its last frame on, if they are still the same; otherwise nil.
+func (w *reuse) stack() *Stack {
+	if w.before == nil {
+		return nil
+	}
+	if w.next = w.joins(w.next); w.next == len(w.before.Frames) {
+		return nil
+	}
+	next, same := w.continues(w.next)
+	if w.next = next; !same {
+		return nil
+	}
+	return w.resume(next)
+}
+
 // joins returns the index of the frame of before, from index j, that may equal the last frame of the walk; stack pointers increase in both. It
 // returns len(before.Frames) for none.
-func (w *walk) joins(before *Stack, j int) int {
+func (w *reuse) joins(j int) int {
+	before := w.before
 	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)
 	for ; err == nil && j < len(before.Frames); j++ {
 		if old, err := before.Frames[j].Registers.Addr(w.Arch.SP); err == nil && old >= sp {
@@ -53,7 +76,8 @@ func (w *walk) joins(before *Stack, j int) int {
 
 // continues reports whether the frames of before from index j are still the same, where frame j is the last frame of the walk. It compares the
 // registers of that frame, the code, and each word that was read. Otherwise it returns the first frame from which they may be the same.
-func (w *walk) continues(before *Stack, j int) (next int, same bool) {
+func (w *reuse) continues(j int) (next int, same bool) {
+	before := w.before
 	f, old := &w.frames[len(w.frames)-1], &before.Frames[j]
 	if f.PC != old.PC || (f.Overwritten == nil) != (old.Overwritten == nil) || f.place() != old.place() || f.Return != old.Return || f.Rule != old.Rule || f.Skipped != old.Skipped || !f.Registers.Same(old.Registers) {
 		return j, false
@@ -82,7 +106,7 @@ func (w *walk) continues(before *Stack, j int) (next int, same bool) {
 }
 
 // sameWriting reports whether a frame is in overwritten code exactly if it was before, and at the same place.
-func (w *walk) sameWriting(f, callee *Frame) bool {
+func (w *reuse) sameWriting(f, callee *Frame) bool {
 	if w.Overwritten == nil {
 		return true
 	}
@@ -116,7 +140,8 @@ func (s *Stack) movable(j int) bool {
 
 // resume appends the frames of before from index j, the first of which is the last frame of the walk. If their numbers change, it changes the numbers
 // in their texts.
-func (w *walk) resume(before *Stack, j int) *Stack {
+func (w *reuse) resume(j int) *Stack {
+	before := w.before
 	first := before.first(j)
 	shift := len(w.reads) - first
 	for _, n := range before.until[j:] {
@@ -127,7 +152,7 @@ func (w *walk) resume(before *Stack, j int) *Stack {
 	joined := w.frames[i]
 	if i == j {
 		w.frames = append(w.frames[:i], before.Frames[i:]...)
-		return w.stack(before.End, i)
+		return w.walk.stack(before.End, i)
 	}
 	w.frames = append(w.frames[:i], before.Frames[j:]...)
 	w.frames[i].Registers, w.frames[i].Guess = joined.Registers, joined.Guess
@@ -138,5 +163,5 @@ func (w *walk) resume(before *Stack, j int) *Stack {
 			f.Registers = f.Registers.But(w.lost(callee, callee.left))
 		}
 	}
-	return w.stack(before.End.at(len(w.frames)-1), i)
+	return w.walk.stack(before.End.at(len(w.frames)-1), i)
 }

@@ -65,17 +65,12 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 	if err != nil {
 		return w.stack(*cutShort(frame.Because(frame.NoPC, err)), 0)
 	}
-	join := 0 // next earlier frame that this walk may reach
+	earlier := reuse{walk: w, before: before}
 	next := caller{pc: pc, regs: regs, rule: FromRegisters}
 	for {
 		f := w.enter(next)
-		if before != nil {
-			if join = w.joins(before, join); join < len(before.Frames) {
-				var same bool
-				if join, same = w.continues(before, join); same {
-					return w.resume(before, join)
-				}
-			}
+		if s := earlier.stack(); s != nil {
+			return s
 		}
 		var end *End
 		next, end = w.step(f)
