@@ -49,8 +49,8 @@ func (u *codeReader) popped(c *Code, s *step, pc machine.Addr) uint64 {
 	case u.Arch != machine.AMD64 || s.row == nil || !own(s):
 		return 0
 	case s.row.End == pc:
-		if behind, err := c.cfi(pc); err == nil && behind != nil && behind.Start == s.Start && own(behind) {
-			return uint64(max(0, s.row.CFA.Offset-behind.row.CFA.Offset))
+		if after, err := c.cfi(pc); err == nil && after != nil && after.Start == s.Start && own(after) {
+			return uint64(max(0, s.row.CFA.Offset-after.row.CFA.Offset))
 		}
 		return 0
 	}

@@ -7,31 +7,31 @@ import (
 
 // Bounds of the search for frames above one that returns to the base of a stack.
 const (
-	maxAboveBase = 4 << 10 // bytes
-	maxBaseWords = 16      // words after a call, and words that may point to another stack
-	leadingOn    = 2       // number of frames that CFI must find
+	maxAboveBase    = 4 << 10 // bytes
+	maxBaseWords    = 16      // words after a call, and words that may point to another stack
+	continuedFrames = 2       // number of frames that CFI must find
 )
 
 // overwrittenReturn reports whether a runtime has overwritten the return address of f with pc. Then pc looks like the base of a stack, as runtimes
-// make it (see looksCalled), but frames of the thread continue above f. Go's stacks are adjacent, so frames above one of them prove nothing.
+// make it (see isStackBase), but frames of the thread continue above f. Go's stacks are adjacent, so frames above one of them prove nothing.
 func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
-	if called, err := w.callEndsAt(pc); err != nil || called || !w.looksCalled(pc) || w.Finder.Code(pc-1).NoneKept {
+	if called, err := w.callEndsAt(pc); err != nil || called || !w.isStackBase(pc) || w.Finder.Code(pc-1).NoneKept {
 		return false
 	}
-	return w.goesOn(f, w.caller(f, s, pc).regs)
+	return w.stackContinues(f, w.caller(f, s, pc).regs)
 }
 
-// disowned reports whether a runtime has overwritten the return address by which f was entered, although the CFI of f says that it has no caller. The
-// evidence: the written address is still on the stack, and other frames are above it. The first function of a coroutine has no such word below its
-// CFA, even if other frames are above its stack. Go's stacks are adjacent, so they prove nothing.
-func (w *walk) disowned(f *Frame, s *step) bool {
+// enteredByOverwrittenReturn reports whether a runtime has overwritten the return address by which f was entered, although the CFI of f says that it
+// has no caller. The evidence: the written address is still on the stack, and other frames are above it. The first function of a coroutine has no such
+// word below its CFA, even if other frames are above its stack. Go's stacks are adjacent, so they prove nothing.
+func (w *walk) enteredByOverwrittenReturn(f *Frame, s *step) bool {
 	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept || !w.returnedInto(f, s) {
 		return false
 	}
 	at := *f
 	look := w.lookAhead(&at, 0)
 	look.looking = false // it looks ahead itself
-	return look.goesOnAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
+	return look.continuesAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
 }
 
 // returnedInto reports whether a return has led into the middle of the function of f, to a place that follows no call. The word returned to is then
@@ -60,13 +60,13 @@ func (w *walk) leadsAbove(f *Frame, regs *machine.Registers) func(slot, pc machi
 		at := regs.Clone()
 		at.SetUint(w.Arch.PC, uint64(pc))
 		at.SetUint(w.Arch.SP, uint64(slot)+uint64(w.Arch.Pointer))
-		return w.leadsOn(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
+		return w.cfiContinues(f, caller{pc: pc, regs: at, rule: FromCFI}, slot+1)
 	}
 }
 
-// goesOn reports whether more frames of the thread follow: on the stack above the CFA of f, or on another stack. For the latter, a word above the CFA
-// points to a return address there. regs are the registers of the caller of f.
-func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
+// stackContinues reports whether more frames of the thread follow: on the stack above the CFA of f, or on another stack. For the latter, a word above
+// the CFA points to a return address there. regs are the registers of the caller of f.
+func (w *walk) stackContinues(f *Frame, regs *machine.Registers) bool {
 	if w.looking {
 		return false
 	}
@@ -85,39 +85,39 @@ func (w *walk) goesOn(f *Frame, regs *machine.Registers) bool {
 			return true
 		}
 	}
-	return w.goesOnAbove(f, leads)
+	return w.continuesAbove(f, leads)
 }
 
-// goesOnAbove reports whether a word above the CFA of f is a return address from which unwinding continues.
-func (w *walk) goesOnAbove(f *Frame, leads func(slot, pc machine.Addr) bool) bool {
-	goesOn := false
+// continuesAbove reports whether a word above the CFA of f is a return address from which unwinding continues.
+func (w *walk) continuesAbove(f *Frame, leads func(slot, pc machine.Addr) bool) bool {
+	found := false
 	words := 0
 	_ = w.eachReturn(f.CFA, func(slot, pc machine.Addr) bool {
 		if words++; words > maxBaseWords || slot-f.CFA > maxAboveBase {
 			return false
 		}
-		goesOn = leads(slot, pc)
-		return !goesOn
+		found = leads(slot, pc)
+		return !found
 	})
-	return goesOn
+	return found
 }
 
-// leadsOn reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through leadingOn frames; the last of these may return
-// to a place that follows no call. The frame of c must be above an address.
-func (w *walk) leadsOn(f *Frame, c caller, above machine.Addr) bool {
+// cfiContinues reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through continuedFrames frames; the last of these
+// may return to a place that follows no call. The frame of c must be above an address.
+func (w *walk) cfiContinues(f *Frame, c caller, above machine.Addr) bool {
 	look := w.lookAhead(f, above)
 	for n := range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())
 		if err != nil || s == nil || s.signal {
-			return n >= leadingOn
+			return n >= continuedFrames
 		}
 		next, end, err := look.apply(to, s)
 		switch {
 		case err != nil:
 			return false
 		case end != nil:
-			return n+1 >= leadingOn && !end.Complete || end.Complete && s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined
+			return n+1 >= continuedFrames && !end.Complete || end.Complete && s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined
 		}
 		c = next
 	}

@@ -4,8 +4,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then no jump from the place did. The call's
-// target leads to f with a stack pointer that is as far below the word as that of the frame. A call in the place itself does not count.
+// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then no jump from the place did. The
+// call's target leads to f with a stack pointer that is as far below the word as that of the frame. A call in the place itself does not count.
 func (d *departed) calledAlong(now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false
@@ -73,7 +73,7 @@ func (u *codeReader) entry(start machine.Addr) *reading {
 	r.divide()
 	begin := atStart()
 	begin.forgot = true
-	if len(r.instrs) == 0 || r.settle(begin) != nil {
+	if len(r.instrs) == 0 || r.computeStates(begin) != nil {
 		r = nil
 	}
 	u.entries[start] = r

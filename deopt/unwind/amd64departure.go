@@ -155,7 +155,7 @@ func (u *codeReader) leave(o *Overwritten, pc machine.Addr, own machine.Range) (
 	r.divide()
 	begin := atStart()
 	begin.forgot = true
-	if err := r.settle(begin); err != nil {
+	if err := r.computeStates(begin); err != nil {
 		return r, m, err
 	}
 	m, err = r.before(r.instrs[number].at)

@@ -116,7 +116,7 @@ func (u *codeReader) readPart(code *Code, start machine.Addr, another bool) part
 		reached := func(n int) bool { return rows.r.blocks[rows.r.in[n]].before.reached }
 		returns, sound := rows.r.goesBack()
 		if !returns || !sound {
-			reached = anyone
+			reached = everyInstruction
 		}
 		p := partOf(rows.r, reached)
 		p.sure, p.whole = returns && sound, p.whole && sound
@@ -127,12 +127,12 @@ func (u *codeReader) readPart(code *Code, start machine.Addr, another bool) part
 		from = r.follow(from...)
 	}
 	r.memory, r.text = nil, nil
-	p := partOf(r, anyone)
+	p := partOf(r, everyInstruction)
 	p.sure = another
 	return p
 }
 
-func anyone(int) bool { return true }
+func everyInstruction(int) bool { return true }
 
 // goesBack reports whether a return was reached, and whether all returns lead to the caller: none uses an address that the function itself pushed.
 func (r *reading) goesBack() (returns, sound bool) {
@@ -181,7 +181,7 @@ func partOf(r *reading, reached func(number int) bool) part {
 
 // has reports whether the part contains a place: an instruction, or the end of a call.
 func (p *part) has(at place) bool {
-	if !at.is {
+	if !at.returned {
 		number, read := p.r.number[at.pc]
 		return read && p.reached(number)
 	}

@@ -22,10 +22,10 @@ func TestCallOfWhatIsNext(t *testing.T) {
 	for from := []machine.Addr{0x1000}; len(from) > 0; {
 		from = r.follow(from...)
 	}
-	p := partOf(r, anyone)
-	require.True(t, p.has(place{pc: 0x1006, is: true}))
-	require.False(t, p.has(place{pc: 0x1001, is: true}), "behind a push of a register")
-	require.False(t, p.has(place{pc: 0x1007, is: true}))
+	p := partOf(r, everyInstruction)
+	require.True(t, p.has(place{pc: 0x1006, returned: true}))
+	require.False(t, p.has(place{pc: 0x1001, returned: true}), "behind a push of a register")
+	require.False(t, p.has(place{pc: 0x1007, returned: true}))
 }
 
 // TestReadingOfACallOfWhatIsNext requires a row at that return address when a whole function is read.

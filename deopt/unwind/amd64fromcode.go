@@ -30,7 +30,7 @@ func (u *codeReader) fromFunction(f *Frame) (*step, string) {
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}
-	row, err := rows.row(f.PC, f.Return && !u.looksCalled(f.PC))
+	row, err := rows.row(f.PC, f.Return && !u.isStackBase(f.PC))
 	if err != nil {
 		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
 	}

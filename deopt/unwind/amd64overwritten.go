@@ -257,7 +257,7 @@ func (d *departed) registersAt(m *moment, sp uint64) *machine.Registers {
 
 // calledInside reports whether a call inside the code has not returned: its return address is still on the stack.
 func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
-	return m.inner.kind != untold || slices.ContainsFunc(m.slots, func(s slot) bool {
+	return m.inner.kind != unknownOrigin || slices.ContainsFunc(m.slots, func(s slot) bool {
 		n, onStack := s.addr.from(m.regs[sp])
 		pc, ok := s.value.number()
 		return ok && onStack && n >= 0 && slices.ContainsFunc(r.instrs, func(i instr) bool { return r.enters(&i) && i.next() == machine.Addr(pc) })
@@ -296,8 +296,8 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees rates how well the stack of at, which is the frame at the place, matches the frame of the function of s there. known is set if the code gives the
-// stack pointer; otherwise it is computed from the frame size in the stack map.
+// agrees rates how well the stack of at, which is the frame at the place, matches the frame of the function of s there. known is set if the code
+// gives the stack pointer; otherwise it is computed from the frame size in the stack map.
 func (d *departed) agrees(at *Frame, s *step, r *reading, known bool) evidence {
 	word := machine.Addr(d.Arch.Pointer)
 	sp, _ := at.Registers.Addr(d.Arch.SP)

@@ -21,11 +21,11 @@ type originKind uint8
 
 // Sources of the bits.
 const (
-	untold       originKind = iota
-	fromRegister            // the initial value of reg
-	fromMemory              // eight bytes of initial memory
-	fromAligned             // the stack pointer after an instruction rounded it down
-	fromNumber              // a constant in the code, upper half in at, lower half in add
+	unknownOrigin originKind = iota
+	fromRegister             // the initial value of reg
+	fromMemory               // eight bytes of initial memory
+	fromAligned              // the stack pointer after an instruction rounded it down
+	fromNumber               // a constant in the code, upper half in at, lower half in add
 )
 
 // initially returns the initial value of a register.
@@ -45,7 +45,7 @@ func (o origin) number() (n uint64, ok bool) {
 // plus returns o with n added.
 func (o origin) plus(n int64) origin {
 	sum := int64(o.add) + n
-	if o.kind == untold || sum != int64(int32(sum)) || n != int64(int32(n)) {
+	if o.kind == unknownOrigin || sum != int64(int32(sum)) || n != int64(int32(n)) {
 		return origin{}
 	}
 	o.add = int32(sum)
@@ -56,7 +56,7 @@ func (o origin) plus(n int64) origin {
 func (o origin) from(p origin) (n int64, ok bool) {
 	n = int64(o.add) - int64(p.add)
 	o.add, p.add = 0, 0
-	return n, o == p && o.kind != untold
+	return n, o == p && o.kind != unknownOrigin
 }
 
 // word returns the initial eight bytes of memory at o.
@@ -145,7 +145,7 @@ func (m *moment) holds(s slot) bool {
 // pointer.
 func (m *moment) store(addr origin, size int32, value origin) {
 	switch {
-	case addr.kind == untold:
+	case addr.kind == unknownOrigin:
 		return
 	case addr.kind == fromNumber && !m.keepsAt(value):
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
@@ -160,14 +160,14 @@ func (m *moment) store(addr origin, size int32, value origin) {
 	default:
 		m.drop(func(s slot) bool { return written.covers(s.addr, s.size) })
 	}
-	if value.kind == untold && m.forgot {
+	if value.kind == unknownOrigin && m.forgot {
 		return
 	}
 	if len(m.slots) == maxSlots && !m.forgot {
 		m.forget()
 		m.drop(func(s slot) bool { return s.overlaps(addr, size) })
 	}
-	if value.kind != untold && len(m.slots) < maxSlots || !m.forgot {
+	if value.kind != unknownOrigin && len(m.slots) < maxSlots || !m.forgot {
 		m.slots = append(m.slots[:len(m.slots):len(m.slots)], written)
 	}
 }
@@ -186,7 +186,7 @@ func (m *moment) switched() bool { return m.regs[machine.AMD64.SP].kind == fromN
 func (m *moment) forget() {
 	var kept []slot
 	for _, s := range m.slots {
-		if s.value.kind != untold && m.load(s.addr) == s.value {
+		if s.value.kind != unknownOrigin && m.load(s.addr) == s.value {
 			kept = append(kept, s)
 		}
 	}
@@ -194,9 +194,9 @@ func (m *moment) forget() {
 }
 
 // drop removes slots.
-func (m *moment) drop(gone func(slot) bool) {
-	if slices.ContainsFunc(m.slots, gone) {
-		m.slots = slices.DeleteFunc(slices.Clone(m.slots), gone)
+func (m *moment) drop(remove func(slot) bool) {
+	if slices.ContainsFunc(m.slots, remove) {
+		m.slots = slices.DeleteFunc(slices.Clone(m.slots), remove)
 	}
 }
 
@@ -209,7 +209,7 @@ func (m *moment) loseBelow(bytes int64) {
 	sp := m.regs[machine.AMD64.SP]
 	below := func(s slot) bool {
 		above, ok := s.addr.from(sp)
-		return (ok && above < -bytes || !ok && s.addr.kind == fromNumber) && s.value.kind != untold
+		return (ok && above < -bytes || !ok && s.addr.kind == fromNumber) && s.value.kind != unknownOrigin
 	}
 	if m.forgot {
 		m.drop(below)
@@ -231,7 +231,7 @@ func (m *moment) meet(other *moment) bool {
 	}
 	changed := false
 	for i := range m.regs {
-		if m.regs[i] != other.regs[i] && m.regs[i].kind != untold {
+		if m.regs[i] != other.regs[i] && m.regs[i].kind != unknownOrigin {
 			m.regs[i], changed = origin{}, true
 		}
 	}
@@ -240,10 +240,10 @@ func (m *moment) meet(other *moment) bool {
 			m.stored[i], changed = both, true
 		}
 	}
-	if m.called != other.called && m.called.kind != untold {
+	if m.called != other.called && m.called.kind != unknownOrigin {
 		m.called, changed = origin{}, true
 	}
-	if m.inner != other.inner && m.inner.kind != untold {
+	if m.inner != other.inner && m.inner.kind != unknownOrigin {
 		m.inner, changed = origin{}, true
 	}
 	if other.forgot && !m.forgot {
@@ -261,18 +261,18 @@ func (m *moment) meetSlots(other *moment) bool {
 	changed := false
 	kept := slices.Clone(m.slots)
 	for i, s := range kept {
-		if s.value.kind != untold && !other.holds(s) {
+		if s.value.kind != unknownOrigin && !other.holds(s) {
 			kept[i].value, changed = origin{}, true
 		}
 	}
 	m.slots = kept
 	if m.forgot {
-		m.drop(func(s slot) bool { return s.value.kind == untold })
+		m.drop(func(s slot) bool { return s.value.kind == unknownOrigin })
 		return changed
 	}
 	for _, t := range other.slots {
-		if t.value.kind != untold && m.load(t.addr) == t.value ||
-			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == untold && s.covers(t.addr, t.size) }) {
+		if t.value.kind != unknownOrigin && m.load(t.addr) == t.value ||
+			slices.ContainsFunc(m.slots, func(s slot) bool { return s.value.kind == unknownOrigin && s.covers(t.addr, t.size) }) {
 			continue
 		}
 		// m assumes that this memory is unchanged, but the other path wrote it.

@@ -26,9 +26,9 @@ type reading struct {
 	in     []int                // block of each instruction
 	spent  int                  // number of instructions processed
 
-	// behind is the moment after the last processed block; equal is the same if its comparison found its operands equal.
-	behind, equal moment
-	within        moment // the moment at the start of the code that this block's call leads to
+	// afterLast is the moment after the last processed block; equal is the same if its comparison found its operands equal.
+	afterLast, equal moment
+	within           moment // the moment at the start of the code that this block's call leads to
 
 	text []byte // cache of the code at address from
 	from machine.Addr
@@ -199,8 +199,8 @@ const maxRounds = 8
 
 var errUnsettled = errors.New("its loops do not come to rest")
 
-// settle computes the state before each block that is reached from the first instruction.
-func (r *reading) settle(begin moment) error {
+// computeStates computes the state before each block that is reached from the first instruction.
+func (r *reading) computeStates(begin moment) error {
 	for n := range r.blocks {
 		r.blocks[n].before = moment{}
 	}
@@ -234,7 +234,7 @@ func (r *reading) admits(block int, m *moment) bool {
 		return true
 	}
 	sp := &m.regs[machine.AMD64.SP]
-	if sp.kind != untold {
+	if sp.kind != unknownOrigin {
 		return sound(m)
 	}
 	*sp = initially(machine.AMD64.SP)
@@ -269,7 +269,7 @@ func (r *reading) last(b *block) *instr { return &r.instrs[b.last] }
 // after returns the moment after a block, for the next instruction in memory and for the target of its jump; nil if execution does not continue
 // there. The results are valid until the next call.
 func (r *reading) after(b *block) (next, taken *moment) {
-	m := &r.behind
+	m := &r.afterLast
 	*m = b.before
 	var compared *instr
 	for n := b.first; n <= b.last; n++ {
@@ -277,7 +277,7 @@ func (r *reading) after(b *block) (next, taken *moment) {
 		if n == b.last && r.enters(i) {
 			r.within = *m
 			r.within.push(constant(uint64(i.next())))
-			if r.within.inner.kind == untold {
+			if r.within.inner.kind == unknownOrigin {
 				r.within.inner = r.within.regs[machine.AMD64.SP]
 			}
 		}

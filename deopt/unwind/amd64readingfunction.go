@@ -41,7 +41,7 @@ func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) 
 	begin := atStart()
 	begin.forgot = true // the stack belongs to the caller
 	for range maxCuts {
-		if err := c.r.settle(begin); err != nil {
+		if err := c.r.computeStates(begin); err != nil {
 			return nil, err
 		}
 		if !c.cut() {
@@ -76,14 +76,14 @@ func (c *codeRows) cut() bool {
 func (c *codeRows) differs(b *block) bool {
 	sp := machine.AMD64.SP
 	m, _ := c.r.after(b)
-	if m.regs[sp].kind == untold {
+	if m.regs[sp].kind == unknownOrigin {
 		return false
 	}
 	next := &c.r.blocks[b.next]
 	if i := c.r.last(next); i.filler && next.first == next.last && next.next >= 0 {
 		next = &c.r.blocks[next.next]
 	}
-	return next.before.regs[sp].kind == untold
+	return next.before.regs[sp].kind == unknownOrigin
 }
 
 // sound reports whether a return leads to the caller.
@@ -91,11 +91,11 @@ func sound(m *moment) bool { return m.regs[machine.AMD64.SP] == initially(machin
 
 // unsound reports whether a return does not lead to the caller, or changes callee-saved registers.
 func unsound(m *moment) bool {
-	if sp := m.regs[machine.AMD64.SP]; sp.kind != untold && !sound(m) {
+	if sp := m.regs[machine.AMD64.SP]; sp.kind != unknownOrigin && !sound(m) {
 		return true
 	}
 	for _, reg := range keptRegisters {
-		if o := m.regs[reg]; o.kind != untold && o != initially(reg) {
+		if o := m.regs[reg]; o.kind != unknownOrigin && o != initially(reg) {
 			return true
 		}
 	}

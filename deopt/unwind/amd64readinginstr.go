@@ -45,7 +45,7 @@ type outcome uint8
 const (
 	either outcome = iota
 	jumps
-	goesOn
+	continues
 )
 
 type operation uint8
@@ -151,7 +151,7 @@ func (i *instr) flow(inst x86asm.Inst) bool {
 		case x86asm.JE:
 			i.equal = jumps
 		case x86asm.JNE:
-			i.equal = goesOn
+			i.equal = continues
 		}
 	}
 	return true

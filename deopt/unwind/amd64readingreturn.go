@@ -41,7 +41,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, ce
 			continue
 		}
 		r.divide()
-		if err := r.settle(begin); err != nil {
+		if err := r.computeStates(begin); err != nil {
 			return nil, false, err
 		}
 		row, err := r.returned(pc)

@@ -53,7 +53,7 @@ func (m *moment) apply(i *instr, number int) {
 		}
 		m.clobber(i.writes)
 	}
-	if m.inner.kind != untold {
+	if m.inner.kind != unknownOrigin {
 		if above, ok := m.regs[sp].from(m.inner); ok && above > 0 {
 			m.inner = origin{} // the return address was popped
 		}
@@ -66,7 +66,7 @@ const callAlignment = 16
 // call records the stack pointer at the first call. At later calls it checks that both can be aligned.
 func (m *moment) call() {
 	sp := m.regs[machine.AMD64.SP]
-	if m.called.kind == untold {
+	if m.called.kind == unknownOrigin {
 		m.called = sp
 	} else if distance, ok := sp.from(m.called); ok && distance%callAlignment != 0 {
 		m.impossible = true
@@ -134,9 +134,9 @@ func (m *moment) equal(i *instr) bool {
 	if n, ok := a.from(*b); ok && n != 0 {
 		return false
 	}
-	if a.kind == untold {
+	if a.kind == unknownOrigin {
 		*a = *b
-	} else if b.kind == untold {
+	} else if b.kind == unknownOrigin {
 		*b = *a
 	}
 	return true

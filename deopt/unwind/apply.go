@@ -19,7 +19,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
 		// If calls push nothing, the CFA may equal that of the callee.
 		f.CFA, f.NoCFA = cfa, ""
-		if w.disowned(f, s) {
+		if w.enteredByOverwrittenReturn(f, s) {
 			return caller{}, cutShort(frame.Because(frame.StackContinues, f.Index, errOutermost)), nil
 		}
 		return caller{}, outermost(f.Index, errOutermost.Error()), nil

@@ -50,8 +50,8 @@ func (u *codeReader) linkStep(f *Frame, from machine.Addr) (s *step, start machi
 	return u.fromRow(&at, row), from
 }
 
-// byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to its function and agrees with the stack. It is a
-// guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was not completed, or nil.
+// byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to its function and agrees with the stack. It
+// is a guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was not completed, or nil.
 func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	s, start := w.linkStep(f, 0)
 	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != nil {

@@ -75,11 +75,11 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 		m := c.At[at].clone()
 		next, entered := c.step(m, at)
 		for _, to := range next {
-			if c.comes(to, m) {
+			if c.merge(to, m) {
 				queue = append(queue, to)
 			}
 		}
-		if entered != nil && c.comes(entered.to, entered.moment) {
+		if entered != nil && c.merge(entered.to, entered.moment) {
 			queue = append(queue, entered.to)
 		}
 	}
@@ -100,8 +100,8 @@ func firstMoment() *ARM64Moment {
 	return m
 }
 
-// comes merges the state of a path that reaches an address, and reports whether the state there changed.
-func (c *ARM64Course) comes(to machine.Addr, m *ARM64Moment) bool {
+// merge merges the state of a path that reaches an address, and reports whether the state there changed.
+func (c *ARM64Course) merge(to machine.Addr, m *ARM64Moment) bool {
 	if c.own.Contains(to) && !c.written.Contains(to) {
 		return false
 	}
@@ -180,19 +180,19 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 	}
 	w := binary.LittleEndian.Uint32(code[:])
 	rd, rn := w&31, w>>5&31
-	behind := at + arm64.Size
+	following := at + arm64.Size
 	if to, ok := arm64.Jump(code[:], at); ok {
 		if w&0xfc000000 == 0x14000000 {
 			return []machine.Addr{to}, nil
 		}
-		return []machine.Addr{behind, to}, nil
+		return []machine.Addr{following, to}, nil
 	}
 	switch {
 	case arm64.IsCall(code[:]):
-		if old := c.Returns[behind]; old != nil {
+		if old := c.Returns[following]; old != nil {
 			old.join(m)
 		} else {
-			c.Returns[behind] = m.clone()
+			c.Returns[following] = m.clone()
 		}
 		to, calls := c.target(w, at), m.clone()
 		for n := range uint32(19) {
@@ -200,24 +200,24 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		}
 		m.regs[arm64Link], m.vectors = arm64Value{}, true
 		if to == 0 {
-			return []machine.Addr{behind}, nil
+			return []machine.Addr{following}, nil
 		}
-		calls.regs[arm64Link] = arm64Value{arm64Number, 0, int64(behind)}
-		return []machine.Addr{behind}, &arm64Entry{to, calls}
+		calls.regs[arm64Link] = arm64Value{arm64Number, 0, int64(following)}
+		return []machine.Addr{following}, &arm64Entry{to, calls}
 	case w&0xfffffc1f == 0xd61f0000, w&0xfffffc1f == 0xd65f0000: // br, ret
 		if v := m.get(rn); v.kind == arm64Number {
 			return []machine.Addr{machine.Addr(v.n)}, nil
 		}
 		return nil, nil
 	case w&0xfffff01f == 0xd503201f: // nop and other hints
-		return []machine.Addr{behind}, nil
+		return []machine.Addr{following}, nil
 	case w>>26&7 == 5: // other branches, exceptions, system instructions
 		if w&0xfff00000 == 0xd5300000 { // mrs
 			m.set(rd, arm64Value{})
-			return []machine.Addr{behind}, nil
+			return []machine.Addr{following}, nil
 		}
 		if w&0xfff00000 == 0xd5100000 || w&0xfffff000 == 0xd5033000 { // msr; barriers
-			return []machine.Addr{behind}, nil
+			return []machine.Addr{following}, nil
 		}
 		return nil, nil
 	case w>>26&7 == 4:
@@ -239,7 +239,7 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 	default:
 		return nil, nil
 	}
-	return []machine.Addr{behind}, nil
+	return []machine.Addr{following}, nil
 }
 
 // arm64Entry is a call whose target the course follows.

@@ -60,8 +60,8 @@ type entrancesSearch struct {
 	out   arm64Entrances
 }
 
-// arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s is
-// the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
+// arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s
+// is the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
 // left. The function was entered at floor or above.
 func (t trial) arm64Entered(f *Frame, s *step, start, floor machine.Addr) arm64Entrances {
 	reach := t.arm64.reach(start)

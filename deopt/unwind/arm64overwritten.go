@@ -233,8 +233,8 @@ func (u *codeReader) arm64CallFree(from, to machine.Addr) bool {
 			seen[next], queue = true, append(queue, next)
 		}
 		ends := word&0xfc000000 == 0x14000000 || word&0xfe000000 == 0xd6000000 // b; branches to registers
-		if behind := at + arm64.Size; !ends && !seen[behind] {
-			seen[behind], queue = true, append(queue, behind)
+		if following := at + arm64.Size; !ends && !seen[following] {
+			seen[following], queue = true, append(queue, following)
 		}
 	}
 	return len(seen) > maxCourse

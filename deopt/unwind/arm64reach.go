@@ -122,8 +122,8 @@ func (r *arm64Reach) rangeOf(function machine.Addr) (own machine.Range, known bo
 	return machine.Range{Start: start, End: end}, start != 0 && end > start
 }
 
-// hasFrame reports whether a function that starts at an address certainly has a frame at a branch. CFI proves that only at calls: without uwtable(async),
-// LLVM does not describe epilogues for AArch64, so that the row at a jump after one still has the frame.
+// hasFrame reports whether a function that starts at an address certainly has a frame at a branch. CFI proves that only at calls: without
+// uwtable(async), LLVM does not describe epilogues for AArch64, so that the row at a jump after one still has the frame.
 func (r *arm64Reach) hasFrame(at machine.Addr, call bool, function machine.Addr) bool {
 	if s, err := r.Finder.Code(at).cfi(at); err != nil {
 		return false

@@ -56,8 +56,8 @@ type Functions interface {
 
 // place is a code address at which a frame is.
 type place struct {
-	pc machine.Addr
-	is bool // pc is a return address
+	pc       machine.Addr
+	returned bool // pc is a return address
 }
 
 // place returns the place of the frame in its function.
@@ -116,9 +116,9 @@ func (u *codeReader) way(f *Frame) *way {
 
 func (u *codeReader) findWay(f *Frame) *way {
 	if at := f.place(); f.Overwritten != nil {
-		there := *f
-		there.PC, there.Return, there.Overwritten = at.pc, at.is, nil
-		f = &there
+		bare := *f
+		bare.PC, bare.Return, bare.Overwritten = at.pc, at.returned, nil
+		f = &bare
 	}
 	if f.code.Err != nil {
 		return &way{err: fmt.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}

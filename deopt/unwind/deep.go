@@ -73,21 +73,21 @@ func (d *Depth) inner(index int) bool {
 // omit drops the frames in the middle except the last outer ones.
 func (s *foundFrames) omit(outer int) {
 	end := max(s.head, len(s.frames)-outer)
-	kept, gone := s.head, 0
+	kept, removed := s.head, 0
 	for k := s.head; k < end; k++ {
 		f := &s.frames[k]
 		if !s.depth.inner(f.Index) {
 			s.tally(f)
-			gone++
+			removed++
 			continue
 		}
-		if gone > 0 && !s.depth.inner(s.frames[k-1].Index) {
+		if removed > 0 && !s.depth.inner(s.frames[k-1].Index) {
 			s.follow(f, &s.frames[k-1])
 		}
 		s.frames[kept] = s.frames[k]
 		kept++
 	}
-	if gone == 0 {
+	if removed == 0 {
 		s.head = end
 		return
 	}
@@ -96,7 +96,7 @@ func (s *foundFrames) omit(outer int) {
 	}
 	s.frames = append(s.frames[:kept], s.frames[end:]...)
 	clear(s.frames[len(s.frames):cap(s.frames)])
-	s.head, s.dropped = kept, s.dropped+gone
+	s.head, s.dropped = kept, s.dropped+removed
 }
 
 // follow records what the first frame after a dropped part needs from its dropped callee.

@@ -29,7 +29,7 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	if pc == 0 && w.Arch.Link == w.Arch.PC && (s.guess != "" || s.rule == FromStackSize) {
 		return caller{}, nil, errors.New("its return address would be zero, as most of memory is")
 	}
-	if pc == 0 && s.rule == FromCode && !f.code.NoneKept && w.goesOn(f, w.caller(f, s, pc).regs) {
+	if pc == 0 && s.rule == FromCode && !f.code.NoneKept && w.stackContinues(f, w.caller(f, s, pc).regs) {
 		return caller{}, nil, errors.New("its return address would be zero, and the stack continues above it")
 	}
 	if pc != 0 && s.rule == FromCode && w.Arch == machine.ARM64 && !w.arm64MayHaveCalled(pc, f) {
@@ -86,15 +86,15 @@ func (u *codeReader) called(pc machine.Addr, jumped bool) (machine.Addr, error) 
 	if jumped {
 		return pc, nil
 	}
-	if called, err := u.callEndsAt(pc); err == nil && !called && !u.givesBack(pc) && !u.looksCalled(pc) {
+	if called, err := u.callEndsAt(pc); err == nil && !called && !u.isSignalReturn(pc) && !u.isStackBase(pc) {
 		return 0, &uncalled{pc}
 	}
 	return pc, nil
 }
 
-// looksCalled reports whether pc is the second byte of a function that begins with a one-byte nop. Runtimes make the outermost function of a stack
+// isStackBase reports whether pc is the second byte of a function that begins with a one-byte nop. Runtimes make the outermost function of a stack
 // return there, so that an unwinder that looks up the byte before a return address finds the function. Go's runtime.goexit is one.
-func (u *codeReader) looksCalled(pc machine.Addr) bool {
+func (u *codeReader) isStackBase(pc machine.Addr) bool {
 	code := u.Finder.Code(pc - 1)
 	if u.Arch != machine.AMD64 || code.Functions == nil {
 		return false

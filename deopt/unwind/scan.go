@@ -69,14 +69,14 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 		if now.better(&found) {
 			found = now
 		}
-		return !(found.worth == leadsOn && found.fit == fitsWell && !found.doubtful) && judged < maxJudged
+		return !(found.worth == continuesOn && found.fit == fitsWell && !found.doubtful) && judged < maxJudged
 	})
 	switch {
 	case judged == 0:
 		return c, nil, none
 	case found.err != nil:
 		return c, nil, found.err
-	case found.worth == leadsAstray:
+	case found.worth == contradicts:
 		return c, nil, fmt.Errorf("no word from %v on that follows a call can be unwound further", sp)
 	}
 	w.scans++
@@ -114,7 +114,7 @@ func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:
 		return true
-	case c.err != nil || c.worth == leadsAstray:
+	case c.err != nil || c.worth == contradicts:
 		return false
 	case c.worth != other.worth:
 		return c.worth > other.worth
@@ -132,9 +132,9 @@ func (c *candidate) better(other *candidate) bool {
 type worth int
 
 const (
-	leadsAstray worth = iota // a contradiction
-	leadsToZero              // a return address of zero; most of memory is zero
-	leadsOn                  // an outermost frame, code without CFI, or more frames than are unwound
+	contradicts worth = iota // a contradiction
+	endsInZero               // a return address of zero; most of memory is zero
+	continuesOn              // an outermost frame, code without CFI, or more frames than are unwound
 )
 
 var errNoCandidate = errors.New("no candidate found")
@@ -173,57 +173,57 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 	look := w.lookAhead(f, w.floor)
 	c.rule = FromCFI // not FromScan, with which returnsToZero would cut the walk short
 	read := 0
-	astray := func() (worth, bool) {
+	contradiction := func() (worth, bool) {
 		if read > 0 {
-			return leadsOn, true
+			return continuesOn, true
 		}
-		return leadsAstray, false
+		return contradicts, false
 	}
 	for range maxAhead {
 		to := look.enter(c)
 		s, err := to.code.cfi(to.lookup())
 		if err != nil {
-			return leadsOn, false
+			return continuesOn, false
 		}
 		// Compilers keep the stack aligned at calls (System V ABI, AMD64 supplement, §3.2.2).
 		if s != nil && w.Arch == machine.AMD64 && to.Return && look.frames[to.Index-1].CFA%16 != 0 {
-			return astray()
+			return contradiction()
 		}
 		if s == nil {
 			if read++; read > maxReadAhead {
-				return leadsOn, false
+				return continuesOn, false
 			}
-			if s = look.told(to); s == nil {
-				return leadsOn, false
+			if s = look.certainStep(to); s == nil {
+				return continuesOn, false
 			}
 		}
 		next, end, err := look.apply(to, s)
 		switch {
 		case err != nil:
-			return leadsOn, false // an unavailable register or memory is no contradiction
+			return continuesOn, false // an unavailable register or memory is no contradiction
 		case end != nil && !end.Complete:
-			return astray()
+			return contradiction()
 		case end != nil && s.row.Rule(s.row.ReturnAddress).Kind != cfi.RuleUndefined && read == 0:
-			return leadsToZero, false
+			return endsInZero, false
 		case end != nil:
-			return leadsOn, s.rule == FromCode
+			return continuesOn, s.rule == FromCode
 		}
 		if _, err := look.called(next.pc, s.signal); err != nil {
-			return astray()
+			return contradiction()
 		}
 		if how, _ := look.fits(next.pc, to); s.rule == FromCode && how == fitsNot {
-			return astray()
+			return contradiction()
 		}
 		c = next
 	}
-	return leadsOn, false
+	return continuesOn, false
 }
 
 // maxReadAhead bounds the frames whose instructions are read for one candidate.
 const maxReadAhead = 4
 
-// told returns the step that the instructions of a frame give with certainty, or nil.
-func (u *codeReader) told(f *Frame) *step {
+// certainStep returns the step that the instructions of a frame give with certainty, or nil.
+func (u *codeReader) certainStep(f *Frame) *step {
 	if !u.Executable(f.lookup()) {
 		return nil
 	}

@@ -20,7 +20,7 @@ type StackPlace struct {
 
 // String returns the place as a sum, such as CFA-24.
 func (p StackPlace) String() string {
-	if p.aligned.kind != untold {
+	if p.aligned.kind != unknownOrigin {
 		return fmt.Sprintf("aligned sp%+d", p.aligned.add)
 	}
 	return fmt.Sprintf("CFA%+d", p.Offset)
@@ -28,7 +28,7 @@ func (p StackPlace) String() string {
 
 // Near returns the distance in bytes from other to p, if it is known.
 func (p StackPlace) Near(other StackPlace) (bytes int64, known bool) {
-	if p.aligned.kind != untold || other.aligned.kind != untold {
+	if p.aligned.kind != unknownOrigin || other.aligned.kind != unknownOrigin {
 		bytes, known = p.aligned.from(other.aligned)
 		return bytes, known && p.start == other.start
 	}
@@ -123,7 +123,7 @@ func (u *Unwinder) AddressIn(f *Frame, p StackPlace) (machine.Addr, error) {
 		return 0, frame.Because(frame.CFAUnknown, "the frame has no CFA: "+f.NoCFA)
 	case rule != FromCFI && rule != FromCode:
 		return 0, fmt.Errorf("the CFA of the frame is not certain: it was left by %s", rule.means())
-	case p.aligned.kind == untold:
+	case p.aligned.kind == unknownOrigin:
 		return f.CFA + machine.Addr(p.Offset), nil
 	}
 	m, start, err := u.momentOf(f)

@@ -29,8 +29,8 @@ func (u *codeReader) trampoline(pc machine.Addr) *step {
 	return nil
 }
 
-// givesBack reports whether pc is the start of a signal trampoline: the kernel makes it the return address of a signal handler.
-func (u *codeReader) givesBack(pc machine.Addr) bool {
+// isSignalReturn reports whether pc is the start of a signal trampoline: the kernel makes it the return address of a signal handler.
+func (u *codeReader) isSignalReturn(pc machine.Addr) bool {
 	if u.trampoline(pc) != nil {
 		return true
 	}

@@ -155,15 +155,15 @@ func (w *walk) step(f *Frame) (caller, *End) {
 		if err != nil {
 			return caller{}, cutShort(frame.Because(frame.CFIUnusable, f.Index, fmt.Errorf("%s: %w", f.Source, err)))
 		}
-		return w.doubted(f, c, end)
+		return w.checkJumped(f, c, end)
 	}
 	c, end := w.withoutInformation(f, way)
-	return w.doubted(f, c, end)
+	return w.checkJumped(f, c, end)
 }
 
-// doubted marks or rejects the caller c of f if f may have entered its code by a jump that was written into another function: then the assumed return
-// address may be any word.
-func (w *walk) doubted(f *Frame, c caller, end *End) (caller, *End) {
+// checkJumped marks or rejects the caller c of f if f may have entered its code by a jump that was written into another function: then the assumed
+// return address may be any word.
+func (w *walk) checkJumped(f *Frame, c caller, end *End) (caller, *End) {
 	switch {
 	case !f.jumped || c.guess != "":
 		return c, end
@@ -187,7 +187,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		// frame.
 		return caller{}, cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, ", and no code is there: it is not in executable memory"))
 	}
-	if w.begins(f) {
+	if w.startsProcess(f) {
 		return caller{}, outermost(f.Index, "its process began in it")
 	}
 	tried := slices.Clone(way.why)

@@ -52,8 +52,8 @@ func (w *walk) another() *walk {
 	return ahead
 }
 
-// recorder is the memory of a target, without its code, for one walk. It records what is read, so that a later walk can find out whether its frames are the
-// same.
+// recorder is the memory of a target, without its code, for one walk. It records what is read, so that a later walk can find out whether its frames
+// are the same.
 type recorder struct {
 	of    *Unwinder
 	off   bool // nothing is recorded
@@ -121,8 +121,8 @@ func (s *foundFrames) innermostScanned() int {
 	return scanned
 }
 
-// stackOrder checks that each frame is further up its stack than the one before. Stacks grow down and every call uses some of the stack, so a caller's CFA is
-// above its callee's. Only a signal may be handled on another stack, and code may switch stacks.
+// stackOrder checks that each frame is further up its stack than the one before. Stacks grow down and every call uses some of the stack, so a
+// caller's CFA is above its callee's. Only a signal may be handled on another stack, and code may switch stacks.
 type stackOrder struct {
 	floor    machine.Addr          // the CFA of the next frame must be above it
 	signals  map[machine.Addr]bool // CFAs of the signal frames passed so far

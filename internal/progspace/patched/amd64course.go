@@ -218,8 +218,8 @@ func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 			return true
 		}
 		for _, i := range course[s.prefix:] {
-			behind := i.next == f.PC && isTrap(i.inst) && s.Differing(i.at, i.next) > 0
-			if !behind && i.at != f.PC {
+			afterTrap := i.next == f.PC && isTrap(i.inst) && s.Differing(i.at, i.next) > 0
+			if !afterTrap && i.at != f.PC {
 				continue
 			}
 			if len(found) > 0 && found[0].Left != s.Left {

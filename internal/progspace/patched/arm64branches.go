@@ -23,8 +23,8 @@ type arm64Branches struct {
 	missing error // why some of the code was not read, or nil
 }
 
-// Branches lists the calls in the executable memory of an arm64 target and the jumps that leave their function, in order, by the addresses after them. It
-// reads at most [unwind.SearchBytes]. missing is the reason why some of the memory was not read, or nil.
+// Branches lists the calls in the executable memory of an arm64 target and the jumps that leave their function, in order, by the addresses after
+// them. It reads at most [unwind.SearchBytes]. missing is the reason why some of the memory was not read, or nil.
 func (p *Finder) Branches() (list []machine.Addr, missing error) {
 	if p.branches == nil {
 		p.branches = &arm64Branches{}

@@ -206,8 +206,8 @@ func (p *Finder) shadowBytes(c *progspace.Objfile, e sites.RecordEntry) (siteLis
 		return siteList, 0, 0, false
 	}
 	most = maxShadow
-	if behind := c.Records.Range(e.Addr+1, e.Addr+maxShadow); behind.Len() > 0 {
-		most = uint64(behind.Entry(0).Addr - e.Addr) // the shadow ends before the next record
+	if later := c.Records.Range(e.Addr+1, e.Addr+maxShadow); later.Len() > 0 {
+		most = uint64(later.Entry(0).Addr - e.Addr) // the shadow ends before the next record
 	}
 	_, shaped := e.Record.AsStatepoint()
 	return siteList, 0, most, !shaped || !sites.ByDefault(e.Record.ID)
