@@ -36,18 +36,18 @@ func (w *walk) enteredByOverwrittenReturn(f *Frame, s *step) bool {
 
 // returnedInto reports whether a return has led into the middle of the function of f, to a place that follows no call. The word returned to is then
 // where a call of the function would have left its return address, or one word lower if the CFI counts the word as pushed by a call.
-func (w *walk) returnedInto(f *Frame, s *step) bool {
-	sp, err := f.Registers.Addr(w.Arch.SP)
+func (t trial) returnedInto(f *Frame, s *step) bool {
+	sp, err := f.Registers.Addr(t.Arch.SP)
 	if err != nil {
 		return false
 	}
-	word := machine.Addr(w.Arch.Pointer)
+	word := machine.Addr(t.Arch.Pointer)
 	for slot := f.CFA - word; slot >= sp && slot+2*word >= f.CFA && slot < f.CFA; slot -= word {
-		to, err := machine.ReadAddr(w, w.Arch, slot)
+		to, err := machine.ReadAddr(t.memory, t.Arch, slot)
 		if err != nil || !s.Contains(to) || to == s.Start {
 			continue
 		}
-		if called, err := w.callEndsAt(to); err == nil && !called {
+		if called, err := t.callEndsAt(to); err == nil && !called {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ func (w *walk) overwritten(f *Frame) {
 	var best *departed
 	var count [proven + 1]int
 	for n := range all {
-		d := &departed{trial: w.trial(), f: f, place: &all[n], floor: w.floor, refuted: w.callRefuted}
+		d := &departed{trial: w.trial, f: f, place: &all[n], floor: w.floor, refuted: w.callRefuted}
 		d.depart()
 		count[d.evidence]++
 		if d.evidence != excluded && (best == nil || d.evidence > best.evidence) {

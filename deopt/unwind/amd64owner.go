@@ -57,12 +57,12 @@ func (u *codeReader) mayCall(pc machine.Addr, f *Frame) bool {
 }
 
 // ownerCalled reports whether the frame o with frame pointer base may have been called by the call whose return address is above that frame pointer.
-func (w *walk) ownerCalled(o *Frame, base machine.Addr) bool {
-	pc, err := machine.ReadAddr(w, w.Arch, base+machine.Addr(w.Arch.Chain.Return))
+func (t trial) ownerCalled(o *Frame, base machine.Addr) bool {
+	pc, err := machine.ReadAddr(t.memory, t.Arch, base+machine.Addr(t.Arch.Chain.Return))
 	if err != nil {
 		return false
 	}
-	how, _ := w.fits(pc, o)
+	how, _ := t.fits(pc, o)
 	return how != fitsNot
 }
 

@@ -57,7 +57,7 @@ func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != nil {
 		return caller{}, false, nil
 	}
-	in := w.trial().arm64Entered(f, s, start, w.floor)
+	in := w.arm64Entered(f, s, start, w.floor)
 	pc, certain := in.likely()
 	if pc == 0 || !w.isCall(pc) {
 		return caller{}, false, in.unsearched
@@ -76,8 +76,8 @@ func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 const guessedLink = "frame #%d has lost the link register, and "
 
 // atCall returns the registers of the caller of f at its call that returns to pc.
-func (w *walk) atCall(f *Frame, s *step, pc machine.Addr) caller {
-	c := w.caller(f, s, pc)
+func (t trial) atCall(f *Frame, s *step, pc machine.Addr) caller {
+	c := t.caller(f, s, pc)
 	c.regs.SetUint(arm64Link, uint64(pc))
 	return c
 }

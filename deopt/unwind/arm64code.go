@@ -26,6 +26,7 @@ type arm64Code struct {
 	left    int                            // number of instructions that the walk may still examine
 }
 
+// newARM64Code returns an arm64Code with the whole budget.
 func newARM64Code(u *Unwinder) *arm64Code {
 	c := &arm64Code{Unwinder: u, left: u.MaxSearched}
 	if c.left == 0 {

@@ -28,7 +28,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 			f.undecided = err
 			return
 		}
-		d := w.trial().arm64Depart(f, &all[n], w.floor)
+		d := w.arm64Depart(f, &all[n], w.floor)
 		if count[d.evidence]++; d.evidence == proven {
 			found = d
 		}
@@ -38,7 +38,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 	if best != nil && !best.place.Sure {
 		if s, start := w.linkStep(f, all[0].From); s != nil {
-			w.arm64Left(f, all, best, count, w.trial().arm64Entered(f, s, start, w.floor))
+			w.arm64Left(f, all, best, count, w.arm64Entered(f, s, start, w.floor))
 			return
 		}
 	}

@@ -91,30 +91,30 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 
 // linked returns a step like s that uses the link of f, if the link gives the same CFA as s. Then both are right, and the link points to the caller's
 // link.
-func (w *walk) linked(f *Frame, s *step) *step {
-	chain := w.Arch.Chain
+func (t trial) linked(f *Frame, s *step) *step {
+	chain := t.Arch.Chain
 	base, err := f.Registers.Addr(chain.Base)
-	cfa, err2 := w.cfa(f.Registers, s.row.CFA)
-	if err != nil || err2 != nil || chain.NoCFA || chain.Base == w.Arch.SP || base+machine.Addr(chain.CFA) != cfa {
+	cfa, err2 := t.cfa(f.Registers, s.row.CFA)
+	if err != nil || err2 != nil || chain.NoCFA || chain.Base == t.Arch.SP || base+machine.Addr(chain.CFA) != cfa {
 		return s
 	}
-	return &step{row: chainRow(w.Arch), rule: s.rule, partial: true}
+	return &step{row: chainRow(t.Arch), rule: s.rule, partial: true}
 }
 
 // linksOn reports whether the frame linked from base is the last of its chain, or is linked to a frame further out with a return address in code.
-func (w *walk) linksOn(c machine.Chain, base machine.Addr) bool {
-	if c.Base == w.Arch.SP {
+func (t trial) linksOn(c machine.Chain, base machine.Addr) bool {
+	if c.Base == t.Arch.SP {
 		return false
 	}
-	next, err := machine.ReadAddr(w, w.Arch, base+machine.Addr(c.Linked))
+	next, err := machine.ReadAddr(t.memory, t.Arch, base+machine.Addr(c.Linked))
 	if err != nil || next == 0 {
 		return err == nil
 	}
-	if next <= base || next%machine.Addr(w.Arch.Pointer) != 0 {
+	if next <= base || next%machine.Addr(t.Arch.Pointer) != 0 {
 		return false
 	}
-	pc, err := machine.ReadAddr(w, w.Arch, next+machine.Addr(c.Return))
-	return err == nil && pc != 0 && w.Executable(w.unsigned(pc)-1)
+	pc, err := machine.ReadAddr(t.memory, t.Arch, next+machine.Addr(c.Return))
+	return err == nil && pc != 0 && t.Executable(t.unsigned(pc)-1)
 }
 
 // byRecord finds the caller by a frame record that does not give the CFA.

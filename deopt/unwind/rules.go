@@ -237,8 +237,8 @@ func (r *rules) restoreSized(f *Frame, regs *machine.Registers, reg machine.DWAR
 	regs.Set(reg, b)
 }
 
-// goFramePointer sets the frame pointer of the caller of f, whose code keeps no other register. Go's functions that have a frame push the frame pointer
-// right below the return address and let it point there; those without a frame do not change it.
+// goFramePointer sets the frame pointer of the caller of f, whose code keeps no other register. Go's functions that have a frame push the frame
+// pointer right below the return address and let it point there; those without a frame do not change it.
 func (r *rules) goFramePointer(f *Frame, regs *machine.Registers) {
 	chain := r.arch.Chain
 	fp, err := f.Registers.Addr(r.arch.FP)

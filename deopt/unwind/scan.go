@@ -18,22 +18,22 @@ const (
 
 // eachReturn calls f for each word on the stack from sp that follows a call, with its slot, until f returns false. It returns an error if f never
 // did.
-func (w *walk) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
-	size := w.Arch.Pointer
+func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
+	size := t.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
 	var chunk [scanChunk]byte
 	tried := 0
 	for at := start; at >= start && at < start+scanned; at += scanChunk {
-		b := readable(w, chunk[:], at)
+		b := readable(t.memory, chunk[:], at)
 		for i := 0; i+size <= len(b); i += size {
-			pc := machine.Addr(w.Arch.Uint(b[i : i+size]))
-			if pc == 0 || !w.Executable(pc-1) {
+			pc := machine.Addr(t.Arch.Uint(b[i : i+size]))
+			if pc == 0 || !t.Executable(pc-1) {
 				continue
 			}
 			if tried++; tried > maxTried {
 				return fmt.Errorf("none of the first %d words from %v on that point into code is a return address", maxTried, sp)
 			}
-			if called, err := w.callEndsAt(pc); err == nil && called && !f(at+machine.Addr(i), pc) {
+			if called, err := t.callEndsAt(pc); err == nil && called && !f(at+machine.Addr(i), pc) {
 				return nil
 			}
 		}
@@ -252,7 +252,7 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	var proof *step
 	callees := 0
 	_ = w.eachReturn(sp, func(slot, pc machine.Addr) bool {
-		start := w.trial().target(pc)
+		start := w.target(pc)
 		for n := 0; start != 0 && proof == nil && callees < maxCallees; n++ {
 			if start <= f.PC && f.PC-start < maxFunctionBytes {
 				callees++
@@ -272,8 +272,8 @@ func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 }
 
 // fromCallee returns a step for f from the instructions of the function at start, if they give cfa as its CFA; otherwise nil.
-func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
-	rows, err := w.readFunction(f, start, start+maxFunctionBytes)
+func (t trial) fromCallee(f *Frame, start, cfa machine.Addr) *step {
+	rows, err := t.readFunction(f, start, start+maxFunctionBytes)
 	if err != nil {
 		return nil
 	}
@@ -281,10 +281,10 @@ func (w *walk) fromCallee(f *Frame, start, cfa machine.Addr) *step {
 	if err != nil {
 		return nil
 	}
-	if at, err := w.cfa(f.Registers, row.CFA); err != nil || at != cfa {
+	if at, err := t.cfa(f.Registers, row.CFA); err != nil || at != cfa {
 		return nil
 	}
-	return w.fromRow(f, row)
+	return t.fromRow(f, row)
 }
 
 // errNoCallee is the most common failure and is not reported for a frame.

@@ -9,25 +9,27 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// walk is the state of walking one stack.
+// walk is the state of walking one stack. Its own methods choose the step from a frame to its caller and check it against the stack. Its parts do the
+// rest, and none of them sees another one unless it is named there.
 type walk struct {
 	*Unwinder
-	*recorder
-	rules
-	codeReader
-	foundFrames
-	stackOrder
-	finder  SwitchFinder // see switchAt; nil until it is needed
-	looking bool         // the walk only finds out where frames lead that another walk has reached
+	*recorder                // reads memory
+	trial                    // computes registers by the rules of a row, and reads code
+	foundFrames              // holds the frames
+	stackOrder               // checks that each frame is further up the stack
+	finder      SwitchFinder // see switchAt; nil until it is needed
+	looking     bool         // the walk only finds out where frames lead that another walk has reached
 }
 
+// newWalk returns a walk without frames.
 func newWalk(u *Unwinder) *walk {
 	return newWalkOver(u, newARM64Code(u))
 }
 
+// newWalkOver does the same with code that another walk may have read.
 func newWalkOver(u *Unwinder, code *arm64Code) *walk {
 	memory := &recorder{of: u}
-	return &walk{Unwinder: u, recorder: memory, rules: rules{u.Arch, memory}, codeReader: codeReader{Unwinder: u, arm64: code}}
+	return &walk{Unwinder: u, recorder: memory, trial: trial{&rules{u.Arch, memory}, &codeReader{Unwinder: u, arm64: code}}}
 }
 
 // lookAhead returns a walk from a copy of a frame that does not affect w. The CFA of that frame's caller must be above floor.
@@ -195,5 +197,3 @@ type trial struct {
 	*rules
 	*codeReader
 }
-
-func (w *walk) trial() trial { return trial{&w.rules, &w.codeReader} }
