@@ -4,7 +4,7 @@
 //   f  the action for SIGTRAP in a forked child
 //   m  the number of its executable mappings without a file
 //   i  runs its own breakpoint instruction
-//   1  runs an INT1 of its own
+//   1  runs its own INT1
 //   s  sends itself SIGTRAP
 // Modes: plain; own: it has a handler of SIGTRAP; blocked: it blocks SIGTRAP before each call of site; filter: a seccomp filter ends it at mmap,
 // munmap and rt_sigaction.
