@@ -112,7 +112,7 @@ func (f *Frame) As(m *Match) (*Frame, error) {
 // bare returns a copy of the frame without the data from its record.
 func (f *Frame) bare() *Frame {
 	plain := *f
-	plain.Slots, plain.values, plain.Notes, plain.Resume, plain.to, plain.VM, plain.Also = nil, nil, nil, nil, nil, nil, nil
+	plain.Slots, plain.values, plain.Notes, plain.about, plain.Resume, plain.to, plain.VM, plain.Also = nil, nil, nil, nil, nil, nil, nil, nil
 	return &plain
 }
 

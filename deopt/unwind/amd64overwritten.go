@@ -418,10 +418,7 @@ func (d *departed) entered(sp machine.Addr, r *reading, known bool, now machine.
 		}
 		return worst
 	}
-	from, known := depths[d.place.From]
-	if !known {
-		from = 0
-	}
+	from := depths[d.place.From] // 0 if it is unknown
 	worst := before(sp + machine.Addr(from))
 	seen := map[int64]bool{from: true}
 	for _, depth := range depths {

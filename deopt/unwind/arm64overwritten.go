@@ -43,7 +43,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 		}
 	}
 	switch err := w.arm64.spend(0); {
-	case err != nil && best != nil && !best.place.Sure: // the code of callers was not examined completely
+	case err != nil && best != nil && best.evidence != excluded && !best.place.Sure: // the code of callers was not examined completely
 		f.undecided = err
 	case count[proven] > 1 || found == nil && (count[doubtful] > 0 || count[plausible] > 1):
 		f.undecided = errUndecided

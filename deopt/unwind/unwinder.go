@@ -139,6 +139,9 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			case f.ambiguous:
 				return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, undecidedPlaces))
 			case unsearched != nil:
+				if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa > w.floor {
+					_ = w.setCFA(f, cfa) // the walk ends in any case
+				}
 				return caller{}, cutShort(frame.Because(frame.LinkUnsaved, f.Index, w.linkLost(f))).because(unsearched)
 			}
 			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame has no size

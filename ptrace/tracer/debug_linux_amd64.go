@@ -47,7 +47,7 @@ func (t *thread) setDebug(want debugRegisters) error {
 		if err := t.clearDebug(func(uint64) bool { return true }); err != nil {
 			return err
 		}
-		t.left = false
+		t.left, t.debug = false, debugRegisters{}
 	}
 	have := t.debug
 	if have == want {

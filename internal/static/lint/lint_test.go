@@ -323,7 +323,7 @@ l:
 	report, err := lint.Lint([]*ir.Module{m}, []*layout.Layout{l})
 	require.NoError(t, err)
 	require.Len(t, report.Findings, 1)
-	require.Equal(t, "l.json:3: exits[0].slots[1].name: %\"$n\" a second time",
+	require.Equal(t, "l.json:3: exits[0].slots[1].name: %\"$n\" is given twice",
 		fmt.Sprintf("%s:%d: %s: %s", report.Findings[0].File, report.Findings[0].Line, report.Findings[0].Path, report.Findings[0].What))
 }
 

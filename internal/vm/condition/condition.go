@@ -68,9 +68,27 @@ func (c *Condition) Possible(has func(Name) bool) bool {
 		if len(uses) == 0 {
 			return (&run{&c.Expression, nil}).truth(part)
 		}
-		exist := !slices.ContainsFunc(uses, func(n Name) bool { return !has(n) })
+		missing := func(n Name) bool { return !has(n) }
+		exist := !slices.ContainsFunc(uses, missing)
+		if !exist && hasLogic(part) { // a part of it may decide
+			exist = slices.ContainsFunc(uses, has)
+		}
 		return verdict{yes: exist, no: exist}
 	}).yes
+}
+
+// hasLogic reports whether an expression contains and, or or not.
+func hasLogic(e syntax.Expr) (found bool) {
+	syntax.Walk(e, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.BinaryExpr:
+			found = found || n.Op == syntax.AND || n.Op == syntax.OR
+		case *syntax.UnaryExpr:
+			found = found || n.Op == syntax.NOT || n.Op == cNot
+		}
+		return true
+	})
+	return found
 }
 
 // verdict is the set of results that a condition can have. If it is empty, err is the reason.

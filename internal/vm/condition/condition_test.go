@@ -174,7 +174,7 @@ func TestCondition(t *testing.T) {
 		"loc8 == 0xffffffff": true, "loc8 > 0": true, "loc8 == -1": true, "%loc8 == -1": true,
 		`%"a b" == 7`: true, "%x.addr == 8": true, "x.addr == 8": true, "%7 == 77": true, `%"i" == 25`: true, `%"dash-ed" == 5`: true, "%bare == 6": true, "bare == 6": true,
 		"%large == 18446744073709551616": true, "%large > 18446744073709551615": true, "%large < 0": false,
-		"%i == 25.0": true, "%i == 25.5": false, "%i < 25.5": true,
+		"-%d == -2.5 && -%d != 2": true, "%m == -5.0": true, "%m == -10 / 2": true, "%m != -5.0": false, "%i == 25.0": true, "%i == 25.5": false, "%i < 25.5": true,
 		"%exact == 9007199254740992.0": false, "%exact > 9007199254740992.0": true,
 
 		// Slot against slot.
@@ -256,7 +256,7 @@ func TestPossible(t *testing.T) {
 	has := func(n Name) bool { return n.Text == "i" || n.Text == "j" || n.Text == "" && n.Index < 2 }
 	for text, want := range map[string]bool{
 		"%i == 1": true, "%k == 1": false, "%i == %j": true, "%i == %k": false, "%i == 1 && %k == 1": false, "%i == 1 || %k == 1": true,
-		"!(%i == 1 && %k == 1)": true, "!(%i == 1 || %k == 1)": false, "!(%k == 1)": false, "#1 == 3": true, "#2 == 3": false, "%i == 1 && false": false, "%k == 1 || true": true,
+		"!(%i == 1 && %k == 1)": true, "!(%i == 1 || %k == 1)": false, "!(%k == 1)": false, "#1 == 3": true, "#2 == 3": false, "%i == 1 && false": false, "%k == 1 || true": true, "(%i == 25 || %k) == 1": true, "(%k || %k) == 1": false,
 	} {
 		c, err := Parse(text)
 		require.NoError(t, err, text)

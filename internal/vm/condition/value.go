@@ -132,7 +132,9 @@ func (r *run) binary(e *syntax.BinaryExpr, x, y starlark.Value) (starlark.Value,
 		case slotX == nil && len(r.uses(e.X)) == 0:
 			bits = width(slotY)
 		}
-		x, y = wrapped(x, bits), wrapped(y, bits)
+		if !xIsFloat && !yIsFloat {
+			x, y = wrapped(x, bits), wrapped(y, bits)
+		}
 	case syntax.LT, syntax.LE, syntax.GT, syntax.GE:
 	default:
 		v, err := starlark.Binary(e.Op, x, y)
