@@ -19,8 +19,8 @@ func fieldProgram(t *testing.T, flags ...string) string {
 	return livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"), flags...)
 }
 
-// TestHeld unwinds stacks of which a short stop copies too little: a full one, with a copy smaller than the default, and one in several pieces. While
-// the process is held, all of the stack can be read. The default copies all of the full one.
+// TestHeld unwinds stacks that a short stop does not copy completely: one that fills its mapping, with a limit below the default, and one in several
+// pieces. While the process is held, the whole stack can be read. With the default limit, a short stop copies all of the first one.
 func TestHeld(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {

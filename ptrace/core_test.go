@@ -151,7 +151,7 @@ func TestCoreOfUnregistered(t *testing.T) {
 	}
 }
 
-// The section of code compiled ahead of time: if the dynamic linker relocated it, it is in the core, otherwise in the file.
+// The stack maps of code compiled ahead of time: if the dynamic linker relocated the section, its bytes are in the core, otherwise in the file.
 func TestCoreOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	for flag, inCore := range map[string]bool{"-pie": true, "-no-pie": false} {

@@ -39,7 +39,7 @@ type gatherer struct {
 	order  binary.ByteOrder
 	maps   []machine.Mapping    // mappings into which pointers are followed: writable while the process runs, and not provided on demand by userfaultfd
 	always []machine.Addr       // addresses that debuggers need to find files
-	at     map[machine.Addr]int // the index in pages
+	at     map[machine.Addr]int // the index into pages
 	data   map[*Entry]bool      // objects whose variables were added
 	pages  []system.Want
 	next   []machine.Addr // blocks in pages that were not read yet

@@ -141,7 +141,7 @@ func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	}
 }
 
-// TestRedactByName requires that all mappings of a name are omitted, and with the stack also the command line in the kernel's note.
+// TestRedactByName requires that all mappings of a name are omitted. If it is the name of the stack, the command line in the kernel's note is omitted too.
 func TestRedactByName(t *testing.T) {
 	p, _, secrets := secretive(t)
 	target := survey(t, p.PID)

@@ -111,7 +111,7 @@ func TestJournalOfKills(t *testing.T) {
 	}
 	first, err := os.ReadFile(journal)
 	require.NoError(t, err)
-	killed() // at the last item: the second one is done
+	killed() // the run is at the last item: the second item is done
 	killed()
 	killed()
 	all, _ := one(context.Background(), func(_ context.Context, i replay.Item) replay.Result { return ok(i) })

@@ -30,8 +30,8 @@ func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 	return readInputs(i.Modules, i.Layouts)
 }
 
-// follow reads the modules and layouts for a program that is about to start, and that may write more modules to the folders and patterns while it
-// runs.
+// follow reads the modules and layouts for a program that is about to start. While it runs, the program may write more modules into the folders, or
+// to files that match the patterns.
 func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
 	c.resolve(i)
 	c.dumps = nil

@@ -164,7 +164,6 @@ var (
 
 // round returns the nearest number of a format as significand · 2^exponent; ties go to the even one. outOfRange reports whether errno is set,
 // because the number is too large, or tiny and inexact.
-// is too large, or tiny and inexact.
 func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinite, outOfRange bool) {
 	if v.mantissa.Sign() == 0 {
 		return 0, 0, false, false

@@ -19,7 +19,7 @@ const servedPatience = time.Second
 // served fetches pages of files on file systems that another process or machine serves. PTRACE requests and accesses of /proc/PID/mem wait for such
 // pages without end, and no signal ends that wait.
 type served struct {
-	maps []machine.Range // the mappings of such files
+	maps []machine.Range // the mappings of files that another process serves
 	by   *system.Memory
 }
 

@@ -51,7 +51,7 @@ func (s *server) step(t *thread, at place) (done bool) {
 		signal := stop
 		stop = 0
 		if ptrace(unix.PTRACE_SINGLESTEP, t.tid, uintptr(signal)) != nil {
-			t.running = true // it was killed, which is its next report
+			t.running = true // it was killed: its next wait status reports that
 			return false
 		}
 		t.running, t.stepping = true, true

@@ -59,7 +59,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestFind requires that each table matches areas of the size that such processors have, and areas of no other size.
+// TestFind requires that each table matches XSAVE areas of the size that its processors have, and areas of no other size.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		features uint64

@@ -101,7 +101,7 @@ func (f *elfFile) start(t *testing.T, name string) machine.Addr {
 	return sym.Addr
 }
 
-// stackObjects calls check with an object of each release that has a function of every shape of stack usage.
+// stackObjects calls check with one object for each release of LLVM. An object has one function for each way to use the stack.
 func stackObjects(t *testing.T, check func(t *testing.T, path string)) {
 	for triple, shape := range map[string]struct {
 		trap string

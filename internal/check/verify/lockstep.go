@@ -45,7 +45,7 @@ const pollInterval = 100 * time.Millisecond
 type Stop struct {
 	// Exit is the site of the activation at which native code is stopped; nil if it reached none.
 	Exit *trace.Exited
-	// Returned reports whether native code is stopped where the activation has returned.
+	// Returned reports whether native code is stopped because the activation has returned, at its return address.
 	Returned bool
 	// Verified compares everything since the exit, once native code has returned and the interpreter has ended; else nil.
 	Verified *Verified

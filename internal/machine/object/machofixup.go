@@ -27,7 +27,7 @@ type chainLink struct {
 	ordinal uint64 // number of the import, if bind is set
 	addend  int64  // added to the import's address, if bind is set
 	target  uint64
-	offset  bool   // the target is an offset from the start of the image, in any format
+	offset  bool   // in every format of fixups the target is an offset from the start of the image
 	high    uint64 // the target's highest byte, in its position
 }
 

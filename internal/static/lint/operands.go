@@ -121,7 +121,7 @@ func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 
 const noX87 = "record its bits as integers, or an x86_fp80 as a double"
 
-// x87Loss is Loss for an operand of a statepoint in an x87 register. Other such operands get a stack slot.
+// x87Loss is the Loss of an operand of a statepoint that is in an x87 register. Other operands of statepoints get a stack slot.
 func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 	switch {
 	case t.Kind != ir.X86FP80Kind:

@@ -19,7 +19,7 @@ const (
 type lines struct {
 	mu    sync.Mutex
 	room  *sync.Cond
-	ready chan struct{} // receives a value if a line or the end has come
+	ready chan struct{} // receives a value when a line has arrived or the input has ended
 	queue [][]byte
 	bytes int
 	err   error // why there are no more lines

@@ -196,7 +196,7 @@ func (w *answer) read() (*Answer, error) {
 	return a, err
 }
 
-// Word is a hexadecimal number, "0x2a", of up to 64 bits, or more for wider values.
+// Word is a hexadecimal number such as "0x2a". It has at most 64 bits, except for values of wider types.
 type Word string
 
 // WordOf formats a number.

@@ -110,7 +110,7 @@ type activation struct {
 	values map[string]int64
 }
 
-// run makes the program build a stack and returns its log, outermost first. The program waits until [jit.resume].
+// run makes the program build a stack, and returns its log of frames, outermost first. The program then waits until [jit.resume] is called.
 func (j *jit) run(slots []int) (all []activation) {
 	j.tell("r %s", strings.Trim(fmt.Sprint(slots), "[]"))
 	for j.out.Scan() && j.out.Text() != "waits" {

@@ -28,7 +28,7 @@ type handed struct {
 
 // An interpreter is an interpreter that resumes frames of tinyvm.
 type interpreter struct {
-	command string // "": tinyvm's own
+	command string // "" is tinyvm's own layout
 	// memory, if it is not nil, replaces the memory that the interpreter left.
 	memory func(*trace.Exited, *protocol.Overlay) machine.Memory
 }

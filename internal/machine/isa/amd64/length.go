@@ -20,7 +20,7 @@ const (
 	xTz            // ModRM, and 4 bytes (2 with the prefix 66) if its reg field is 0 or 1
 	xMR            // ModRM that names a register for any value of its mod field
 	xMW            // ModRM, and two bytes with the prefix 66 or F2 (EXTRQ, INSERTQ)
-	xPrefix        // a prefix or the start of another map; decoded before the map is consulted
+	xPrefix        // a prefix, or a byte that selects another opcode map: decoded before the opcode is looked up
 )
 
 // Each map is written as 16 rows of 16 letters, the rows by the opcode's high half.
