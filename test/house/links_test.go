@@ -127,6 +127,29 @@ func TestDocumentPathsExist(t *testing.T) {
 		brokenLinks("doc/user", "# A `word`: or two\n[a](nosuch.md) [b](verbs.md#nosuch) [c](#nosuch) [d](#a-word-or-two) [e](../user) [f](https://example.com/nosuch)"))
 }
 
+// packagePath matches the path of a package below internal/.
+var packagePath = regexp.MustCompile(`(?:^|[^/\w])(internal/[a-z0-9/]+)`)
+
+// TestPackagePathsExist requires that each folder or Go file below internal/ exists that a maintainer's document names.
+func TestPackagePathsExist(t *testing.T) {
+	inRoot(t)
+	documents, err := filepath.Glob("doc/dev/*.md")
+	require.NoError(t, err)
+	named := 0
+	for _, file := range documents {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, match := range packagePath.FindAllStringSubmatch(string(text), -1) {
+			p := strings.TrimSuffix(match[1], "/")
+			files, err := filepath.Glob(p + "*") // a file's name may end in .go, or be one of a group
+			require.NoError(t, err)
+			require.NotEmpty(t, files, "%s names %s", file, p)
+			named++
+		}
+	}
+	require.Greater(t, named, 30)
+}
+
 // TestDocumentsAreListed requires that doc/README.md links to each document.
 func TestDocumentsAreListed(t *testing.T) {
 	inRoot(t)

@@ -146,7 +146,7 @@ func deoptLiveIn(s *ir.Site) bool {
 	return ok && c.Kind == ir.ConstInt && c.Int.Bit(liveIn) != 0
 }
 
-// laneArch returns the architecture of a site's module in the form of [lanes.Sizes].
+// laneArch returns the architecture of a site's module in the form of [abi.LaneSizes].
 func laneArch(s *ir.Site) string {
 	switch name := arch(s); {
 	case forX86(s):
