@@ -112,7 +112,7 @@ func TestBrokenLayout(t *testing.T) {
 		"unknown field":  {`"when"`, `"wenn"`, `exits[0].wenn: unknown member; expected one of function, record, when, resume, slots`},
 		"wrong type":     {`"operand":2`, `"operand":"two"`, "layout.json:4:50: exits[0].slots[1].operand: expected an integer of 64 bits, got a string"},
 		"broken JSON":    {`"operand":2,`, `"operand":2 `, "layout.json:4:52: "},
-		"JSON cut short": {`]}]}`, ``, "layout.json:5:1: it ends before"},
+		"JSON cut short": {`]}]}`, ``, "layout.json:5:1: unexpected end of the text"},
 		"a sigil":        {`"block":"loop"`, `"block":"%nosuch"`, "exits[0].resume.block: @sum has no block %nosuch"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestResumeCommit(t *testing.T) {
 it would write: 2 bytes in 1 place, 9 registers
   0x[0-9a-f]+  0500 -> 0203
   rax   0x[0-9a-f]+ -> 0x13d6a2dc
-(  (rbx|rbp|r1[2-5])   0x[0-9a-f]+ (-> 0x[0-9a-f]+|as it is)
+(  (rbx|rbp|r1[2-5])   0x[0-9a-f]+ (-> 0x[0-9a-f]+|unchanged)
 |  rsp   0x[0-9a-f]+ -> 0x[0-9a-f]+
 ){7}  rip   0x[0-9a-f]+ -> 0x[0-9a-f]+
 result i64 332833500 in rax

@@ -183,8 +183,8 @@ func TestStressUsage(t *testing.T) {
 		{Args: "stress --ir x", Want: "the command to run, after --, is missing"},
 		{Args: "stress --no-self-description -- ls", Want: "stress requires the compiled module, which the interpreter runs: --ir FILE.ll"},
 		{Args: "stress --ir x --probability 0 -- ls", Want: `--probability "0": expected a share of all exits above 0 and up to 1, such as 0.01 or 1%`},
-		{Args: "stress --ir x --probability 101% -- ls", Want: `--probability "101%": a share`},
-		{Args: "stress --ir x --probability NaN -- ls", Want: `--probability "NaN": a share`},
+		{Args: "stress --ir x --probability 101% -- ls", Want: `--probability "101%": expected a share`},
+		{Args: "stress --ir x --probability NaN -- ls", Want: `--probability "NaN": expected a share`},
 		{Args: "stress --ir x --only 0 -- ls", Want: `--only "0": expected the number of an exit, such as 17, or 2:17 for exit 17 of the second thread`},
 		{Args: "stress --ir x --only 3 --seed 1 -- ls", Want: "--only cannot be combined with --probability or --seed"},
 		{Args: "stress --ir x --steps 0 -- ls", Want: "--steps 0: must be from 1 to 1099511627776"},
@@ -192,7 +192,7 @@ func TestStressUsage(t *testing.T) {
 		{Args: "stress --ir x --reruns 0 -- ls", Want: "--reruns 0: must be above 0"},
 		{Args: "stress --ir x --keep - -- ls", Want: "--keep -: expected a directory"},
 		{Args: "stress --ir x --at f --record 3 -- ls", Want: "--at cannot be combined with"},
-		{Args: "stress --ir x --site nosuch -- ls", Want: "--site nosuch: one of "},
+		{Args: "stress --ir x --site nosuch -- ls", Want: "--site nosuch: expected one of "},
 	})
 	host := strings.Join(livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}), " ")
 	clitest.RequireErrors(t, map[string]string{
@@ -205,7 +205,7 @@ func TestStressUsage(t *testing.T) {
 		"stress -- " + host:                                           "no selected exit could be committed; no module for the interpreter: ",
 		"stress --ir " + module + " --only 5000 -- " + host:           "none of the exits of --only was among 1000 exits",
 		"stress --ir " + module + " --steps 10 --only 2:5 -- " + host: "no selected exit could be committed",
-		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was chosen",
+		"stress --ir " + module + " --probability 1e-9 -- " + host:    "none of 1000 exits was selected",
 		"stress --ir " + module + " --time 1ms -- sleep 100":          "it runs for longer than 1ms without deoptimizations",
 	})
 }

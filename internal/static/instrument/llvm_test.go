@@ -141,6 +141,9 @@ func TestProgramsDoTheSame(t *testing.T) {
 				require.Equal(t, want, output(t, livetest.ModuleBinary(t, version, path, level)), "seed %d, LLVM %d %s", seed, version, level)
 				for _, kind := range livetest.ShareOf([]string{"mcjit", "orc"}, "same", seed, version) {
 					for _, later := range livetest.ShareOf(releases[slices.Index(releases, version):], "same", seed, kind) {
+						if _, failure := livetest.TryMade(t, livetest.LLVM(t, later, "llvm-as"), "plain.bc", plain); failure != "" {
+							later = version // LLVM 19 refuses constant expressions of LLVM 14, such as zext
+						}
 						require.Equal(t, want, output(t, append(livetest.LliWords(t, later), "-jit-kind="+kind, level, path)...), "seed %d, clang-%d %s, lli-%d %s", seed, version, level, later, kind)
 					}
 				}
@@ -153,7 +156,10 @@ func TestProgramsDoTheSame(t *testing.T) {
 
 func output(t *testing.T, command ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).Output()
-	require.NoError(t, err, "%q", command)
+	var stderr strings.Builder
+	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	c.Stderr = &stderr
+	out, err := c.Output()
+	require.NoError(t, err, "%q\n%s", command, &stderr)
 	return string(out)
 }
