@@ -50,7 +50,7 @@ func TestCommitRefuses(t *testing.T) {
 		"an undefined byte": {plainWork, "  %x = or i8 undef, 1\n  store i8 %x, ptr @byte\n" + returnZero, livetest.Start,
 			"the interpreter would write an undefined byte at 0x"},
 		"not writable": {plainWork, "  store i8 7, ptr @work\n" + returnZero, livetest.Start, ", which is not writable"},
-		"no CFI":       {"define i64 @work(i64 %a) noinline nounwind", returnZero, livetest.Start, ", work was found by its code and not by CFI"},
+		"no CFI":       {"define i64 @work(i64 %a) noinline nounwind", returnZero, livetest.Start, ", work was found by its code, not by CFI"},
 		"preserve_most": {"define preserve_mostcc i64 @work(i64 %a) noinline", returnZero,
 			strings.Replace(livetest.Start, "call i64", "call preserve_mostcc i64", 1), "@work has the calling convention preserve_mostcc"},
 		"sret": {"define void @work(ptr sret(i64) %p, i64 %a) noinline", "  ret void",
