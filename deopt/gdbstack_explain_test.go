@@ -1,8 +1,10 @@
 package deopt_test
 
 import (
+	"slices"
 	"strings"
 
+	"example.com/reframe/deopt"
 	"example.com/reframe/internal/machine"
 )
 
@@ -48,6 +50,20 @@ var disagreements = []struct {
 			"gdb follows it. Here its instructions say what it is.",
 		frames: func(g gap) bool {
 			return g.ours != nil && g.theirs != nil && g.ours.Signal && g.ours.PC == g.theirs.PC && g.theirs.Function == "runtime.sigreturn__sigaction" && g.end.Complete
+		},
+	},
+	{
+		program: "go",
+		why: "runtime.mcall has left the stack of a goroutine, and runs the scheduler on the thread's own stack, which begins with mstart. gdb takes the word above for a " +
+			"return address of 0.",
+		frames: func(g gap) bool {
+			if g.ours == nil || g.theirs == nil || g.theirs.PC != 0 || g.missing != 1 || !g.end.Complete {
+				return false
+			}
+			after := slices.IndexFunc(g.stackPair.ours, func(f *deopt.Frame) bool { return strings.HasPrefix(f.Function, "runtime.mcall") }) + 1
+			return after > 0 && !slices.ContainsFunc(g.stackPair.ours[after:], func(f *deopt.Frame) bool {
+				return !strings.HasPrefix(f.Function, "runtime.mstart") && !strings.HasPrefix(f.Function, "runtime.rt0_go") && !strings.HasPrefix(f.Function, "runtime.clone")
+			})
 		},
 	},
 	{

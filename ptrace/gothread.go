@@ -50,7 +50,12 @@ func FindGoThread(arch *machine.Arch, mem machine.Memory, thread machine.Addr) (
 
 func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
 	var m, current machine.Addr
-	for _, g := range r.goroutines(r.words(thread-8*threadWords, threadWords)) {
+	list := r.goroutines(r.words(thread-8*threadWords, threadWords))
+	if own := r.goroutines(r.words(thread-8, 1)); len(own) == 1 && r.belongs(own[0]) {
+		// A program without C keeps it right below the thread pointer, which points into the m, among other goroutines.
+		list = own
+	}
+	for _, g := range list {
 		switch {
 		case !r.belongs(g):
 			continue

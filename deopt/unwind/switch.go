@@ -15,6 +15,8 @@ type Switch struct {
 	// With Returned: the registers after the return. FP is valid if KnownFP is set.
 	PC, SP, FP machine.Addr
 	KnownFP    bool
+	// Left means that these are not the registers of the function's caller, whose stack it has left for good. Its CFA is unknown.
+	Left bool
 }
 
 // SwitchKind is the way in which a [Switch] continues.
@@ -61,12 +63,18 @@ func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: its return address would be %v, which follows no call", s.PC)))
 	}
 	f.switched = true
-	if end := w.setCFA(f, s.SP); end != nil {
+	if s.Left {
+		if !w.leaveStack(s.SP) {
+			return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, errors.New("it leaves its stack for the second time: a loop")))
+		}
+		w.floor, f.NoCFA = s.SP, "its caller's stack does not continue here"
+	} else if end := w.setCFA(f, s.SP); end != nil {
 		return caller{}, end
 	}
 	chain := w.Arch.Chain
 	row := &cfi.Row{ReturnAddress: w.Arch.PC, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.FP, Offset: chain.CFA}}
 	c := w.caller(f, &step{row: row, rule: FromCode, partial: true}, pc)
+	c.regs.SetUint(w.Arch.SP, uint64(s.SP))
 	if s.KnownFP {
 		c.regs.SetUint(w.Arch.FP, uint64(s.FP))
 	}

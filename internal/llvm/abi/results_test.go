@@ -243,7 +243,7 @@ func requireFound(t *testing.T, v interp.Value, got Compared, regs *machine.Regi
 		diff := CompareResult(v, "", changed, func(uint64) bool { return false })
 		require.False(t, diff.Same, "%s%s of %s", p.Register, p.Path, v.Format())
 		if v.Type().Kind == ir.VectorKind && BitWidth(v.Type().Elem)*v.Len() > 256 && !wide {
-			require.Equal(t, "xmm0 has 32 bytes here", diff.Why)
+			require.Equal(t, "only 32 bytes of xmm0 are available", diff.Why)
 			continue
 		}
 		require.Empty(t, diff.Why)

@@ -40,6 +40,10 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 	switch strings.TrimSuffix(symbol.Name, ".abi0") {
 	case "runtime.goexit":
 		return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
+	case "runtime.rt0_go", "runtime.clone": // the first thread and the others begin there
+		if f.Return {
+			return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
+		}
 	case "runtime.mcall":
 		if f.Return {
 			return w.scheduler(f)
@@ -78,7 +82,7 @@ func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
 		}
 		if w.functionAt(pc-1) == "crosscall2" {
 			fp, err := machine.ReadAddr(&w.memory, arch, system.SP+at-8)
-			return &unwind.Switch{Kind: unwind.Returned, PC: pc, SP: system.SP + at + 8, FP: fp, KnownFP: err == nil}, nil
+			return &unwind.Switch{Kind: unwind.Returned, PC: pc, SP: system.SP + at + 8, FP: fp, KnownFP: err == nil, Left: true}, nil
 		}
 	}
 	saved, err := machine.ReadAddr(&w.memory, arch, system.SP)
@@ -88,7 +92,7 @@ func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
 	if saved > system.SP && saved < system.Stack.End || !strings.HasPrefix(w.functionAt(system.PC-1), "runtime.mstart") {
 		return nil, errors.New("its thread runs the scheduler, and may have called Go from C")
 	}
-	return &unwind.Switch{Kind: unwind.Returned, PC: system.PC, SP: system.SP}, nil
+	return &unwind.Switch{Kind: unwind.Returned, PC: system.PC, SP: system.SP, Left: true}, nil
 }
 
 // functionAt returns the name of the function that contains addr, or "".
