@@ -110,7 +110,7 @@ func hasDWARF(path string) error {
 // recovered turns a panic of Delve into an error.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("Delve failed on this program: %v", p)
+		*err = fmt.Errorf("reading the goroutines with Delve failed: %v", p)
 	}
 }
 
