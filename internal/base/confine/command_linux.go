@@ -21,9 +21,6 @@ const name = "rf-confine"
 // failed is the exit status of a process that could not confine itself; shells use it for a command that cannot be executed.
 const failed = 126
 
-// unprivileged is the conventional number of a user and a group that own no files.
-const unprivileged = 65534
-
 func init() {
 	if len(os.Args) >= 3 && os.Args[0] == name {
 		fmt.Fprintln(os.Stderr, become(os.Args[1], os.Args[2:]))

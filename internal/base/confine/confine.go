@@ -10,3 +10,6 @@
 // fails with EPERM all calls that are not listed: those that write to files, create processes or connections, or act on other processes. The program
 // may read the files that its user may read, but can send them only to its output. On other systems it runs without confinement.
 package confine
+
+// unprivileged is the conventional number of a user and a group that own no files.
+const unprivileged = 65534

@@ -13,7 +13,7 @@ type bytesAt map[machine.Addr][]byte
 
 func (m bytesAt) ReadMemory(p []byte, addr machine.Addr) error {
 	for start, b := range m {
-		if at := int(addr - start); addr >= start && at+len(p) <= len(b) {
+		if at := uint64(addr - start); at < uint64(len(b)) && len(p) <= len(b)-int(at) {
 			copy(p, b[at:])
 			return nil
 		}
