@@ -33,7 +33,7 @@ func (t *stoppedThread) copyGoStacks(mem memory, maps []machine.Mapping) {
 	}
 	known := append(slices.Clone(found.Running), found.System)
 	for _, g := range known {
-		// The other fields are for those who ask for the goroutine. They are read again from the copy, so an error needs no report here.
+		// Keep all fields, for package goroutine. If this read fails, reading the field from the copy reports it.
 		_ = keep.ReadMemory(make([]byte, goroutineBytes), g.Addr)
 	}
 	t.runtime = append(t.runtime, keep.spans...)

@@ -8,8 +8,8 @@ import (
 // Left describes the step from a frame to the next one.
 type Left struct {
 	Rule Rule // the rule used; "" if the walk ended before there was one
-	// Row has the rules that were applied. It is nil if the walk ended before it had a row, or if a scan found the next frame. For the outermost
-	// frame it is the row of its CFI.
+	// Row has the rules that were applied. It is nil if the walk ended before it had a row, if a scan found the next frame, or if the
+	// function's own instructions computed it ([Switch]). For the outermost frame it is the row of its CFI.
 	Row *cfi.Row
 	// Section and Offset give the row's FDE, and Range is the code that it covers; Section is "" if the row is from no FDE.
 	Section string
@@ -29,7 +29,7 @@ func (f *Frame) Left() Left {
 	if s == nil {
 		return out
 	}
-	if out.Rule = s.rule; s.rule == FromScan {
+	if out.Rule = s.rule; s.rule == FromScan || s.row.CFA.Kind == cfi.CFAUndefined {
 		return out
 	}
 	out.Row = s.row

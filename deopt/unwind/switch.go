@@ -24,7 +24,7 @@ type SwitchKind int
 
 // The kinds.
 const (
-	// FirstOnStack means that the function begins the stack of a goroutine, or the scheduler's part of a thread's stack.
+	// FirstOnStack means that the function begins the stack of a goroutine or of a thread.
 	FirstOnStack SwitchKind = iota
 	// Returned means that the registers after the function's return are known.
 	Returned
@@ -71,9 +71,8 @@ func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 	} else if end := w.setCFA(f, s.SP); end != nil {
 		return caller{}, end
 	}
-	chain := w.Arch.Chain
-	row := &cfi.Row{ReturnAddress: w.Arch.PC, CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: w.Arch.FP, Offset: chain.CFA}}
-	c := w.caller(f, &step{row: row, rule: FromCode, partial: true}, pc)
+	// No rule gives the CFA: the instructions computed it.
+	c := w.caller(f, &step{row: &cfi.Row{ReturnAddress: w.Arch.PC}, rule: FromCode, partial: true}, pc)
 	c.regs.SetUint(w.Arch.SP, uint64(s.SP))
 	if s.KnownFP {
 		c.regs.SetUint(w.Arch.FP, uint64(s.FP))

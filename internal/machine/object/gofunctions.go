@@ -18,16 +18,15 @@ const (
 	moduleEnd    = 23
 )
 
-// FunctionTable is the name of the section that holds the functions of a Go program. In a position-independent executable of an older release it is
-// writable, and has another name.
-const FunctionTable = ".gopclntab"
+// goTableSection holds the functions of a Go program. In a position-independent executable of an older release it is writable, and has another name.
+const goTableSection = ".gopclntab"
 
 // GoFunctions returns the section with the functions of a Go program, or nil if Go's linker has not made the image.
 func (i *Image) GoFunctions() *Section {
-	if s := i.Section(FunctionTable); s != nil {
+	if s := i.Section(goTableSection); s != nil {
 		return s
 	}
-	return i.Section(".data.rel.ro" + FunctionTable)
+	return i.Section(".data.rel.ro" + goTableSection)
 }
 
 // goFunctionAt returns the Go function that contains addr. Go programs keep this table even if they are stripped: the run time needs it.

@@ -92,7 +92,7 @@ func hasDWARF(path string) error {
 	for _, s := range f.Sections {
 		switch {
 		case strings.HasPrefix(s.Name, ".zdebug_"):
-			return errors.New("compressed debug information of the form before Go 1.25 is not supported")
+			return errors.New("compressed debug information in .zdebug sections is not supported")
 		case strings.HasPrefix(s.Name, ".debug_"):
 			total += min(s.Size, maxExecutable+1)
 		}
@@ -117,7 +117,7 @@ func recovered(err *error) {
 // Close closes the files that Delve has opened.
 func (r *Reader) Close() { _ = r.process.info.Close() }
 
-// ErrNone is the error for a thread that runs no goroutine.
+// ErrNone is the error for a thread that runs no goroutine, or none that can be found.
 var ErrNone = errors.New("the thread runs no goroutine")
 
 // OfThread reads the goroutine that a thread runs, also while it runs C. The error is [ErrNone] if it runs none.

@@ -29,8 +29,8 @@ type emulator struct {
 	local     *x86asm.Mem // the operand that named it; nil if none has yet
 	pc        uint64
 	registers map[register]uint64 // those that are known
-	compared  int                 // the difference of the last comparison, as a sign
-	known     bool                // compared is known
+	equal     bool                // the result of the last comparison
+	known     bool                // equal is known
 	returned  bool
 	steps     int
 	forks     int
@@ -199,10 +199,8 @@ func (e *emulator) compare(inst *x86asm.Inst) error {
 	if err != nil {
 		return err
 	}
-	e.known, e.compared = knownA && knownB, 1
-	if inst.Op == x86asm.CMP && a == b || inst.Op == x86asm.TEST && a&b == 0 {
-		e.compared = 0
-	}
+	e.known = knownA && knownB
+	e.equal = inst.Op == x86asm.CMP && a == b || inst.Op == x86asm.TEST && a&b == 0
 	return nil
 }
 
@@ -211,7 +209,7 @@ func (e *emulator) jump(inst *x86asm.Inst) error {
 	switch {
 	case !ok:
 		return errors.New("the target is unknown")
-	case inst.Op == x86asm.JE && e.compared != 0, inst.Op == x86asm.JNE && e.compared == 0:
+	case inst.Op == x86asm.JE && !e.equal, inst.Op == x86asm.JNE && e.equal:
 		return nil
 	}
 	e.pc += uint64(int64(to))

@@ -232,7 +232,7 @@ func TestCondition(t *testing.T) {
 		"loc8 == 2.5":                         "it has no type, so it is no floating-point number",
 		"2.5 + (loc8) == 3":                   "it has no type, so it is no floating-point number",
 		"%d < loc8":                           "it has no type, so it is no floating-point number",
-		"%vec == 1":                           "it is no number: its type is <2 x i32>",
+		"%vec == 1":                           "it is not a number: its type is <2 x i32>",
 	} {
 		c, err := Parse(text)
 		require.NoError(t, err, text)

@@ -194,11 +194,11 @@ func valueOf(s *frame.Slot) (starlark.Value, error) {
 	case s.Type.Kind == frame.Float || s.Type.Kind == frame.BFloat:
 		f, err := strconv.ParseFloat(s.Value, 64)
 		if err != nil && f == 0 {
-			return nil, errors.New("its text is no number")
+			return nil, errors.New("its text is not a number")
 		}
 		return starlark.Float(f), nil
 	case !s.Type.IsZero() && s.Type.Kind != frame.Int && s.Type.Kind != frame.Pointer:
-		return nil, fmt.Errorf("it is no number: its type is %s", s.Type.Source)
+		return nil, fmt.Errorf("it is not a number: its type is %s", s.Type.Source)
 	}
 	bits := width(s)
 	if bits > maxBits {
