@@ -1,0 +1,93 @@
+package holder
+
+import (
+	"errors"
+
+	"example.com/reframe/internal/machine"
+)
+
+// ErrLost is wrapped in the errors of a debugger that no longer answers.
+var ErrLost = errors.New("the debugger no longer answers")
+
+const (
+	// page is the unit of the cache. Protection changes at multiples of it, on every architecture that is supported.
+	page = 4 << 10
+	// most bounds the pages in the cache.
+	most = 64 << 10
+)
+
+// Cache is memory of which each page is read once. A request for many pages becomes one read.
+type Cache struct {
+	from  Memory
+	pages map[machine.Addr]cached
+	lost  error
+}
+
+// cached is a page, or the reason why it cannot be read.
+type cached struct {
+	data []byte // up to the first byte that cannot be read
+	err  error  // nil if data is a whole page
+}
+
+// NewCache returns a cache over the memory of a stopped process.
+func NewCache(from Memory) *Cache { return &Cache{from: from, pages: map[machine.Addr]cached{}} }
+
+// Lost returns the error after which the debugger did not answer any more, or nil.
+func (c *Cache) Lost() error { return c.lost }
+
+// Read implements [Memory].
+func (c *Cache) Read(p []byte, addr machine.Addr) (n int, err error) {
+	for n < len(p) {
+		at := addr + machine.Addr(n)
+		if at < addr {
+			return n, errors.New("past the end of the address space")
+		}
+		start := at &^ (page - 1)
+		got, known := c.pages[start]
+		if !known {
+			if c.lost != nil {
+				return n, c.lost
+			}
+			c.fetch(start, len(p)-n+int(at-start))
+			continue
+		}
+		inside := int(at - start)
+		if inside < len(got.data) {
+			n += copy(p[n:], got.data[inside:])
+			continue
+		}
+		return n, got.err
+	}
+	return n, nil
+}
+
+// batch bounds the bytes of one request.
+const batch = 64 << 10
+
+// fetch reads at least the page at start. It reads up to size bytes, as far as they are not known.
+func (c *Cache) fetch(start machine.Addr, size int) {
+	count := 1
+	for count < min(batch, size+page-1)/page {
+		next := start + machine.Addr(count*page)
+		if _, known := c.pages[next]; known || next < start {
+			break
+		}
+		count++
+	}
+	if len(c.pages)+count > most {
+		clear(c.pages)
+	}
+	b := make([]byte, count*page)
+	n, err := c.from.Read(b, start)
+	n = min(n, len(b))
+	if errors.Is(err, ErrLost) {
+		c.lost = err
+	}
+	whole := n / page
+	for i := range whole {
+		c.pages[start+machine.Addr(i*page)] = cached{data: b[i*page : (i+1)*page : (i+1)*page]}
+	}
+	if whole < count {
+		c.pages[start+machine.Addr(whole*page)] = cached{b[whole*page : n], err}
+	}
+}
