@@ -61,8 +61,13 @@ type attrGroup struct {
 	naked        bool
 }
 
+// attrParser parses attributes and calling conventions.
+type attrParser struct {
+	typeParser
+}
+
 // parseAttributes reads a list of attributes: words, strings and groups.
-func (p *parser) parseAttributes(at place) attributes {
+func (p *attrParser) parseAttributes(at place) attributes {
 	var a attributes
 	for p.err == nil {
 		switch {
@@ -106,7 +111,7 @@ func (a *attributes) set(key, value string) {
 
 // stringsOf returns the string attributes of a call, including those of its groups. A group may be defined after its use, but bodies are parsed after the
 // rest of the module. An undefined group is empty, as in LLVM.
-func (p *parser) stringsOf(a attributes) map[string]string {
+func (p *attrParser) stringsOf(a attributes) map[string]string {
 	for _, group := range a.groups {
 		if g := p.m.attrGroups[group]; g != nil {
 			for key, value := range g.strings {
@@ -118,7 +123,7 @@ func (p *parser) stringsOf(a attributes) map[string]string {
 }
 
 // preallocatedOf returns the type in a call's attribute preallocated, which LLVM prints in a group.
-func (p *parser) preallocatedOf(a attributes) *Type {
+func (p *attrParser) preallocatedOf(a attributes) *Type {
 	t := a.param.Preallocated
 	for _, group := range a.groups {
 		if g := p.m.attrGroups[group]; t == nil && g != nil {
@@ -128,7 +133,7 @@ func (p *parser) preallocatedOf(a attributes) *Type {
 	return t
 }
 
-func (p *parser) parseAttribute(a *attributes) {
+func (p *attrParser) parseAttribute(a *attributes) {
 	word := p.tok.text
 	p.next()
 	switch word {
@@ -208,7 +213,7 @@ func onlyArguments(effects string) bool {
 }
 
 // attributeBytes reads (8), or =8 as in a group.
-func (p *parser) attributeBytes() uint64 {
+func (p *attrParser) attributeBytes() uint64 {
 	if p.accept('=') {
 		return p.uint(1<<64 - 1)
 	}
@@ -219,7 +224,7 @@ func (p *parser) attributeBytes() uint64 {
 }
 
 // attributeRange reads (i32 -1, 5).
-func (p *parser) attributeRange() *Range {
+func (p *attrParser) attributeRange() *Range {
 	p.expect('(', "in range")
 	pos := p.tok.pos
 	t := p.parseType()
@@ -234,7 +239,7 @@ func (p *parser) attributeRange() *Range {
 	return &Range{Low: low, High: high}
 }
 
-func (p *parser) rangeBound(t *Type) *big.Int {
+func (p *attrParser) rangeBound(t *Type) *big.Int {
 	tok := p.tok
 	if tok.kind != tokInt {
 		p.fail(tok.pos, "expected an integer in range")
@@ -245,7 +250,7 @@ func (p *parser) rangeBound(t *Type) *big.Int {
 }
 
 // attributeType reads (T) after an attribute.
-func (p *parser) attributeType() *Type {
+func (p *attrParser) attributeType() *Type {
 	p.expect('(', "before the type of an attribute")
 	t := p.parseType()
 	p.expect(')', "after the type of an attribute")
@@ -253,7 +258,7 @@ func (p *parser) attributeType() *Type {
 }
 
 // optConvention reads a calling convention if one is next. "ccc" is the C convention, which is the default.
-func (p *parser) optConvention() (string, bool) {
+func (p *attrParser) optConvention() (string, bool) {
 	if p.tok.kind != tokWord {
 		return "", false
 	}

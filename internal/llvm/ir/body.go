@@ -7,12 +7,16 @@ import "strings"
 // An operand may precede the definition of its instruction or block. Its *Instr or *Block is then created on first use, with the type from that use, and
 // completed by the definition. So no operand has to be patched later.
 type bodyParser struct {
-	fn      *Func
+	operandParser
+	nextLocal int // the least number that the next unnamed value may have
+	blocks    []*Block
+}
+
+// operandParser parses operands of instructions and resolves the names of a body.
+type operandParser struct {
+	constParser
 	locals  map[string]Value
 	forward map[string]int // undefined names and the position of their first use
-	next    int            // the least number that the next unnamed value may have
-	blocks  []*Block
-	partial bool // ignore undefined names of the module
 }
 
 func (f *Func) parseBody(to *lazyBody) {
@@ -27,26 +31,26 @@ func (f *Func) parseBody(to *lazyBody) {
 		to.err = p.err
 		return
 	}
-	to.blocks, to.names = p.body.blocks, p.body.locals
+	to.blocks, to.names = p.blocks, p.locals
 }
 
-func (f *Func) newBodyParser() *parser {
+func (f *Func) newBodyParser() *bodyParser {
 	// LLVM prints some forty bytes per instruction, and not all instructions have a result.
 	locals := make(map[string]Value, len(f.Params)+(f.body.end-f.body.pos)/64)
-	b := &bodyParser{fn: f, locals: locals, forward: map[string]int{}, next: f.nextID}
 	for _, param := range f.Params {
-		b.locals[param.Name] = param
+		locals[param.Name] = param
 	}
 	m := f.Module
-	return &parser{
-		lexer: lexer{file: m.Name, src: m.src, pos: f.body.pos, end: f.body.end, line: f.body.line},
-		m:     m, body: b,
-	}
+	p := &bodyParser{nextLocal: f.nextID}
+	p.lexer = lexer{file: m.Name, src: m.src, pos: f.body.pos, end: f.body.end, line: f.body.line}
+	p.m, p.fn, p.closed = m, f, true
+	p.locals, p.forward = locals, map[string]int{}
+	return p
 }
 
 // blameBody looks for the cause of a top-level error in the body before it: a missing or surplus curly bracket there moves the end of the body. The rest of
 // the module is not parsed yet, so blameBody ignores undefined names of the module.
-func (p *parser) blameBody() {
+func (p *moduleParser) blameBody() {
 	funcs := p.m.Funcs
 	if len(funcs) == 0 || funcs[len(funcs)-1].Declared() {
 		return
@@ -54,7 +58,7 @@ func (p *parser) blameBody() {
 	p.m.typed = p.star && !p.m.opaque
 	p.typeGlobals()
 	inner := funcs[len(funcs)-1].newBodyParser()
-	inner.body.partial = true
+	inner.partial, inner.closed = true, false
 	inner.next()
 	inner.parseBlocks()
 	if e := inner.err; e != nil && (e.Line < p.err.Line || e.Line == p.err.Line && e.Col < p.err.Col) {
@@ -62,8 +66,7 @@ func (p *parser) blameBody() {
 	}
 }
 
-func (p *parser) parseBlocks() {
-	b := p.body
+func (p *bodyParser) parseBlocks() {
 	if p.tok.kind == tokEOF {
 		p.fail(p.tok.pos, "function body requires at least one basic block")
 	}
@@ -71,14 +74,14 @@ func (p *parser) parseBlocks() {
 		p.parseBlock()
 	}
 	for p.err == nil && p.isUseListOrder() {
-		b.fn.ordered = true
-		p.skipUseListOrder()
+		p.fn.ordered = true
+		p.useListOrder(p.skipUsed)
 	}
 	if p.err == nil && p.tok.kind != tokEOF {
 		p.fail(p.tok.pos, "expected the end of the function")
 	}
 	first, at := "", len(p.src)+1
-	for name, pos := range b.forward {
+	for name, pos := range p.forward {
 		if pos < at {
 			first, at = name, pos
 		}
@@ -88,24 +91,29 @@ func (p *parser) parseBlocks() {
 	}
 }
 
-func (p *parser) isUseListOrder() bool {
-	return p.isWord("uselistorder") || p.isWord("uselistorder_bb")
+// skipUsed skips the block or the value whose uses an order lists.
+func (p *bodyParser) skipUsed() {
+	if p.isWord("label") {
+		p.labelRef()
+		return
+	}
+	p.parseTyped()
 }
 
 // parseBlock parses a block up to its terminator. A block without a label gets the next number.
-func (p *parser) parseBlock() {
+func (p *bodyParser) parseBlock() {
 	tok := p.tok
 	name := ""
 	if tok.kind == tokLabel {
 		name = tok.text
 		p.next()
 	}
-	block := p.defineBlock(tok.pos, p.numbered(tok.pos, name, &p.body.next))
+	block := p.defineBlock(tok.pos, p.numbered(tok.pos, name, &p.nextLocal))
 	if p.err != nil {
 		return
 	}
-	block.Func, block.Line, block.Index = p.body.fn, tok.line, len(p.body.blocks)
-	p.body.blocks = append(p.body.blocks, block)
+	block.Func, block.Line, block.Index = p.fn, tok.line, len(p.blocks)
+	p.blocks = append(p.blocks, block)
 	for p.err == nil {
 		for p.tok.kind == tokRecord {
 			if !strings.HasPrefix(p.tok.text, "dbg_") {
@@ -129,37 +137,35 @@ func (p *parser) parseBlock() {
 }
 
 // defineBlock returns the block with a name, which may have been used before.
-func (p *parser) defineBlock(pos int, name string) *Block {
-	b := p.body
-	known, used := b.locals[name]
+func (p *operandParser) defineBlock(pos int, name string) *Block {
+	known, used := p.locals[name]
 	if !used {
 		block := &Block{Name: name}
-		b.locals[name] = block
+		p.locals[name] = block
 		return block
 	}
 	block, ok := known.(*Block)
-	_, forward := b.forward[name]
+	_, forward := p.forward[name]
 	if !ok || !forward {
 		p.fail(pos, "unable to create block named '%s': the name is taken", quoteName(name))
 		return nil
 	}
-	delete(b.forward, name)
+	delete(p.forward, name)
 	return block
 }
 
 // blockRef parses the name of a block.
-func (p *parser) blockRef() *Block {
+func (p *operandParser) blockRef() *Block {
 	tok := p.tok
 	if tok.kind != tokLocal {
 		p.fail(tok.pos, "expected a basic block")
 		return nil
 	}
 	p.next()
-	b := p.body
-	known, ok := b.locals[tok.text]
+	known, ok := p.locals[tok.text]
 	if !ok {
-		block := &Block{Name: tok.text, Func: b.fn}
-		b.locals[tok.text], b.forward[tok.text] = block, tok.pos
+		block := &Block{Name: tok.text, Func: p.fn}
+		p.locals[tok.text], p.forward[tok.text] = block, tok.pos
 		return block
 	}
 	block, ok := known.(*Block)
@@ -170,15 +176,14 @@ func (p *parser) blockRef() *Block {
 }
 
 // labelRef parses label %b.
-func (p *parser) labelRef() *Block {
+func (p *operandParser) labelRef() *Block {
 	p.expectWord("label")
 	return p.blockRef()
 }
 
 // localRef returns the value %name of type t.
-func (p *parser) localRef(tok token, t *Type) Value {
-	b := p.body
-	if v, ok := b.locals[tok.text]; ok {
+func (p *operandParser) localRef(tok token, t *Type) Value {
+	if v, ok := p.locals[tok.text]; ok {
 		if !v.Type().Equal(t) {
 			p.fail(tok.pos, "'%%%s' defined with type '%v' but expected '%v'", quoteName(tok.text), v.Type(), t)
 		}
@@ -188,20 +193,19 @@ func (p *parser) localRef(tok token, t *Type) Value {
 		p.fail(tok.pos, "invalid use of a value of type '%v'", t)
 	}
 	in := &Instr{Name: tok.text, Typ: t}
-	b.locals[tok.text], b.forward[tok.text] = in, tok.pos
+	p.locals[tok.text], p.forward[tok.text] = in, tok.pos
 	return in
 }
 
 // defineInstr adds an instruction's result under its name. It returns the *Instr that its uses refer to.
-func (p *parser) defineInstr(pos int, in *Instr) *Instr {
-	b := p.body
-	known, used := b.locals[in.Name]
+func (p *operandParser) defineInstr(pos int, in *Instr) *Instr {
+	known, used := p.locals[in.Name]
 	if !used {
-		b.locals[in.Name] = in
+		p.locals[in.Name] = in
 		return in
 	}
 	first, ok := known.(*Instr)
-	_, forward := b.forward[in.Name]
+	_, forward := p.forward[in.Name]
 	switch {
 	case !forward:
 		p.fail(pos, "multiple definition of local value named '%s'", quoteName(in.Name))
@@ -210,7 +214,7 @@ func (p *parser) defineInstr(pos int, in *Instr) *Instr {
 	case !first.Typ.Equal(in.Typ):
 		p.fail(pos, "instruction forward referenced with type '%v', not '%v'", first.Typ, in.Typ)
 	default:
-		delete(b.forward, in.Name)
+		delete(p.forward, in.Name)
 		*first = *in
 		return first
 	}
@@ -218,7 +222,7 @@ func (p *parser) defineInstr(pos int, in *Instr) *Instr {
 }
 
 // parseOperand parses a value of type t.
-func (p *parser) parseOperand(t *Type) Value {
+func (p *operandParser) parseOperand(t *Type) Value {
 	tok := p.tok
 	switch {
 	case t.Kind == MetadataKind:
@@ -236,7 +240,7 @@ func (p *parser) parseOperand(t *Type) Value {
 }
 
 // parseTyped parses T value.
-func (p *parser) parseTyped() Value {
+func (p *operandParser) parseTyped() Value {
 	pos := p.tok.pos
 	t := p.parseValueType()
 	if t.Kind == MetadataKind || t.Kind == LabelKind {
@@ -246,7 +250,7 @@ func (p *parser) parseTyped() Value {
 }
 
 // parseMetadataOperand parses the operand after the type metadata: a metadata node, or a value as metadata.
-func (p *parser) parseMetadataOperand() Value {
+func (p *operandParser) parseMetadataOperand() Value {
 	start := p.tok.pos
 	if p.tok.kind == tokMetadata || p.isPunct('!') {
 		p.skipMetadata()
@@ -267,7 +271,7 @@ func trimRight(s string) string {
 }
 
 // more skips a comma, except for the comma before metadata, which may follow any instruction.
-func (p *parser) more() bool {
+func (p *operandParser) more() bool {
 	if !p.isPunct(',') {
 		return false
 	}

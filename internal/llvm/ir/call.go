@@ -7,7 +7,7 @@ import (
 )
 
 // parseCall parses a call, invoke or callbr, starting at the keyword or at tail, musttail or notail.
-func (p *parser) parseCall(in *Instr) {
+func (p *bodyParser) parseCall(in *Instr) {
 	call := &Call{}
 	in.Call = call
 	if in.Op == OpCall && (p.isWord("tail") || p.isWord("musttail") || p.isWord("notail")) {
@@ -72,7 +72,7 @@ type implicitKey struct {
 
 // implicitIntrinsic returns the undeclared intrinsic that a call names. LLVM 19 and later declare it with the type of the call
 // (LLParser::validateEndOfModule). It returns nil for any other name.
-func (p *parser) implicitIntrinsic(name token, sig, t *Type) *Func {
+func (p *bodyParser) implicitIntrinsic(name token, sig, t *Type) *Func {
 	if _, known := p.m.globalsMap[name.text]; known || !strings.HasPrefix(name.text, "llvm.") {
 		return nil
 	}
@@ -97,7 +97,7 @@ type callee struct {
 	value Value // set if its type does not depend on the call
 }
 
-func (p *parser) parseCallee() callee {
+func (p *bodyParser) parseCallee() callee {
 	c := callee{tok: p.tok}
 	switch {
 	case p.isWord("asm"):
@@ -127,7 +127,7 @@ func (p *parser) parseCallee() callee {
 }
 
 // calleeValue returns the callee as a value. sig is the type of the function, and t the type of a pointer to it.
-func (p *parser) calleeValue(c callee, sig, t *Type) Value {
+func (p *bodyParser) calleeValue(c callee, sig, t *Type) Value {
 	if p.err != nil {
 		return bad(t)
 	}
@@ -164,7 +164,7 @@ func (p *parser) calleeValue(c callee, sig, t *Type) Value {
 }
 
 // parseAsm parses asm sideeffect "text", "constraints".
-func (p *parser) parseAsm() *InlineAsm {
+func (p *bodyParser) parseAsm() *InlineAsm {
 	p.next()
 	for p.acceptWord("sideeffect") || p.acceptWord("alignstack") || p.acceptWord("inteldialect") || p.acceptWord("unwind") {
 	}
@@ -174,7 +174,7 @@ func (p *parser) parseAsm() *InlineAsm {
 }
 
 // parseArgs parses (T attributes value, …) and returns the positions of the arguments. Inline assembly accepts labels too.
-func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
+func (p *bodyParser) parseArgs(in *Instr, assembly bool) (at []int) {
 	call := in.Call
 	p.expect('(', "before arguments")
 	if p.accept(')') {
@@ -210,7 +210,7 @@ func (p *parser) parseArgs(in *Instr, assembly bool) (at []int) {
 }
 
 // checkArgs compares the arguments with the parameters of the function type.
-func (p *parser) checkArgs(pos int, at []int, in *Instr) {
+func (p *bodyParser) checkArgs(pos int, at []int, in *Instr) {
 	params := in.Call.Sig.Fields
 	if p.err != nil {
 		return
@@ -232,7 +232,7 @@ func (p *parser) checkArgs(pos int, at []int, in *Instr) {
 }
 
 // parseBundles parses [ "tag"(T value, …), … ].
-func (p *parser) parseBundles(call *Call) {
+func (p *bodyParser) parseBundles(call *Call) {
 	if !p.accept('[') {
 		return
 	}

@@ -2,14 +2,22 @@ package ir
 
 import (
 	"math/big"
-	"strings"
 )
 
 // maxDigits limits the digits of an integer literal, because converting one takes more than linear time.
 const maxDigits = 20000
 
+// constParser parses constants, in a function body or outside of it.
+type constParser struct {
+	attrParser
+	fn      *Func // the function whose body is being parsed, or nil
+	partial bool  // ignore undefined names of the module
+
+	refs []globalRef // references outside of bodies, resolved when all names are known
+}
+
 // parseTypedConst parses T constant.
-func (p *parser) parseTypedConst() *Const {
+func (p *constParser) parseTypedConst() *Const {
 	t := p.parseValueType()
 	return p.parseConst(t)
 }
@@ -18,7 +26,7 @@ func (p *parser) parseTypedConst() *Const {
 func bad(t *Type) *Const { return &Const{Kind: ConstUndef, Typ: t} }
 
 // parseConst parses a constant of type t.
-func (p *parser) parseConst(t *Type) *Const {
+func (p *constParser) parseConst(t *Type) *Const {
 	p.enter()
 	defer p.leave()
 	tok := p.tok
@@ -58,7 +66,7 @@ func (p *parser) parseConst(t *Type) *Const {
 }
 
 // parseWordConst parses constants that begin with a word, and constant expressions.
-func (p *parser) parseWordConst(t *Type) *Const {
+func (p *constParser) parseWordConst(t *Type) *Const {
 	tok := p.tok
 	c := &Const{Typ: t}
 	ok := true
@@ -113,35 +121,8 @@ func (p *parser) parseWordConst(t *Type) *Const {
 	return c
 }
 
-// integer reduces a literal to its width: LLVM keeps the low bits of one that is too wide.
-func (p *parser) integer(tok token, bits int) *big.Int {
-	text, base := strings.TrimPrefix(tok.text, "+"), 10
-	signed := strings.HasPrefix(text, "s0x")
-	if signed || strings.HasPrefix(text, "u0x") {
-		text, base = text[3:], 16
-	}
-	if len(text) > maxDigits {
-		p.fail(tok.pos, "integer has more than %d digits", maxDigits)
-		return new(big.Int)
-	}
-	n, ok := new(big.Int).SetString(text, base)
-	if !ok {
-		p.fail(tok.pos, "integer '%s' is malformed", text)
-		return new(big.Int)
-	}
-	if signed {
-		// LangRef, "Simple Constants": such a literal is sign-extended from its number of active bits, so s0x0001 is -1.
-		n.Sub(n, new(big.Int).Lsh(big.NewInt(int64(n.Sign())), uint(n.BitLen())))
-	}
-	if n.Sign() < 0 || n.BitLen() > bits {
-		mask := new(big.Int).Lsh(big.NewInt(1), uint(bits))
-		n.And(n, mask.Sub(mask, big.NewInt(1)))
-	}
-	return n
-}
-
 // parseAggregate parses {…}, <{…}>, […] and <…>.
-func (p *parser) parseAggregate(t *Type) *Const {
+func (p *constParser) parseAggregate(t *Type) *Const {
 	tok := p.tok
 	c := &Const{Kind: ConstAggregate, Typ: t}
 	want := func(ok bool) bool {
@@ -187,7 +168,7 @@ func (p *parser) parseAggregate(t *Type) *Const {
 }
 
 // parseElems parses typed constants up to the closing bracket.
-func (p *parser) parseElems(closing byte) []*Const {
+func (p *constParser) parseElems(closing byte) []*Const {
 	var elems []*Const
 	if p.accept(closing) {
 		return elems
@@ -202,7 +183,7 @@ func (p *parser) parseElems(closing byte) []*Const {
 }
 
 // checkElems checks the number and the types of an aggregate constant's elements.
-func (p *parser) checkElems(pos int, c *Const) {
+func (p *constParser) checkElems(pos int, c *Const) {
 	t := c.Typ
 	want := t.Len
 	if t.Kind == StructKind {
@@ -232,7 +213,7 @@ const (
 )
 
 // parseSplat parses splat (T c) (LLVM 19): a vector of equal elements.
-func (p *parser) parseSplat(t *Type) *Const {
+func (p *constParser) parseSplat(t *Type) *Const {
 	tok := p.tok
 	p.next()
 	p.expect('(', "after splat")
@@ -258,7 +239,7 @@ func (p *parser) parseSplat(t *Type) *Const {
 }
 
 // parsePtrAuth parses ptrauth (ptr p, i32 key, i64 discriminator, ptr address); the last two are optional (LLVM 19).
-func (p *parser) parsePtrAuth(t *Type) *Const {
+func (p *constParser) parsePtrAuth(t *Type) *Const {
 	tok := p.tok
 	p.next()
 	p.expect('(', "after ptrauth")
@@ -288,7 +269,7 @@ type blockAddress struct {
 }
 
 // parseBlockAddress parses blockaddress(@f, %b).
-func (p *parser) parseBlockAddress(t *Type) *Const {
+func (p *constParser) parseBlockAddress(t *Type) *Const {
 	p.next()
 	p.expect('(', "in block address")
 	fn := p.tok
@@ -311,8 +292,8 @@ func (p *parser) parseBlockAddress(t *Type) *Const {
 	c := &Const{Kind: ConstBlockAddr, Typ: t, Block: block.text}
 	p.refer(globalRef{tok: fn, target: &c.Target, function: true})
 	addr := blockAddress{c: c, pos: fn.pos, tok: block}
-	if p.body != nil {
-		to := &p.body.fn.computed().body.addresses
+	if p.fn != nil {
+		to := &p.fn.computed().body.addresses
 		*to = append(*to, addr)
 	} else {
 		p.m.addresses = append(p.m.addresses, addr)
@@ -338,25 +319,25 @@ type globalRef struct {
 }
 
 // globalConst returns the constant @name of type t.
-func (p *parser) globalConst(tok token, t *Type) *Const {
+func (p *constParser) globalConst(tok token, t *Type) *Const {
 	c := &Const{Kind: ConstRef, Typ: t}
 	p.refer(globalRef{tok: tok, target: &c.Target, want: t})
 	return c
 }
 
 // refer resolves a reference: immediately inside a body, otherwise at the end of the module.
-func (p *parser) refer(r globalRef) {
-	if p.body == nil {
+func (p *constParser) refer(r globalRef) {
+	if p.fn == nil {
 		p.refs = append(p.refs, r)
 		return
 	}
 	p.resolve(r)
 }
 
-func (p *parser) resolve(r globalRef) {
+func (p *constParser) resolve(r globalRef) {
 	v, ok := p.m.globalsMap[r.tok.text]
 	switch _, isFunc := v.(*Func); {
-	case !ok && p.body != nil && p.body.partial:
+	case !ok && p.partial:
 		*r.target = bad(Ptr)
 	case !ok:
 		p.fail(r.tok.pos, "use of undefined value '@%s'", quoteName(r.tok.text))

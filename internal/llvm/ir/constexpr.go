@@ -13,7 +13,7 @@ var constExprOps = func() map[Op]bool {
 }()
 
 // parseConstExpr parses op (…). t is nil in an alias, which gives the expression no type.
-func (p *parser) parseConstExpr(op Op, t *Type) *Const {
+func (p *constParser) parseConstExpr(op Op, t *Type) *Const {
 	pos := p.tok.pos
 	p.next()
 	c := &Const{Kind: ConstExpr, Op: op, Typ: Void}
@@ -56,7 +56,7 @@ func (p *parser) parseConstExpr(op Op, t *Type) *Const {
 }
 
 // typeConstExpr checks the operands and sets the type of the result.
-func (p *parser) typeConstExpr(pos int, c *Const, to *Type) {
+func (p *constParser) typeConstExpr(pos int, c *Const, to *Type) {
 	args := make([]Value, len(c.Elems))
 	for i, e := range c.Elems {
 		args[i] = e
@@ -83,10 +83,10 @@ func (p *parser) typeConstExpr(pos int, c *Const, to *Type) {
 }
 
 // skipInRange skips inrange before an index of a constant getelementptr (LLVM 18 and older).
-func (p *parser) skipInRange() { p.acceptWord("inrange") }
+func (p *constParser) skipInRange() { p.acceptWord("inrange") }
 
 // parsePath parses the indices of extractvalue and insertvalue.
-func (p *parser) parsePath() []int {
+func (p *constParser) parsePath() []int {
 	var path []int
 	for {
 		path = append(path, int(p.uint(1<<31-1)))
@@ -105,7 +105,7 @@ func (p *parser) parsePath() []int {
 
 // shuffleMask returns the mask of a shufflevector as indices, with -1 for poison. The mask of a scalable vector is the same for each element; it has as many
 // indices as the vector has elements at least, as in LLVM.
-func (p *parser) shuffleMask(pos int, mask *Const) []int {
+func (p *constParser) shuffleMask(pos int, mask *Const) []int {
 	if mask.Typ.Kind != VectorKind || !mask.Typ.Elem.Equal(I32) {
 		p.fail(pos, "shuffle mask must be a vector of i32, not '%v'", mask.Typ)
 		return nil

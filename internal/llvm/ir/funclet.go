@@ -7,7 +7,7 @@ package ir
 //	%t = cleanuppad within %parent [T value, ...]
 //	catchret from %catchpad to label %b
 //	cleanupret from %cleanuppad unwind label %b
-func (p *parser) parseFunclet(in *Instr) {
+func (p *bodyParser) parseFunclet(in *Instr) {
 	switch in.Op {
 	case OpCatchSwitch:
 		in.Typ = tokenType
@@ -42,13 +42,13 @@ func (p *parser) parseFunclet(in *Instr) {
 }
 
 // parsePad parses the token of the enclosing pad, or none.
-func (p *parser) parsePad(in *Instr, word string) {
+func (p *bodyParser) parsePad(in *Instr, word string) {
 	p.expectWord(word)
 	in.Args = []Value{p.parseOperand(tokenType)}
 }
 
 // parseUnwind parses the unwind destination.
-func (p *parser) parseUnwind(in *Instr) {
+func (p *bodyParser) parseUnwind(in *Instr) {
 	p.expectWord("unwind")
 	if p.acceptWord("to") {
 		p.expectWord("caller")

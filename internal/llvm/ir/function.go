@@ -2,12 +2,11 @@ package ir
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // parseFunc parses a function after define or declare. It only finds the end of the body.
-func (p *parser) parseFunc(define bool) {
+func (p *moduleParser) parseFunc(define bool) {
 	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
 	if !define {
 		p.skipAttachments(&f.debug) // in a declaration they come first
@@ -49,7 +48,7 @@ func (p *parser) parseFunc(define bool) {
 const fewParams = 8
 
 // parseParams parses (T %a, T, ...) and reports whether the list ends in dots.
-func (p *parser) parseParams(f *Func) bool {
+func (p *moduleParser) parseParams(f *Func) bool {
 	p.expect('(', "before parameters")
 	if p.accept(')') {
 		return false
@@ -105,26 +104,8 @@ func pointers(list []Param) []*Param {
 	return to
 }
 
-// numbered returns the next number for an unnamed value, and fails for a value whose number is too low.
-func (p *parser) numbered(pos int, name string, next *int) string {
-	if name == "" {
-		name = strconv.Itoa(*next)
-		*next++
-		return name
-	}
-	if isNumber(name) {
-		n, _ := strconv.Atoi(name)
-		if n < *next {
-			p.fail(pos, "value expected to be numbered '%%%d' or greater", *next)
-			return name
-		}
-		*next = n + 1
-	}
-	return name
-}
-
 // parseFuncTail parses the rest of a function's header after the parameters.
-func (p *parser) parseFuncTail(f *Func, define bool) {
+func (p *moduleParser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
 		a := p.parseAttributes(behindList)
 		f.pure, f.naked, f.groups = f.pure || a.pure, f.naked || a.naked, append(f.groups, a.groups...)
@@ -159,7 +140,7 @@ func (p *parser) parseFuncTail(f *Func, define bool) {
 }
 
 // findBody finds the end of a body without parsing it.
-func (p *parser) findBody(f *Func) {
+func (p *moduleParser) findBody(f *Func) {
 	open := p.tok
 	if !p.isPunct('{') {
 		p.fail(open.pos, "expected '{' in function body")

@@ -16,7 +16,7 @@ type globalHead struct {
 }
 
 // parseGlobal parses a variable, alias or ifunc from the = on.
-func (p *parser) parseGlobal(name token) {
+func (p *moduleParser) parseGlobal(name token) {
 	p.checkNumber(&name)
 	head := p.parseHead()
 	word := p.tok.text
@@ -36,7 +36,7 @@ func (p *parser) parseGlobal(name token) {
 }
 
 // checkNumber checks that numbered globals such as @7 are in order, as LLVM requires. It gives an unnamed global (@"") the next number.
-func (p *parser) checkNumber(name *token) {
+func (p *moduleParser) checkNumber(name *token) {
 	if name.text == "" {
 		name.text = strconv.Itoa(p.nextGlobal)
 	}
@@ -51,7 +51,7 @@ func (p *parser) checkNumber(name *token) {
 	p.nextGlobal = n + 1
 }
 
-func (p *parser) parseHead() globalHead {
+func (p *moduleParser) parseHead() globalHead {
 	head := globalHead{space: -1}
 	for p.err == nil && p.tok.kind == tokWord {
 		word := p.tok.text
@@ -79,7 +79,7 @@ func (p *parser) parseHead() globalHead {
 }
 
 // skipUnknownHead skips an unknown word if known words that precede a calling convention, or the kind of the global, follow it.
-func (p *parser) skipUnknownHead() bool {
+func (p *moduleParser) skipUnknownHead() bool {
 	const what = "linkage or visibility"
 	belongs := func(word string) bool {
 		return linkages[word] || visibleWords[word] || word == "thread_local" || kindsOfGlobal[word]
@@ -95,7 +95,7 @@ func (p *parser) skipUnknownHead() bool {
 
 var kindsOfGlobal = words(`global constant alias ifunc`)
 
-func (p *parser) parseVariable(name token, head globalHead, constant bool) {
+func (p *moduleParser) parseVariable(name token, head globalHead, constant bool) {
 	g := &Global{Name: name.text, Constant: constant, Linkage: head.linkage, AddrSpace: head.space, Module: p.m}
 	// LLVM's parser uses space 0 even if the data layout specifies G, which is the default only for globals created through the API.
 	g.AddrSpace = max(g.AddrSpace, 0)
@@ -115,7 +115,7 @@ func (p *parser) parseVariable(name token, head globalHead, constant bool) {
 }
 
 // parseGlobalTail parses the rest after the initializer: section, comdat, alignment, metadata, attributes.
-func (p *parser) parseGlobalTail(keep func(attributes)) {
+func (p *moduleParser) parseGlobalTail(keep func(attributes)) {
 	for p.err == nil && p.accept(',') {
 		switch {
 		case p.isWord("section"), p.isWord("partition"), p.isWord("code_model"):
@@ -144,7 +144,7 @@ func (p *parser) parseGlobalTail(keep func(attributes)) {
 }
 
 // parseComdat parses comdat or comdat($name).
-func (p *parser) parseComdat() {
+func (p *moduleParser) parseComdat() {
 	p.next()
 	if p.accept('(') {
 		if p.tok.kind != tokComdat {
@@ -155,7 +155,7 @@ func (p *parser) parseComdat() {
 	}
 }
 
-func (p *parser) parseAlias(name token, ifunc bool) {
+func (p *moduleParser) parseAlias(name token, ifunc bool) {
 	a := &Alias{Name: name.text, IFunc: ifunc, Module: p.m}
 	a.value = p.parseType()
 	p.expect(',', "after the type of an alias")
@@ -174,7 +174,7 @@ func (p *parser) parseAlias(name token, ifunc bool) {
 }
 
 // define adds a global, function or alias under its name.
-func (p *parser) define(name token, v Value) {
+func (p *moduleParser) define(name token, v Value) {
 	if p.err != nil {
 		return
 	}
@@ -190,7 +190,7 @@ func (p *parser) define(name token, v Value) {
 }
 
 // typeGlobals sets the operand type of each global. It runs after the whole module is read, because only then is it known whether pointers are typed.
-func (p *parser) typeGlobals() {
+func (p *moduleParser) typeGlobals() {
 	pointer := func(to *Type, space int) *Type {
 		if !p.m.typed {
 			to = nil

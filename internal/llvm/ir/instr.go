@@ -38,7 +38,7 @@ func flagsOf(op Op) Flags {
 }
 
 // parseFlags parses the flags that may follow op.
-func (p *parser) parseFlags(op Op) Flags {
+func (p *constParser) parseFlags(op Op) Flags {
 	allowed := flagsOf(op)
 	var flags Flags
 	for p.tok.kind == tokWord {
@@ -65,7 +65,7 @@ func (p *parser) parseFlags(op Op) Flags {
 }
 
 // skipUnknownFlag skips a word that may be an unknown flag of op.
-func (p *parser) skipUnknownFlag(op Op) bool {
+func (p *constParser) skipUnknownFlag(op Op) bool {
 	predicates := intPredicates
 	switch op {
 	case OpFCmp:
@@ -88,7 +88,7 @@ var (
 	floatPredicates = words(`false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true`)
 )
 
-func (p *parser) predicate(op Op) string {
+func (p *constParser) predicate(op Op) string {
 	set := intPredicates
 	if op == OpFCmp {
 		set = floatPredicates
@@ -103,7 +103,7 @@ func (p *parser) predicate(op Op) string {
 }
 
 // parseInstr parses one instruction of block.
-func (p *parser) parseInstr(block *Block) *Instr {
+func (p *bodyParser) parseInstr(block *Block) *Instr {
 	start := p.tok
 	in := &Instr{Typ: Void, Block: block, Line: start.line, Pos: start.pos, Index: len(block.Instrs)}
 	if start.kind == tokLocal {
@@ -147,14 +147,14 @@ func (p *parser) parseInstr(block *Block) *Instr {
 			p.fail(start.pos, "instructions returning void cannot have a name")
 		}
 	} else {
-		in.Name = p.numbered(start.pos, in.Name, &p.body.next)
+		in.Name = p.numbered(start.pos, in.Name, &p.nextLocal)
 		in = p.defineInstr(start.pos, in)
 	}
 	block.Instrs = append(block.Instrs, in)
 	return in
 }
 
-func (p *parser) parseOp(pos int, in *Instr) {
+func (p *bodyParser) parseOp(pos int, in *Instr) {
 	op := in.Op
 	switch {
 	case op == OpCall, op == OpInvoke, op == OpCallBr:
@@ -186,7 +186,7 @@ func (p *parser) parseOp(pos int, in *Instr) {
 }
 
 // parseOperands parses n typed operands separated by commas.
-func (p *parser) parseOperands(n int) []Value {
+func (p *operandParser) parseOperands(n int) []Value {
 	args := []Value{p.parseTyped()}
 	for len(args) < n {
 		p.expect(',', "between operands")
@@ -195,7 +195,7 @@ func (p *parser) parseOperands(n int) []Value {
 	return args
 }
 
-func (p *parser) parseOther(pos int, in *Instr) {
+func (p *bodyParser) parseOther(pos int, in *Instr) {
 	switch in.Op {
 	case OpFNeg, OpSelect, OpFreeze, OpExtractElement, OpInsertElement:
 		in.Flags = p.parseFlags(in.Op)
@@ -236,7 +236,7 @@ func (p *parser) parseOther(pos int, in *Instr) {
 	}
 }
 
-func (p *parser) parsePhi(in *Instr) {
+func (p *bodyParser) parsePhi(in *Instr) {
 	in.Flags = p.parseFlags(OpPhi)
 	pos := p.tok.pos
 	in.Typ = p.parseValueType()
@@ -258,7 +258,7 @@ func (p *parser) parsePhi(in *Instr) {
 	}
 }
 
-func (p *parser) parseTerminator(in *Instr) {
+func (p *bodyParser) parseTerminator(in *Instr) {
 	pos := p.tok.pos
 	switch in.Op {
 	case OpRet:
@@ -298,8 +298,8 @@ func (p *parser) parseTerminator(in *Instr) {
 	}
 }
 
-func (p *parser) parseRet(in *Instr) {
-	want := p.body.fn.Sig.Elem
+func (p *bodyParser) parseRet(in *Instr) {
+	want := p.fn.Sig.Elem
 	pos := p.tok.pos
 	t := p.parseType()
 	if !t.Equal(want) {
@@ -311,7 +311,7 @@ func (p *parser) parseRet(in *Instr) {
 	}
 }
 
-func (p *parser) parseSwitch(in *Instr) {
+func (p *bodyParser) parseSwitch(in *Instr) {
 	pos := p.tok.pos
 	cond := p.parseTyped()
 	t := cond.Type()

@@ -9,7 +9,7 @@ var (
 )
 
 // pointerTo returns the type of a pointer to t: typed or opaque, as in the module.
-func (p *parser) pointerTo(t *Type, space int) *Type {
+func (p *typeParser) pointerTo(t *Type, space int) *Type {
 	if !p.m.typed {
 		t = nil
 	}
@@ -17,7 +17,7 @@ func (p *parser) pointerTo(t *Type, space int) *Type {
 }
 
 // parseMemory parses the instructions that allocate, read or write memory.
-func (p *parser) parseMemory(pos int, in *Instr) {
+func (p *bodyParser) parseMemory(pos int, in *Instr) {
 	if in.Op != OpAlloca && in.Op != OpGEP && in.Op != OpFence {
 		if p.isWord("atomic") && (in.Op == OpLoad || in.Op == OpStore) {
 			p.next()
@@ -76,14 +76,14 @@ func (p *parser) parseMemory(pos int, in *Instr) {
 }
 
 // checkAccess rejects a load or store of a type that has no size.
-func (p *parser) checkAccess(pos int, t *Type) {
+func (p *bodyParser) checkAccess(pos int, t *Type) {
 	if t.Kind == TokenKind || t.Kind == LabelKind || t.Kind == MetadataKind || t.Kind == StructKind && t.Opaque {
 		p.fail(pos, "values of type '%v' cannot be loaded or stored", t)
 	}
 }
 
 // pointerOperand parses a typed operand that points to elem.
-func (p *parser) pointerOperand(elem *Type) Value {
+func (p *bodyParser) pointerOperand(elem *Type) Value {
 	pos := p.tok.pos
 	v := p.parseTyped()
 	t := v.Type()
@@ -97,7 +97,7 @@ func (p *parser) pointerOperand(elem *Type) Value {
 	return v
 }
 
-func (p *parser) parseAlloca(in *Instr) {
+func (p *bodyParser) parseAlloca(in *Instr) {
 	if p.acceptWord("inalloca") {
 		in.Flags |= InAlloca
 	}
@@ -131,14 +131,14 @@ func (p *parser) parseAlloca(in *Instr) {
 }
 
 // parseAccessTail parses the rest of a load or store after the pointer.
-func (p *parser) parseAccessTail(in *Instr) {
+func (p *bodyParser) parseAccessTail(in *Instr) {
 	if in.Flags&Atomic != 0 {
 		p.parseOrdering(1)
 	}
 	p.parseAlign(in)
 }
 
-func (p *parser) parseAlign(in *Instr) {
+func (p *bodyParser) parseAlign(in *Instr) {
 	if p.more() {
 		p.expectWord("align")
 		in.Align = p.alignment()
@@ -146,7 +146,7 @@ func (p *parser) parseAlign(in *Instr) {
 }
 
 // parseOrdering parses syncscope("…") and n orderings. They are not kept, because the interpreter runs one thread at a time.
-func (p *parser) parseOrdering(n int) {
+func (p *bodyParser) parseOrdering(n int) {
 	if p.acceptWord("syncscope") {
 		p.expect('(', "after syncscope")
 		p.str()
@@ -161,7 +161,7 @@ func (p *parser) parseOrdering(n int) {
 	}
 }
 
-func (p *parser) parseCmpXchg(in *Instr) {
+func (p *bodyParser) parseCmpXchg(in *Instr) {
 	in.Flags |= Atomic
 	pos := p.tok.pos
 	ptr := p.parseTyped()
@@ -178,7 +178,7 @@ func (p *parser) parseCmpXchg(in *Instr) {
 	in.Typ = p.mk(Type{Kind: StructKind, Fields: []*Type{in.Elem, I1}})
 }
 
-func (p *parser) parseRMW(in *Instr) {
+func (p *bodyParser) parseRMW(in *Instr) {
 	in.Flags |= Atomic
 	in.Pred = p.tok.text
 	if p.tok.kind != tokWord || !rmwIntOps[in.Pred] && !rmwFPOps[in.Pred] {

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -61,7 +62,8 @@ func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 		Name: name, TypeNames: map[string]*Type{}, globalsMap: make(map[string]Value, len(src)/2048),
 		src: src, types: newTypeTable(), attrGroups: map[string]*attrGroup{}, attrs: map[ParamAttrs]*ParamAttrs{}, opaque: opaque,
 	}
-	p := &parser{lexer: lexer{file: name, src: m.src, end: len(m.src), line: 1}, m: m, quick: quick}
+	p := &moduleParser{quick: quick}
+	p.lexer, p.m = lexer{file: name, src: m.src, end: len(m.src), line: 1}, m
 	p.functions, p.stars = mark{char: '@', next: -1}, mark{char: '*', next: -1}
 	defer p.guard(&err)
 	if m.Layout, err = ParseDataLayout(""); err != nil {
@@ -74,36 +76,23 @@ func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	return m, nil
 }
 
-// parser parses one part of the source: the module around the function bodies, or one body.
-type parser struct {
+// tokens parses what needs no module: words, punctuation marks and numbers.
+type tokens struct {
 	lexer
-	m                *Module
-	quick            bool // relies on LLVM's formatting to find ends: see quickscan.go
-	functions, stars mark // the next @ and the next *
-	depth            int
-
-	refs []globalRef // references of the module, resolved when all names are known
-	defs []token     // names of defined structs
-
-	nextGlobal int // the least number that the next unnamed global may have
-
-	body *bodyParser // nil outside function bodies
-
-	params []Param // parameters of the function whose header is being parsed
-	fields []*Type // their types
+	depth int // nesting of constants and types
 }
 
 // guard turns a panic, which would be a bug of this package, into an error at the current token.
-func (p *parser) guard(err *error) {
+func (p *tokens) guard(err *error) {
 	if r := recover(); r != nil {
 		*err = errorAt(p.file, p.src, min(p.tok.pos, len(p.src)), fmt.Sprintf("the parser cannot read this (internal error: %v)", r))
 	}
 }
 
-func (p *parser) isWord(s string) bool { return p.tok.kind == tokWord && p.tok.text == s }
+func (p *tokens) isWord(s string) bool { return p.tok.kind == tokWord && p.tok.text == s }
 
 // accept skips a punctuation mark if it is next, and reports whether it was.
-func (p *parser) accept(c byte) bool {
+func (p *tokens) accept(c byte) bool {
 	if !p.isPunct(c) {
 		return false
 	}
@@ -112,7 +101,7 @@ func (p *parser) accept(c byte) bool {
 }
 
 // acceptWord skips a word if it is next, and reports whether it was.
-func (p *parser) acceptWord(s string) bool {
+func (p *tokens) acceptWord(s string) bool {
 	if !p.isWord(s) {
 		return false
 	}
@@ -120,20 +109,20 @@ func (p *parser) acceptWord(s string) bool {
 	return true
 }
 
-func (p *parser) expect(c byte, where string) {
+func (p *tokens) expect(c byte, where string) {
 	if !p.accept(c) {
 		p.fail(p.tok.pos, "expected '%c' %s", c, where)
 	}
 }
 
-func (p *parser) expectWord(s string) {
+func (p *tokens) expectWord(s string) {
 	if !p.acceptWord(s) {
 		p.fail(p.tok.pos, "expected '%s'", s)
 	}
 }
 
 // str parses a string.
-func (p *parser) str() string {
+func (p *tokens) str() string {
 	s := p.tok.text
 	if p.tok.kind != tokString {
 		p.fail(p.tok.pos, "expected a string")
@@ -144,7 +133,7 @@ func (p *parser) str() string {
 }
 
 // uint parses a number of at most max, in decimal or as u0x2A.
-func (p *parser) uint(max uint64) uint64 {
+func (p *tokens) uint(max uint64) uint64 {
 	tok := p.tok
 	digits, base := tok.text, 10
 	hex, isHex := strings.CutPrefix(digits, "u0x")
@@ -165,7 +154,7 @@ func (p *parser) uint(max uint64) uint64 {
 }
 
 // alignment parses an alignment: a power of two up to 4 GiB.
-func (p *parser) alignment() int {
+func (p *tokens) alignment() int {
 	tok := p.tok
 	n := p.uint(1 << 32)
 	if n == 0 || n&(n-1) != 0 {
@@ -174,42 +163,78 @@ func (p *parser) alignment() int {
 	return int(n)
 }
 
-// addrSpace parses (n), or ("A"), ("G") or ("P") for a default address space of the data layout (LLVM 18).
-func (p *parser) addrSpace() int {
-	p.expect('(', "in address space")
-	space := 0
-	if p.tok.kind == tokString {
-		switch p.tok.text {
-		case "A":
-			space = p.m.Layout.AllocaSpace
-		case "G":
-			space = p.m.Layout.GlobalSpace
-		case "P":
-			space = p.m.Layout.ProgramSpace
-		default:
-			p.fail(p.tok.pos, "invalid symbolic address space %q", p.tok.text)
-		}
-		p.next()
-	} else {
-		space = int(p.uint(1<<24 - 1))
+// integer reduces a literal to its width: LLVM keeps the low bits of one that is too wide.
+func (p *tokens) integer(tok token, bits int) *big.Int {
+	text, base := strings.TrimPrefix(tok.text, "+"), 10
+	signed := strings.HasPrefix(text, "s0x")
+	if signed || strings.HasPrefix(text, "u0x") {
+		text, base = text[3:], 16
 	}
-	p.expect(')', "in address space")
-	return space
+	if len(text) > maxDigits {
+		p.fail(tok.pos, "integer has more than %d digits", maxDigits)
+		return new(big.Int)
+	}
+	n, ok := new(big.Int).SetString(text, base)
+	if !ok {
+		p.fail(tok.pos, "integer '%s' is malformed", text)
+		return new(big.Int)
+	}
+	if signed {
+		// LangRef, "Simple Constants": such a literal is sign-extended from its number of active bits, so s0x0001 is -1.
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(int64(n.Sign())), uint(n.BitLen())))
+	}
+	if n.Sign() < 0 || n.BitLen() > bits {
+		mask := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+		n.And(n, mask.Sub(mask, big.NewInt(1)))
+	}
+	return n
 }
 
-// optAddrSpace parses addrspace(n) if it is next.
-func (p *parser) optAddrSpace(otherwise int) int {
-	if p.acceptWord("addrspace") {
-		return p.addrSpace()
+// numbered returns the next number for an unnamed value, and fails for a value whose number is too low.
+func (p *tokens) numbered(pos int, name string, next *int) string {
+	if name == "" {
+		name = strconv.Itoa(*next)
+		*next++
+		return name
 	}
-	return otherwise
+	if isNumber(name) {
+		n, _ := strconv.Atoi(name)
+		if n < *next {
+			p.fail(pos, "value expected to be numbered '%%%d' or greater", *next)
+			return name
+		}
+		*next = n + 1
+	}
+	return name
 }
 
 // enter and leave track the nesting depth.
-func (p *parser) enter() {
+func (p *tokens) enter() {
 	if p.depth++; p.depth > maxNesting {
 		p.fail(p.tok.pos, "nested more than %d deep", maxNesting)
 	}
 }
 
-func (p *parser) leave() { p.depth-- }
+func (p *tokens) leave() { p.depth-- }
+
+func (p *tokens) isUseListOrder() bool {
+	return p.isWord("uselistorder") || p.isWord("uselistorder_bb")
+}
+
+// useListOrder skips a use-list order. value skips the value of uselistorder.
+func (p *tokens) useListOrder(value func()) {
+	block := p.isWord("uselistorder_bb")
+	p.next()
+	if block {
+		p.next()
+		p.expect(',', "in use-list order")
+		p.next()
+	} else {
+		value()
+	}
+	p.expect(',', "in use-list order")
+	if !p.isPunct('{') {
+		p.fail(p.tok.pos, "expected '{' in use-list order")
+	}
+	p.skipBalanced()
+}

@@ -14,8 +14,15 @@ var plainTypes = map[string]*Type{
 	"ppc_fp128": {Kind: PPCFP128Kind}, "x86_mmx": {Kind: X86MMXKind}, "x86_amx": {Kind: X86AMXKind},
 }
 
+// typeParser parses types, and skips words that are unknown.
+type typeParser struct {
+	tokens
+	m      *Module
+	closed bool // all named types are defined: one that is not is an error
+}
+
 // mk returns the type table's copy of a type. It fails if the type is too large.
-func (p *parser) mk(t Type) *Type {
+func (p *typeParser) mk(t Type) *Type {
 	if made := p.m.types.intern(t); made != nil {
 		return made
 	}
@@ -24,7 +31,7 @@ func (p *parser) mk(t Type) *Type {
 }
 
 // parseValueType parses a type that a value can have.
-func (p *parser) parseValueType() *Type {
+func (p *typeParser) parseValueType() *Type {
 	pos := p.tok.pos
 	t := p.parseType()
 	if t.Kind == VoidKind || t.Kind == FuncKind {
@@ -34,7 +41,7 @@ func (p *parser) parseValueType() *Type {
 }
 
 // parseType parses any type, including void and function types. After an error it returns void.
-func (p *parser) parseType() *Type {
+func (p *typeParser) parseType() *Type {
 	p.enter()
 	defer p.leave()
 	start := p.tok
@@ -73,14 +80,14 @@ func (p *parser) parseType() *Type {
 	return Void
 }
 
-func (p *parser) checkPointee(t *Type) {
+func (p *typeParser) checkPointee(t *Type) {
 	switch t.Kind {
 	case VoidKind, LabelKind, MetadataKind, TokenKind, X86AMXKind:
 		p.fail(p.tok.pos, "there are no pointers to '%v'", t)
 	}
 }
 
-func (p *parser) parseBaseType() *Type {
+func (p *typeParser) parseBaseType() *Type {
 	tok := p.tok
 	switch tok.kind {
 	case tokLocal:
@@ -134,11 +141,11 @@ func (p *parser) parseBaseType() *Type {
 }
 
 // namedType returns the type %name. At the top level its definition may follow later.
-func (p *parser) namedType(tok token) *Type {
+func (p *typeParser) namedType(tok token) *Type {
 	if t := p.m.types.named[tok.text]; t != nil {
 		return t
 	}
-	if p.body != nil && !p.body.partial {
+	if p.closed {
 		p.fail(tok.pos, "use of undefined type named '%s'", tok.text)
 		return Void
 	}
@@ -149,11 +156,11 @@ func (p *parser) namedType(tok token) *Type {
 }
 
 // parseStruct parses { T, T }.
-func (p *parser) parseStruct(packed bool) *Type {
+func (p *typeParser) parseStruct(packed bool) *Type {
 	return p.mk(Type{Kind: StructKind, Packed: packed, Fields: p.parseFields()})
 }
 
-func (p *parser) parseFields() []*Type {
+func (p *typeParser) parseFields() []*Type {
 	p.expect('{', "in struct type")
 	var fields []*Type
 	if p.accept('}') {
@@ -172,7 +179,7 @@ func (p *parser) parseFields() []*Type {
 }
 
 // checkElement rejects a type that cannot be part of an aggregate.
-func (p *parser) checkElement(pos int, t *Type) {
+func (p *typeParser) checkElement(pos int, t *Type) {
 	switch t.Kind {
 	case VoidKind, LabelKind, MetadataKind, FuncKind, TokenKind:
 		p.fail(pos, "'%v' cannot be an element of an aggregate", t)
@@ -180,7 +187,7 @@ func (p *parser) checkElement(pos int, t *Type) {
 }
 
 // parseSequence parses the rest of [N x T] or <N x T>. The opening bracket of a vector is already read, that of an array is not.
-func (p *parser) parseSequence(kind TypeKind) *Type {
+func (p *typeParser) parseSequence(kind TypeKind) *Type {
 	t := Type{Kind: kind}
 	closing := byte('>')
 	if kind == ArrayKind {
@@ -207,7 +214,7 @@ func (p *parser) parseSequence(kind TypeKind) *Type {
 }
 
 // parseFuncType parses (T, T, ...) after the result type.
-func (p *parser) parseFuncType(result *Type) *Type {
+func (p *typeParser) parseFuncType(result *Type) *Type {
 	switch result.Kind {
 	case FuncKind, LabelKind, MetadataKind:
 		p.fail(p.tok.pos, "a function cannot return '%v'", result)
@@ -238,7 +245,7 @@ func (p *parser) parseFuncType(result *Type) *Type {
 }
 
 // parseTypeDef parses %name = type … from the = on.
-func (p *parser) parseTypeDef(tok token) {
+func (p *moduleParser) parseTypeDef(tok token) {
 	p.expect('=', "after the name of a type")
 	p.expectWord("type")
 	types := &p.m.types
@@ -280,7 +287,7 @@ func (p *parser) parseTypeDef(tok token) {
 }
 
 // nameStruct returns the struct with the name of tok, opaque until its fields are set.
-func (p *parser) nameStruct(tok token) *Type {
+func (p *moduleParser) nameStruct(tok token) *Type {
 	t := p.m.types.named[tok.text]
 	if t == nil {
 		t = &Type{Kind: StructKind, Name: tok.text, Opaque: true}
@@ -293,7 +300,7 @@ func (p *parser) nameStruct(tok token) *Type {
 
 // checkTypes rejects undefined types and structs that nest too deep. A struct that contains itself becomes opaque: it has no size either, and LLVM before
 // release 20 accepts it as long as no value has the type.
-func (p *parser) checkTypes() {
+func (p *moduleParser) checkTypes() {
 	undefined, at := "", len(p.src)+1
 	for name, pos := range p.m.types.first {
 		if pos < at {
@@ -393,4 +400,35 @@ func (c *containment) of(t *Type) int {
 	c.depth--
 	c.height[t] = h
 	return h
+}
+
+// addrSpace parses (n), or ("A"), ("G") or ("P") for a default address space of the data layout (LLVM 18).
+func (p *typeParser) addrSpace() int {
+	p.expect('(', "in address space")
+	space := 0
+	if p.tok.kind == tokString {
+		switch p.tok.text {
+		case "A":
+			space = p.m.Layout.AllocaSpace
+		case "G":
+			space = p.m.Layout.GlobalSpace
+		case "P":
+			space = p.m.Layout.ProgramSpace
+		default:
+			p.fail(p.tok.pos, "invalid symbolic address space %q", p.tok.text)
+		}
+		p.next()
+	} else {
+		space = int(p.uint(1<<24 - 1))
+	}
+	p.expect(')', "in address space")
+	return space
+}
+
+// optAddrSpace parses addrspace(n) if it is next.
+func (p *typeParser) optAddrSpace(otherwise int) int {
+	if p.acceptWord("addrspace") {
+		return p.addrSpace()
+	}
+	return otherwise
 }

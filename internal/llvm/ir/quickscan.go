@@ -84,7 +84,7 @@ func linesHoldTheirStrings(text string) bool {
 
 // quickMetadata returns the end of the lines from the current token on that each hold exactly one metadata node, !7 = … or !name = …, and the number of
 // these lines.
-func (p *parser) quickMetadata() (past, lines int) {
+func (p *moduleParser) quickMetadata() (past, lines int) {
 	src := p.src[:p.end]
 	pos := p.tok.pos
 	for pos < len(src) && src[pos] == '!' {

@@ -1,7 +1,20 @@
 package ir
 
+// moduleParser parses a module except for the function bodies.
+type moduleParser struct {
+	constParser
+	quick            bool // relies on LLVM's formatting to find ends: see quickscan.go
+	functions, stars mark // the next @ and the next *
+
+	defs       []token // names of defined structs
+	nextGlobal int     // the least number that the next unnamed global may have
+
+	params []Param // parameters of the function whose header is being parsed
+	fields []*Type // their types
+}
+
 // parseModule parses everything except function bodies, and then resolves forward references.
-func (p *parser) parseModule() {
+func (p *moduleParser) parseModule() {
 	p.next()
 	for p.tok.kind != tokEOF && p.err == nil {
 		if !p.skipMetadataLines() {
@@ -24,7 +37,7 @@ func (p *parser) parseModule() {
 }
 
 // parseEntity parses one top-level entity.
-func (p *parser) parseEntity() {
+func (p *moduleParser) parseEntity() {
 	tok := p.tok
 	switch tok.kind {
 	case tokLocal:
@@ -57,7 +70,7 @@ func (p *parser) parseEntity() {
 	}
 }
 
-func (p *parser) parseKeyword() {
+func (p *moduleParser) parseKeyword() {
 	switch word := p.tok.text; word {
 	case "target":
 		p.parseTarget()
@@ -81,7 +94,7 @@ func (p *parser) parseKeyword() {
 	}
 }
 
-func (p *parser) parseTarget() {
+func (p *moduleParser) parseTarget() {
 	p.next()
 	switch {
 	case p.acceptWord("triple"):
@@ -109,7 +122,7 @@ func (p *parser) parseTarget() {
 }
 
 // parseNumberedMetadata parses !7 = distinct !{…}.
-func (p *parser) parseNumberedMetadata() {
+func (p *moduleParser) parseNumberedMetadata() {
 	start := p.tok.pos
 	if !p.accept('!') {
 		p.fail(p.tok.pos, "expected top-level entity")
@@ -125,7 +138,7 @@ func (p *parser) parseNumberedMetadata() {
 }
 
 // skipMetadataLines skips lines from here on that each hold one metadata node, and reports whether there were any.
-func (p *parser) skipMetadataLines() bool {
+func (p *moduleParser) skipMetadataLines() bool {
 	start := p.tok.pos
 	if !p.quick || p.src[start] != '!' || start > 0 && p.src[start-1] != '\n' {
 		return false
@@ -141,7 +154,7 @@ func (p *parser) skipMetadataLines() bool {
 }
 
 // parseSummary skips an entry of the module summary: ^7 = module: (…).
-func (p *parser) parseSummary() {
+func (p *moduleParser) parseSummary() {
 	p.next()
 	p.expect('=', "in summary")
 	if p.tok.kind != tokLabel {
@@ -157,7 +170,7 @@ func (p *parser) parseSummary() {
 }
 
 // parseGroup parses attributes #7 = { … }.
-func (p *parser) parseGroup() {
+func (p *moduleParser) parseGroup() {
 	p.next()
 	if p.tok.kind != tokGroup {
 		p.fail(p.tok.pos, "expected an attribute group id")
@@ -186,24 +199,6 @@ func (p *parser) parseGroup() {
 }
 
 // skipUseListOrder skips uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }, which this package ignores.
-func (p *parser) skipUseListOrder() {
-	block := p.isWord("uselistorder_bb")
-	p.next()
-	switch {
-	case block:
-		p.next()
-		p.expect(',', "in use-list order")
-		p.next()
-	case p.body == nil:
-		p.parseTypedConst()
-	case p.isWord("label"):
-		p.labelRef()
-	default:
-		p.parseTyped()
-	}
-	p.expect(',', "in use-list order")
-	if !p.isPunct('{') {
-		p.fail(p.tok.pos, "expected '{' in use-list order")
-	}
-	p.skipBalanced()
+func (p *moduleParser) skipUseListOrder() {
+	p.useListOrder(func() { p.parseTypedConst() })
 }

@@ -35,7 +35,7 @@ func sameShape(a, b *Type) bool {
 }
 
 // resultType checks the operands of an operation whose result type depends only on them, and returns that type.
-func (p *parser) resultType(pos int, op Op, args []Value) *Type {
+func (p *constParser) resultType(pos int, op Op, args []Value) *Type {
 	a := args[0].Type()
 	s := scalar(a)
 	require := func(ok bool, format string, values ...any) {
@@ -79,7 +79,7 @@ func (p *parser) resultType(pos int, op Op, args []Value) *Type {
 }
 
 // vectorLike returns elem, or a vector of elem with the length of t if t is a vector.
-func (p *parser) vectorLike(t, elem *Type) *Type {
+func (p *constParser) vectorLike(t, elem *Type) *Type {
 	if t.Kind != VectorKind {
 		return elem
 	}
@@ -87,7 +87,7 @@ func (p *parser) vectorLike(t, elem *Type) *Type {
 }
 
 // checkCast checks that op can convert between two types (LangRef, "Conversion Operations").
-func (p *parser) checkCast(pos int, op Op, from, to *Type) {
+func (p *constParser) checkCast(pos int, op Op, from, to *Type) {
 	a, b := scalar(from), scalar(to)
 	ok := sameShape(from, to)
 	switch op {
@@ -173,7 +173,7 @@ func floatWidth(k TypeKind) int {
 
 // gepType checks the operands of a getelementptr (base, indices…) and returns its result type: a pointer, or a vector of pointers if any operand is a
 // vector.
-func (p *parser) gepType(pos int, source *Type, args []Value) *Type {
+func (p *constParser) gepType(pos int, source *Type, args []Value) *Type {
 	base := args[0].Type()
 	ptr := scalar(base)
 	if !isPointer(ptr) {
@@ -249,7 +249,7 @@ func fieldIndex(v Value) (uint64, bool) {
 }
 
 // shuffleType returns the result type of a shufflevector with args (a, b, mask).
-func (p *parser) shuffleType(pos int, args []Value) *Type {
+func (p *constParser) shuffleType(pos int, args []Value) *Type {
 	a, b, mask := args[0].Type(), args[1].Type(), args[2].Type()
 	if a.Kind != VectorKind || !a.Equal(b) || mask.Kind != VectorKind || mask.Scalable != a.Scalable {
 		p.fail(pos, "invalid shufflevector operands")
@@ -259,7 +259,7 @@ func (p *parser) shuffleType(pos int, args []Value) *Type {
 }
 
 // pathType follows the indices of an extractvalue or insertvalue, and returns the result type.
-func (p *parser) pathType(pos int, args []Value, path []int) *Type {
+func (p *constParser) pathType(pos int, args []Value, path []int) *Type {
 	agg := args[0].Type()
 	at := agg
 	for _, i := range path {

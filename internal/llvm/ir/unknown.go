@@ -76,7 +76,7 @@ func (u *unknowns) warn(tok token, what string) {
 }
 
 // skipUnknown skips an unknown word and its text in brackets, if follows reports that the next text fits an unknown word rather than a mistake.
-func (p *parser) skipUnknown(what string, follows func() bool) bool {
+func (p *typeParser) skipUnknown(what string, follows func() bool) bool {
 	tok := p.tok
 	if tok.kind != tokWord || isTypeWord(tok.text) || isKnown(tok.text) || p.err != nil {
 		return false
@@ -109,7 +109,7 @@ var keywords = words(`addrspace alignstack asm atomic attributes blockaddress c 
 
 // ahead scans the words up to the next type without moving the parser. It reports whether there is a type, and whether any returns true for one of the
 // words before it.
-func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
+func (p *typeParser) ahead(any func(word string) bool) (typed, found bool) {
 	before := p.lexer
 	defer func() { p.lexer = before }()
 	line := p.tok.line
@@ -135,13 +135,13 @@ func (p *parser) ahead(any func(word string) bool) (typed, found bool) {
 }
 
 // typeAhead reports whether a type follows, possibly after other words.
-func (p *parser) typeAhead() bool {
+func (p *typeParser) typeAhead() bool {
 	typed, _ := p.ahead(nil)
 	return typed
 }
 
 // typeHere reports whether a type begins here. It may move the parser.
-func (p *parser) typeHere(line int) bool {
+func (p *typeParser) typeHere(line int) bool {
 	switch {
 	case p.tok.kind == tokWord:
 		return isTypeWord(p.tok.text)
@@ -163,7 +163,7 @@ func isTypeWord(word string) bool {
 }
 
 // beginsLine reports whether the token is the first of its line.
-func (p *parser) beginsLine() bool {
+func (p *attrParser) beginsLine() bool {
 	before := strings.TrimRight(p.src[:p.tok.pos], " \t")
 	return before == "" || before[len(before)-1] == '\n'
 }
@@ -180,7 +180,7 @@ const (
 )
 
 // skipUnknownAttribute skips an unknown attribute.
-func (p *parser) skipUnknownAttribute(at place) bool {
+func (p *attrParser) skipUnknownAttribute(at place) bool {
 	if at == behindList && p.beginsLine() {
 		return false
 	}
