@@ -2,10 +2,12 @@ package deopt
 
 import (
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/interp"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/progspace"
+	"example.com/reframe/ptrace"
 )
 
 // Internals for the tests, which are in another package.
@@ -29,4 +31,10 @@ func (m *Match) RegistersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 
 func (r *Reader) Slot(index int, name string, t frame.Type, l stackmap.Location) frame.Slot {
 	return r.slot(index, name, t, l)
+}
+
+// MissingFor returns the error for a frame of the target that cannot resume because a slot has no value.
+func MissingFor(t *ptrace.Target, s frame.Slot, p interp.Point) (string, error) {
+	f := &Frame{Frame: frame.Frame{Slots: []frame.Slot{s}}, view: &View{target: t}}
+	return f.missing(p, []string{s.Name})
 }

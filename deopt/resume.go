@@ -285,7 +285,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 			if s.Name != name || s.Read() {
 				continue
 			}
-			if why = s.Reason; s.Code == frame.MemoryGone { // the memory of a held process is read on demand
+			if why = s.Reason; s.CausedBy(frame.MemoryGone) { // the memory of a held process is read on demand
 				return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
 			}
 		}

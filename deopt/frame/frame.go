@@ -187,6 +187,8 @@ type Slot struct {
 	// Bytes holds the raw bits in the byte order of the target. Its length is the size of the type, or of the location if there is no type. It is nil
 	// unless the slot was read.
 	Bytes []byte `json:"-"`
+
+	causes []Code // codes of the errors that the error of Reason wraps; nil for none
 }
 
 // Read reports whether the slot has a value, certain or guessed.

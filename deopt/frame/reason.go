@@ -3,6 +3,7 @@ package frame
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Code identifies the kind of a reason, for programs. A code keeps its meaning between releases; the text of a reason may change.
@@ -64,9 +65,27 @@ func (s *Slot) Why() error {
 
 // Clear takes the value from a slot, and sets its status and the reason. It is the one way to make a slot unavailable or undefined.
 func (s *Slot) Clear(status Status, why error) {
-	s.Status, s.Code, s.Reason = status, CodeOf(why), why.Error()
+	s.Status, s.Code, s.Reason, s.causes = status, CodeOf(why), why.Error(), causes(why)
 	s.Value, s.Hex, s.Bytes, s.GC = "", "", nil, nil
 }
 
+// CausedBy reports whether the reason of the slot, or an error that it wraps, has a code. A slot that was read from JSON has the code of its reason only.
+func (s *Slot) CausedBy(code Code) bool { return s.Code == code || slices.Contains(s.causes, code) }
+
+// causes returns the codes of the errors that the outermost error with a code wraps.
+func causes(why error) (codes []Code) {
+	for err := why; err != nil; err = errors.Unwrap(err) {
+		if coded, ok := err.(interface{ ReasonCode() Code }); ok {
+			codes = append(codes, coded.ReasonCode())
+		}
+	}
+	if len(codes) < 2 {
+		return nil
+	}
+	return codes[1:]
+}
+
 // Doubt marks the value of a slot as a guess.
-func (s *Slot) Doubt(why error) { s.Status, s.Code, s.Reason = Guessed, CodeOf(why), why.Error() }
+func (s *Slot) Doubt(why error) {
+	s.Status, s.Code, s.Reason, s.causes = Guessed, CodeOf(why), why.Error(), causes(why)
+}
