@@ -55,26 +55,26 @@ const (
 )
 
 var exceptionFuncs = map[string]Builtin{
-	"__cxa_allocate_exception":     scalar(func(c *ccall) uint64 { return uint64(c.allocateException(c.uint(0))) }),
-	"__cxa_free_exception":         procedure(func(c *ccall) { c.freeException(c.addr(0)) }),
+	"__cxa_allocate_exception":     scalar(func(c cxxCall) uint64 { return uint64(c.allocateException(c.uint(0))) }),
+	"__cxa_free_exception":         procedure(func(c cxxCall) { c.freeException(c.addr(0)) }),
 	"__cxa_init_primary_exception": scalar(initException),
 	"__cxa_throw":                  procedure(throw),
 	"__cxa_rethrow":                procedure(rethrow),
-	"__cxa_begin_catch":            scalar(func(c *ccall) uint64 { return uint64(c.beginCatch(c.exception(0))) }),
+	"__cxa_begin_catch":            scalar(func(c cxxCall) uint64 { return uint64(c.beginCatch(c.exception(0))) }),
 	"__cxa_end_catch":              procedure(endCatch),
 	"__cxa_get_exception_ptr":      scalar(exceptionPtr),
-	"__cxa_current_exception_type": scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.current().typ()) }),
-	"__cxa_call_unexpected":        procedure(func(c *ccall) { c.beginCatch(c.exception(0)); c.terminate() }),
-	"__cxa_call_terminate":         procedure(func(c *ccall) { c.beginCatch(c.exception(0)); c.terminate() }),
-	"_ZSt18uncaught_exceptionv":    scalar(func(c *ccall) uint64 { return truth(c.in.run.cxx.uncaught > 0) }),
-	"_ZSt19uncaught_exceptionsv":   scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.uncaught) }),
-	"_ZSt9terminatev":              procedure(func(c *ccall) { c.terminate() }),
-	"_ZSt10unexpectedv":            procedure(func(c *ccall) { c.terminate() }),
+	"__cxa_current_exception_type": scalar(func(c cxxCall) uint64 { return uint64(c.in.run.cxx.current().typ()) }),
+	"__cxa_call_unexpected":        procedure(func(c cxxCall) { c.beginCatch(c.exception(0)); c.terminate() }),
+	"__cxa_call_terminate":         procedure(func(c cxxCall) { c.beginCatch(c.exception(0)); c.terminate() }),
+	"_ZSt18uncaught_exceptionv":    scalar(func(c cxxCall) uint64 { return truth(c.in.run.cxx.uncaught > 0) }),
+	"_ZSt19uncaught_exceptionsv":   scalar(func(c cxxCall) uint64 { return uint64(c.in.run.cxx.uncaught) }),
+	"_ZSt9terminatev":              procedure(func(c cxxCall) { c.terminate() }),
+	"_ZSt10unexpectedv":            procedure(func(c cxxCall) { c.terminate() }),
 	"_ZSt13set_terminatePFvvE":     scalar(setTerminate),
-	"_ZSt13get_terminatev":         scalar(func(c *ccall) uint64 { return uint64(c.in.run.cxx.handler) }),
+	"_ZSt13get_terminatev":         scalar(func(c cxxCall) uint64 { return uint64(c.in.run.cxx.handler) }),
 	"_ZSt14set_unexpectedPFvvE":    refuse("handlers of exception specifications do not run"),
 	"_Unwind_RaiseException":       scalar(raiseForeign),
-	"_Unwind_Resume":               procedure(func(c *ccall) { c.fail(c.in.resumeFrom(c, c.addr(0))) }),
+	"_Unwind_Resume":               procedure(func(c cxxCall) { c.fail(c.in.resumeFrom(c.ccall, c.addr(0))) }),
 	"_Unwind_Resume_or_Rethrow":    scalar(raiseForeign),
 	"_Unwind_DeleteException":      procedure(deleteForeign),
 	"__gxx_personality_v0":         refuse("the interpreter reads landing pads itself"),
@@ -82,31 +82,34 @@ var exceptionFuncs = map[string]Builtin{
 	"_ZSt17current_exceptionv":     procedure(currentException),
 	"__dynamic_cast":               scalar(dynamicCast),
 	"_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE":    procedure(rethrowException),
-	"_ZNSt15__exception_ptr13exception_ptrC1EPv":                     procedure(func(c *ccall) { c.setPtr(c.addr(0), c.addr(1)) }),
-	"_ZNSt15__exception_ptr13exception_ptrC2EPv":                     procedure(func(c *ccall) { c.setPtr(c.addr(0), c.addr(1)) }),
-	"_ZNSt15__exception_ptr13exception_ptrC1ERKS0_":                  procedure(func(c *ccall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
-	"_ZNSt15__exception_ptr13exception_ptrC2ERKS0_":                  procedure(func(c *ccall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
-	"_ZNSt15__exception_ptr13exception_ptrC1Ev":                      procedure(func(c *ccall) { c.setPtr(c.addr(0), 0) }),
-	"_ZNSt15__exception_ptr13exception_ptrC2Ev":                      procedure(func(c *ccall) { c.setPtr(c.addr(0), 0) }),
-	"_ZNSt15__exception_ptr13exception_ptrD1Ev":                      procedure(func(c *ccall) { c.release(c.word(c.addr(0))) }),
-	"_ZNSt15__exception_ptr13exception_ptrD2Ev":                      procedure(func(c *ccall) { c.release(c.word(c.addr(0))) }),
-	"_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv":              procedure(func(c *ccall) { c.retain(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptrC1EPv":                     procedure(func(c cxxCall) { c.setPtr(c.addr(0), c.addr(1)) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2EPv":                     procedure(func(c cxxCall) { c.setPtr(c.addr(0), c.addr(1)) }),
+	"_ZNSt15__exception_ptr13exception_ptrC1ERKS0_":                  procedure(func(c cxxCall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2ERKS0_":                  procedure(func(c cxxCall) { c.setPtr(c.addr(0), c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptr13exception_ptrC1Ev":                      procedure(func(c cxxCall) { c.setPtr(c.addr(0), 0) }),
+	"_ZNSt15__exception_ptr13exception_ptrC2Ev":                      procedure(func(c cxxCall) { c.setPtr(c.addr(0), 0) }),
+	"_ZNSt15__exception_ptr13exception_ptrD1Ev":                      procedure(func(c cxxCall) { c.release(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptrD2Ev":                      procedure(func(c cxxCall) { c.release(c.word(c.addr(0))) }),
+	"_ZNSt15__exception_ptr13exception_ptr9_M_addrefEv":              procedure(func(c cxxCall) { c.retain(c.word(c.addr(0))) }),
 	"_ZNSt15__exception_ptr13exception_ptr10_M_releaseEv":            procedure(releasePtr),
-	"_ZNKSt15__exception_ptr13exception_ptr6_M_getEv":                scalar(func(c *ccall) uint64 { return uint64(c.word(c.addr(0))) }),
+	"_ZNKSt15__exception_ptr13exception_ptr6_M_getEv":                scalar(func(c cxxCall) uint64 { return uint64(c.word(c.addr(0))) }),
 	"_ZNSt15__exception_ptr13exception_ptraSERKS0_":                  scalar(assignPtr),
 	"_ZNSt15__exception_ptr13exception_ptraSEOS0_":                   scalar(moveAssignPtr),
 	"_ZNSt15__exception_ptr13exception_ptr4swapERS0_":                procedure(swapPtr),
 	"_ZNKSt15__exception_ptr13exception_ptr20__cxa_exception_typeEv": scalar(ptrType),
-	"_ZNSt15__exception_ptreqERKNS_13exception_ptrES2_":              scalar(func(c *ccall) uint64 { return truth(c.word(c.addr(0)) == c.word(c.addr(1))) }),
-	"_ZNSt15__exception_ptrneERKNS_13exception_ptrES2_":              scalar(func(c *ccall) uint64 { return truth(c.word(c.addr(0)) != c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptreqERKNS_13exception_ptrES2_":              scalar(func(c cxxCall) uint64 { return truth(c.word(c.addr(0)) == c.word(c.addr(1))) }),
+	"_ZNSt15__exception_ptrneERKNS_13exception_ptrES2_":              scalar(func(c cxxCall) uint64 { return truth(c.word(c.addr(0)) != c.word(c.addr(1))) }),
 }
 
 // word reads a pointer from the program's memory.
-func (c *ccall) word(a machine.Addr) machine.Addr {
+// cxxCall implements the C++ runtime: exceptions, and the guards of static variables.
+type cxxCall struct{ *ccall }
+
+func (c cxxCall) word(a machine.Addr) machine.Addr {
 	return machine.Addr(c.get(a, c.in.layout.PointerBytes(0)))
 }
 
-func (c *ccall) putWord(a, v machine.Addr) { c.put(a, c.in.layout.PointerBytes(0), uint64(v)) }
+func (c cxxCall) putWord(a, v machine.Addr) { c.put(a, c.in.layout.PointerBytes(0), uint64(v)) }
 
 // current returns the exception of the innermost handler, or one without a type outside of all handlers.
 func (x *cxx) current() *exception {
@@ -116,7 +119,7 @@ func (x *cxx) current() *exception {
 	return x.caught[len(x.caught)-1]
 }
 
-func (c *ccall) allocateException(size uint64) machine.Addr {
+func (c cxxCall) allocateException(size uint64) machine.Addr {
 	if c.err == nil && size > c.in.view.limit {
 		c.err = c.in.view.charge(size)
 	}
@@ -142,7 +145,7 @@ func (c *ccall) allocateException(size uint64) machine.Addr {
 }
 
 // thrown returns the exception object at an address.
-func (c *ccall) thrown(object machine.Addr) *thrown {
+func (c cxxCall) thrown(object machine.Addr) *thrown {
 	t := c.in.run.cxx.thrown[object]
 	switch {
 	case t != nil || c.err != nil:
@@ -154,7 +157,7 @@ func (c *ccall) thrown(object machine.Addr) *thrown {
 	return t
 }
 
-func (c *ccall) freeException(object machine.Addr) {
+func (c cxxCall) freeException(object machine.Addr) {
 	if t := c.thrown(object); c.err == nil {
 		delete(c.in.run.cxx.thrown, object)
 		delete(c.in.run.cxx.flying, object-unwindSize)
@@ -164,7 +167,7 @@ func (c *ccall) freeException(object machine.Addr) {
 }
 
 // initException implements the first half of a throw and returns the address of the header.
-func initException(c *ccall) uint64 {
+func initException(c cxxCall) uint64 {
 	t := c.thrown(c.addr(0))
 	typ, destructor := c.addr(1), c.addr(2)
 	if c.err != nil {
@@ -174,7 +177,7 @@ func initException(c *ccall) uint64 {
 	return uint64(t.whole)
 }
 
-func throw(c *ccall) {
+func throw(c cxxCall) {
 	t := c.thrown(c.addr(0))
 	typ, destructor := c.addr(1), c.addr(2)
 	if c.err != nil {
@@ -185,7 +188,7 @@ func throw(c *ccall) {
 }
 
 // begin throws an exception that has a separate header.
-func (c *ccall) begin(x *exception) {
+func (c cxxCall) begin(x *exception) {
 	c.put(x.header, 8, gnuClass)
 	if c.err != nil {
 		return
@@ -197,7 +200,7 @@ func (c *ccall) begin(x *exception) {
 }
 
 // fly starts unwinding to the handler of x. If there is no handler, it ends the program and leaves the stack unchanged.
-func (c *ccall) fly(x *exception) {
+func (c cxxCall) fly(x *exception) {
 	u, err := c.in.raise(x)
 	if err != nil {
 		c.fail(err)
@@ -222,7 +225,7 @@ func (in *Interp) exceptionAt(header machine.Addr) (*exception, error) {
 	return nil, troublef(KindFault, "%v is not a thrown exception, or it was destroyed", header)
 }
 
-func (c *ccall) exception(arg int) *exception {
+func (c cxxCall) exception(arg int) *exception {
 	a := c.addr(arg)
 	if c.err != nil {
 		return nil
@@ -233,7 +236,7 @@ func (c *ccall) exception(arg int) *exception {
 }
 
 // beginCatch enters a handler. It returns the address of the object to handle, or 0 for a foreign exception.
-func (c *ccall) beginCatch(x *exception) machine.Addr {
+func (c cxxCall) beginCatch(x *exception) machine.Addr {
 	if c.err != nil {
 		return 0
 	}
@@ -261,7 +264,7 @@ func (c *ccall) beginCatch(x *exception) machine.Addr {
 }
 
 // endCatch leaves a handler. Leaving the last handler destroys the exception, unless it is being rethrown.
-func endCatch(c *ccall) {
+func endCatch(c cxxCall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
 		if c.in.whole() {
@@ -296,7 +299,7 @@ func endCatch(c *ccall) {
 }
 
 // dispose ends one throw of an object.
-func (c *ccall) dispose(x *exception) {
+func (c cxxCall) dispose(x *exception) {
 	if x.whole != 0 {
 		delete(c.in.run.cxx.flying, x.header)
 		c.fail(c.in.heap.free(x.whole))
@@ -305,7 +308,7 @@ func (c *ccall) dispose(x *exception) {
 }
 
 // retain increments the reference count of an object.
-func (c *ccall) retain(object machine.Addr) {
+func (c cxxCall) retain(object machine.Addr) {
 	if c.err != nil || object == 0 {
 		return
 	}
@@ -315,7 +318,7 @@ func (c *ccall) retain(object machine.Addr) {
 }
 
 // release decrements the reference count of an object, and destroys the object when the count reaches zero.
-func (c *ccall) release(object machine.Addr) {
+func (c cxxCall) release(object machine.Addr) {
 	if c.err != nil || object == 0 {
 		return
 	}
@@ -335,7 +338,7 @@ func (c *ccall) release(object machine.Addr) {
 }
 
 // run calls a function of the program with pointers as arguments.
-func (c *ccall) run(f machine.Addr, args ...machine.Addr) Value {
+func (c cxxCall) run(f machine.Addr, args ...machine.Addr) Value {
 	if c.err != nil {
 		return Value{}
 	}
@@ -353,7 +356,7 @@ func (c *ccall) run(f machine.Addr, args ...machine.Addr) Value {
 	return v
 }
 
-func exceptionPtr(c *ccall) uint64 {
+func exceptionPtr(c cxxCall) uint64 {
 	x := c.exception(0)
 	if c.err != nil {
 		return 0
@@ -362,7 +365,7 @@ func exceptionPtr(c *ccall) uint64 {
 }
 
 // rethrow rethrows the exception of the innermost handler.
-func rethrow(c *ccall) {
+func rethrow(c cxxCall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
 		if !c.in.whole() {
@@ -384,7 +387,7 @@ func rethrow(c *ccall) {
 }
 
 // currentException makes an exception_ptr, which the ABI returns in memory.
-func currentException(c *ccall) {
+func currentException(c cxxCall) {
 	x := c.in.run.cxx.current()
 	if x.of == nil {
 		c.setPtr(c.addr(0), 0)
@@ -393,12 +396,12 @@ func currentException(c *ccall) {
 	c.setPtr(c.addr(0), x.object)
 }
 
-func (c *ccall) setPtr(at, object machine.Addr) {
+func (c cxxCall) setPtr(at, object machine.Addr) {
 	c.putWord(at, object)
 	c.retain(object)
 }
 
-func releasePtr(c *ccall) {
+func releasePtr(c cxxCall) {
 	at := c.addr(0)
 	object := c.word(at)
 	if c.err == nil && object != 0 {
@@ -409,7 +412,7 @@ func releasePtr(c *ccall) {
 	}
 }
 
-func assignPtr(c *ccall) uint64 {
+func assignPtr(c cxxCall) uint64 {
 	to, from := c.addr(0), c.addr(1)
 	old, object := c.word(to), c.word(from)
 	c.setPtr(to, object)
@@ -417,7 +420,7 @@ func assignPtr(c *ccall) uint64 {
 	return uint64(to)
 }
 
-func moveAssignPtr(c *ccall) uint64 {
+func moveAssignPtr(c cxxCall) uint64 {
 	to, from := c.addr(0), c.addr(1)
 	old, object := c.word(to), c.word(from)
 	c.putWord(from, 0)
@@ -426,14 +429,14 @@ func moveAssignPtr(c *ccall) uint64 {
 	return uint64(to)
 }
 
-func swapPtr(c *ccall) {
+func swapPtr(c cxxCall) {
 	a, b := c.addr(0), c.addr(1)
 	x, y := c.word(a), c.word(b)
 	c.putWord(a, y)
 	c.putWord(b, x)
 }
 
-func ptrType(c *ccall) uint64 {
+func ptrType(c cxxCall) uint64 {
 	if t := c.in.run.cxx.thrown[c.word(c.addr(0))]; t != nil {
 		return uint64(t.typ)
 	}
@@ -441,7 +444,7 @@ func ptrType(c *ccall) uint64 {
 }
 
 // rethrowException throws an object again with a new header, because another thread may be handling it with the first header.
-func rethrowException(c *ccall) {
+func rethrowException(c cxxCall) {
 	object := c.word(c.addr(0))
 	t := c.thrown(object)
 	if c.err != nil {
@@ -457,7 +460,7 @@ func rethrowException(c *ccall) {
 }
 
 // raiseForeign throws an exception of another language, of which only the header is known. It returns _URC_END_OF_STACK if no handler accepts it.
-func raiseForeign(c *ccall) uint64 {
+func raiseForeign(c cxxCall) uint64 {
 	header := c.addr(0)
 	if c.err != nil {
 		return 0
@@ -485,13 +488,13 @@ func raiseForeign(c *ccall) uint64 {
 }
 
 // deleteForeign destroys a foreign exception with the cleanup function in its header.
-func deleteForeign(c *ccall) {
+func deleteForeign(c cxxCall) {
 	if x := c.exception(0); c.err == nil {
 		c.destroyForeign(x)
 	}
 }
 
-func (c *ccall) destroyForeign(x *exception) {
+func (c cxxCall) destroyForeign(x *exception) {
 	if x.of != nil {
 		c.dispose(x)
 		return
@@ -521,7 +524,7 @@ func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 }
 
 // guarded calls a function of the program from which no exception may escape. left reports whether one would have.
-func (c *ccall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
+func (c cxxCall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
 	cxx := &c.in.run.cxx
 	cxx.barriers = append(cxx.barriers, c.in.frames.n)
 	v = c.run(f, args...)

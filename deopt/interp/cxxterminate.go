@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-func setTerminate(c *ccall) uint64 {
+func setTerminate(c cxxCall) uint64 {
 	f := c.addr(0)
 	if c.err != nil {
 		return 0
@@ -19,7 +19,7 @@ func setTerminate(c *ccall) uint64 {
 }
 
 // terminate implements std::terminate: it runs the program's handler, or prints libstdc++'s message, and ends the program.
-func (c *ccall) terminate() {
+func (c cxxCall) terminate() {
 	if c.err != nil {
 		return
 	}
@@ -39,21 +39,21 @@ func (c *ccall) terminate() {
 	}
 	switch {
 	case cxx.ending:
-		c.print(2, []byte("terminate called recursively\n"))
+		c.printError([]byte("terminate called recursively\n"))
 	case x.of == nil:
-		c.print(2, []byte("terminate called without an active exception\n"))
+		c.printError([]byte("terminate called without an active exception\n"))
 	default:
 		cxx.ending = true
-		c.print(2, []byte("terminate called after throwing an instance of '"+c.in.typeName(x.of.typ)+"'\n"))
+		c.printError([]byte("terminate called after throwing an instance of '" + c.in.typeName(x.of.typ) + "'\n"))
 		if text, ok := c.what(x); ok {
-			c.print(2, []byte("  what():  "+text+"\n"))
+			c.printError([]byte("  what():  " + text + "\n"))
 		}
 	}
 	c.fail(troublef(KindAbort, "%s", what))
 }
 
 // what returns the result of std::exception::what for x, and false if x does not derive from std::exception. An error fails the call.
-func (c *ccall) what(x *exception) (string, bool) {
+func (c cxxCall) what(x *exception) (string, bool) {
 	base, err := c.in.runtimeAddr("_ZTISt9exception")
 	if err != nil {
 		return "", false

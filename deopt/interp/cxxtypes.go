@@ -328,7 +328,7 @@ func (p part) public(from int) bool {
 }
 
 // dynamicCast implements dynamic_cast for a class with virtual functions (C++17 8.2.7, paragraph 8).
-func dynamicCast(c *ccall) uint64 {
+func dynamicCast(c cxxCall) uint64 {
 	at, from, to := c.addr(0), c.addr(1), c.addr(2)
 	w := c.in.wordSize()
 	table := c.word(at)

@@ -2,7 +2,10 @@ package interp
 
 import (
 	"maps"
+	"math"
+	"math/bits"
 
+	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
 )
 
@@ -29,11 +32,29 @@ type ccall struct {
 	err error
 }
 
+// subject is a type that holds the functions of one subject of the C library over a *ccall, or *ccall itself.
+type subject[C any] interface{ of(c *ccall) C }
+
+func (*ccall) of(c *ccall) *ccall         { return c }
+func (heapCall) of(c *ccall) heapCall     { return heapCall{c} }
+func (stringCall) of(c *ccall) stringCall { return stringCall{c} }
+func (sortCall) of(c *ccall) sortCall     { return sortCall{c} }
+func (numberCall) of(c *ccall) numberCall { return numberCall{c} }
+func (streamCall) of(c *ccall) streamCall { return streamCall{c} }
+func (cxxCall) of(c *ccall) cxxCall       { return cxxCall{c} }
+
+// start begins a call of a function of the subject.
+func start[C subject[C]](i *Invocation) (*ccall, C) {
+	c := &ccall{Invocation: i}
+	var none C
+	return c, none.of(c)
+}
+
 // scalar makes a Builtin of a C function that returns an integer or a pointer. It ignores the result of a void function.
-func scalar(f func(c *ccall) uint64) Builtin {
+func scalar[C subject[C]](f func(c C) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
-		c := &ccall{Invocation: i}
-		v := f(c)
+		c, of := start[C](i)
+		v := f(of)
 		if c.err != nil {
 			return Value{}, c.err
 		}
@@ -42,19 +63,19 @@ func scalar(f func(c *ccall) uint64) Builtin {
 }
 
 // procedure makes a Builtin of a C function without a result.
-func procedure(f func(c *ccall)) Builtin {
+func procedure[C subject[C]](f func(c C)) Builtin {
 	return func(i *Invocation) (Value, error) {
-		c := &ccall{Invocation: i}
-		f(c)
+		c, of := start[C](i)
+		f(of)
 		return Value{}, c.err
 	}
 }
 
 // floating makes a Builtin of a C function that returns a float or double.
-func floating(f func(c *ccall) float64) Builtin {
+func floating[C subject[C]](f func(c C) float64) Builtin {
 	return func(i *Invocation) (Value, error) {
-		c := &ccall{Invocation: i}
-		v := f(c)
+		c, of := start[C](i)
+		v := f(of)
 		if c.err != nil {
 			return Value{}, c.err
 		}
@@ -188,6 +209,55 @@ func (c *ccall) constantText(s string) uint64 {
 		c.in.clib.keepText(s, a)
 	}
 	return uint64(a)
+}
+
+// copyText writes s and a zero byte.
+func (c *ccall) copyText(to machine.Addr, s []byte) uint64 {
+	c.write(to, append(s, 0))
+	return uint64(to)
+}
+
+// truncated writes as much of s as fits into size bytes, including a zero byte.
+func (c *ccall) truncated(to machine.Addr, s []byte, size uint64) {
+	if size > 0 {
+		c.copyText(to, s[:min(uint64(len(s)), size-1):len(s)])
+	}
+}
+
+// foreign reports whether an address may belong to the target: there is a target, and the address is not in the interpreter's own memory.
+func (c *ccall) foreign(a machine.Addr) bool {
+	return c.in.view.target != nil && !c.in.view.ranges.own(a)
+}
+
+// failed sets errno and returns -1.
+func (c *ccall) failed(errno uint64) uint64 {
+	c.setErrno(errno)
+	return eof
+}
+
+// product returns the product of arguments i and j. An overflow gives a size that is too large for any allocation.
+func (c *ccall) product(i, j int) uint64 {
+	high, low := bits.Mul64(c.uint(i), c.uint(j))
+	if high > 0 {
+		return math.MaxUint64
+	}
+	return low
+}
+
+func (c *ccall) pointer(v uint64) Value {
+	s, err := c.in.shapes.of(ir.Ptr)
+	c.fail(err)
+	if c.err != nil {
+		return Value{}
+	}
+	return c.in.scalar(s, v)
+}
+
+// printError writes to standard error.
+func (c *ccall) printError(p []byte) {
+	if c.err == nil {
+		c.err = c.in.emit(2, p)
+	}
 }
 
 // cursor reads memory byte by byte from an address on. It reads ahead only where the bytes are accessible, because the bytes after the end of a

@@ -37,13 +37,13 @@ func checkedTable() map[string]Builtin {
 			return libc[f.name](i)
 		}
 	}
-	table["__fgets_chk"] = scalar(func(c *ccall) uint64 {
+	table["__fgets_chk"] = scalar(func(c streamCall) uint64 {
 		if n := c.int(2); c.err == nil && n > 0 && uint64(n) > c.uint(1) {
 			c.terminated("buffer overflow detected")
 		}
 		return c.gets(c.addr(0), c.int(2), c.stream(3))
 	})
-	table["__fread_chk"] = scalar(func(c *ccall) uint64 {
+	table["__fread_chk"] = scalar(func(c streamCall) uint64 {
 		if total := c.product(2, 3); c.err == nil && total > c.uint(1) {
 			c.terminated("buffer overflow detected")
 		}

@@ -7,20 +7,20 @@ var cxxFuncs = cxxTable()
 func cxxTable() map[string]Builtin {
 	table := map[string]Builtin{
 		// The first byte of a guard is set once its variable is initialized.
-		"__cxa_guard_acquire": scalar(func(c *ccall) uint64 { return truth(c.get(c.addr(0), 1) == 0) }),
-		"__cxa_guard_release": procedure(func(c *ccall) { c.put(c.addr(0), 1, 1) }),
+		"__cxa_guard_acquire": scalar(func(c cxxCall) uint64 { return truth(c.get(c.addr(0), 1) == 0) }),
+		"__cxa_guard_release": procedure(func(c cxxCall) { c.put(c.addr(0), 1, 1) }),
 		"__cxa_guard_abort":   procedure(func(*ccall) {}),
-		"__cxa_pure_virtual":  procedure(func(c *ccall) { c.pureVirtual() }),
+		"__cxa_pure_virtual":  procedure(func(c cxxCall) { c.pureVirtual() }),
 	}
 	for _, operator := range []string{"_Znwm", "_Znam", "_Znwj", "_Znaj"} { // new and new[], for a size_t of 64 or 32 bits
-		table[operator] = scalar(func(c *ccall) uint64 { return c.created(c.allocate(c.uint(0), 16, false)) })
-		table[operator+"St11align_val_t"] = scalar(func(c *ccall) uint64 { return c.created(c.allocateAligned(c.uint(1), c.uint(0))) })
-		table[operator+"RKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) })
-		table[operator+"St11align_val_tRKSt9nothrow_t"] = scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(1), c.uint(0)) })
+		table[operator] = scalar(func(c cxxCall) uint64 { return c.created(heapCall(c).allocate(c.uint(0), 16, false)) })
+		table[operator+"St11align_val_t"] = scalar(func(c cxxCall) uint64 { return c.created(heapCall(c).allocateAligned(c.uint(1), c.uint(0))) })
+		table[operator+"RKSt9nothrow_t"] = scalar(func(c cxxCall) uint64 { return heapCall(c).allocate(c.uint(0), 16, false) })
+		table[operator+"St11align_val_tRKSt9nothrow_t"] = scalar(func(c cxxCall) uint64 { return heapCall(c).allocateAligned(c.uint(1), c.uint(0)) })
 	}
 	for _, operator := range []string{"_ZdlPv", "_ZdaPv"} { // delete, delete[]
 		for _, also := range []string{"", "m", "j", "St11align_val_t", "mSt11align_val_t", "jSt11align_val_t", "RKSt9nothrow_t", "St11align_val_tRKSt9nothrow_t"} {
-			table[operator+also] = procedure(func(c *ccall) { c.free(c.addr(0)) })
+			table[operator+also] = procedure(func(c cxxCall) { heapCall(c).free(c.addr(0)) })
 		}
 	}
 	// The constructors and destructors of std::allocator<char> and <wchar_t>, which libstdc++ contains as code, do nothing.
@@ -40,7 +40,7 @@ func cxxTable() map[string]Builtin {
 }
 
 // created returns the result of operator new. It throws bad_alloc instead of returning a null pointer.
-func (c *ccall) created(a uint64) uint64 {
+func (c cxxCall) created(a uint64) uint64 {
 	if c.err == nil && a == 0 {
 		f, err := c.in.runtimeAddr("_ZSt17__throw_bad_allocv")
 		c.fail(err)
@@ -49,7 +49,7 @@ func (c *ccall) created(a uint64) uint64 {
 	return a
 }
 
-func (c *ccall) pureVirtual() {
-	c.print(2, []byte("pure virtual method called\nterminate called without an active exception\n"))
+func (c cxxCall) pureVirtual() {
+	c.printError([]byte("pure virtual method called\nterminate called without an active exception\n"))
 	c.fail(troublef(KindAbort, "a pure virtual function was called"))
 }

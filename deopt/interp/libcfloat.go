@@ -209,7 +209,7 @@ func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinit
 }
 
 // convert implements strtod and strtof on a string.
-func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
+func (c numberCall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	v := parseFloat(s)
 	c.endedAt(end, v.n)
 	x := 0.0
@@ -240,11 +240,15 @@ func (c *ccall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	return x
 }
 
-func (c *ccall) double(s []byte, end machine.Addr) float64 { return c.convert(s, end, formatDouble) }
-func (c *ccall) single(s []byte, end machine.Addr) float64 { return c.convert(s, end, formatSingle) }
+func (c numberCall) double(s []byte, end machine.Addr) float64 {
+	return c.convert(s, end, formatDouble)
+}
+func (c numberCall) single(s []byte, end machine.Addr) float64 {
+	return c.convert(s, end, formatSingle)
+}
 
 // x87 implements strtold on a string. It returns the two words of an x86_fp80.
-func (c *ccall) x87(s []byte, end machine.Addr) (low, high uint64) {
+func (c numberCall) x87(s []byte, end machine.Addr) (low, high uint64) {
 	v := parseFloat(s)
 	c.endedAt(end, v.n)
 	switch {
@@ -274,7 +278,7 @@ func (c *ccall) x87(s []byte, end machine.Addr) (low, high uint64) {
 
 func strtold(i *Invocation) (Value, error) {
 	c := &ccall{Invocation: i}
-	low, high := c.x87(c.text(0), c.addr(1))
+	low, high := numberCall{c}.x87(c.text(0), c.addr(1))
 	if c.err != nil {
 		return Value{}, c.err
 	}

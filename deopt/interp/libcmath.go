@@ -49,20 +49,20 @@ func mathLibTable() map[string]Builtin {
 	table := map[string]Builtin{}
 	for name, f := range map[string]Builtin{
 		"fma":     floating3,
-		"ldexp":   floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
-		"scalbn":  floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
-		"scalbln": floating(func(c *ccall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"ldexp":   floating(func(c numberCall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"scalbn":  floating(func(c numberCall) float64 { return c.scaled(c.float(0), c.int(1)) }),
+		"scalbln": floating(func(c numberCall) float64 { return c.scaled(c.float(0), c.int(1)) }),
 		"frexp":   floating(frexp), "modf": floating(modf),
-		"lround":  scalar(func(c *ccall) uint64 { return c.whole(math.Round) }),
-		"llround": scalar(func(c *ccall) uint64 { return c.whole(math.Round) }),
-		"lrint":   scalar(func(c *ccall) uint64 { return c.whole(math.RoundToEven) }),
-		"llrint":  scalar(func(c *ccall) uint64 { return c.whole(math.RoundToEven) }),
+		"lround":  scalar(func(c numberCall) uint64 { return c.whole(math.Round) }),
+		"llround": scalar(func(c numberCall) uint64 { return c.whole(math.Round) }),
+		"lrint":   scalar(func(c numberCall) uint64 { return c.whole(math.RoundToEven) }),
+		"llrint":  scalar(func(c numberCall) uint64 { return c.whole(math.RoundToEven) }),
 		"ilogb":   scalar(ilogb),
-		"isnan":   scalar(func(c *ccall) uint64 { return truth(math.IsNaN(c.float(0))) }),
+		"isnan":   scalar(func(c numberCall) uint64 { return truth(math.IsNaN(c.float(0))) }),
 		"isinf":   scalar(isinf),
-		"finite":  scalar(func(c *ccall) uint64 { x := c.float(0); return truth(!math.IsNaN(x) && !math.IsInf(x, 0)) }),
-		"signbit": scalar(func(c *ccall) uint64 { return truth(math.Signbit(c.float(0))) }),
-		"nan":     floating(func(c *ccall) float64 { return math.Float64frombits(0x7ff8<<48 | c.nanPayload()) }),
+		"finite":  scalar(func(c numberCall) uint64 { x := c.float(0); return truth(!math.IsNaN(x) && !math.IsInf(x, 0)) }),
+		"signbit": scalar(func(c numberCall) uint64 { return truth(math.Signbit(c.float(0))) }),
+		"nan":     floating(func(c numberCall) float64 { return math.Float64frombits(0x7ff8<<48 | c.nanPayload()) }),
 	} {
 		for _, suffix := range []string{"", "f"} {
 			table[name+suffix] = f
@@ -77,7 +77,7 @@ func mathLibTable() map[string]Builtin {
 }
 
 // nextafter returns the next number in the result's type. From a zero to the other zero, it returns the other zero (C17 7.12.11.3).
-func nextafter(c *ccall) float64 {
+func nextafter(c numberCall) float64 {
 	x, y := c.float(0), c.float(1)
 	switch {
 	case x == y:
@@ -103,7 +103,7 @@ func floating3(i *Invocation) (Value, error) {
 }
 
 // scaled returns x · 2^n, rounded once, in the result's type.
-func (c *ccall) scaled(x float64, n int64) float64 {
+func (c numberCall) scaled(x float64, n int64) float64 {
 	n = min(max(n, -5000), 5000)
 	if c.ret.typ.Kind != ir.FloatKind {
 		return math.Ldexp(x, int(n))
@@ -112,7 +112,7 @@ func (c *ccall) scaled(x float64, n int64) float64 {
 	return math.Ldexp(x, int(min(max(n, -600), 600)))
 }
 
-func frexp(c *ccall) float64 {
+func frexp(c numberCall) float64 {
 	x := c.float(0)
 	f, e := math.Frexp(x)
 	c.put(c.addr(1), 4, uint64(uint32(e)))
@@ -120,7 +120,7 @@ func frexp(c *ccall) float64 {
 }
 
 // modf stores the whole part, in the type of its argument, and returns the fraction.
-func modf(c *ccall) float64 {
+func modf(c numberCall) float64 {
 	x := c.float(0)
 	whole, fraction := math.Modf(x)
 	if math.IsInf(x, 0) {
@@ -138,7 +138,7 @@ func modf(c *ccall) float64 {
 }
 
 // whole rounds to a long or long long. A result that does not fit is x86's integer indefinite value.
-func (c *ccall) whole(round func(float64) float64) uint64 {
+func (c numberCall) whole(round func(float64) float64) uint64 {
 	x := round(c.float(0))
 	width := c.resultBits()
 	limit := math.Ldexp(1, width-1)
@@ -150,7 +150,7 @@ func (c *ccall) whole(round func(float64) float64) uint64 {
 
 // ilogb returns glibc's results on x86-64 for numbers without an exponent: FP_ILOGB0 and FP_ILOGBNAN are INT_MIN; the result for an infinity is
 // INT_MAX.
-func ilogb(c *ccall) uint64 {
+func ilogb(c numberCall) uint64 {
 	switch x := c.float(0); {
 	case x == 0 || math.IsNaN(x):
 		return 1 << 31
@@ -163,12 +163,12 @@ func ilogb(c *ccall) uint64 {
 }
 
 // isinf is glibc's function, which returns -1 for negative infinity.
-func isinf(c *ccall) uint64 {
+func isinf(c numberCall) uint64 {
 	x := c.float(0)
 	return truth(math.IsInf(x, 1)) - truth(math.IsInf(x, -1))
 }
 
-func (c *ccall) nanPayload() uint64 {
+func (c numberCall) nanPayload() uint64 {
 	s := c.text(0)
 	p := parseInteger(s, 0, false)
 	if p.n != len(s) {

@@ -9,28 +9,31 @@ import (
 
 // memoryFuncs holds memory management (C17 7.22.3, POSIX) and the functions of <string.h> on bytes (C17 7.24.2.1, 7.24.4.1, 7.24.5.1).
 var memoryFuncs = map[string]Builtin{
-	"malloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.uint(0), 16, false) }),
-	"calloc":             scalar(func(c *ccall) uint64 { return c.allocate(c.product(0, 1), 16, true) }),
-	"realloc":            scalar(func(c *ccall) uint64 { return c.reallocate(c.addr(0), c.uint(1)) }),
-	"reallocarray":       scalar(func(c *ccall) uint64 { return c.reallocate(c.addr(0), c.product(1, 2)) }),
-	"aligned_alloc":      scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
-	"memalign":           scalar(func(c *ccall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
-	"valloc":             scalar(func(c *ccall) uint64 { return c.allocateAligned(pageSize, c.uint(0)) }),
+	"malloc":             scalar(func(c heapCall) uint64 { return c.allocate(c.uint(0), 16, false) }),
+	"calloc":             scalar(func(c heapCall) uint64 { return c.allocate(c.product(0, 1), 16, true) }),
+	"realloc":            scalar(func(c heapCall) uint64 { return c.reallocate(c.addr(0), c.uint(1)) }),
+	"reallocarray":       scalar(func(c heapCall) uint64 { return c.reallocate(c.addr(0), c.product(1, 2)) }),
+	"aligned_alloc":      scalar(func(c heapCall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
+	"memalign":           scalar(func(c heapCall) uint64 { return c.allocateAligned(c.uint(0), c.uint(1)) }),
+	"valloc":             scalar(func(c heapCall) uint64 { return c.allocateAligned(pageSize, c.uint(0)) }),
 	"posix_memalign":     scalar(posixMemalign),
 	"malloc_usable_size": scalar(usableSize),
-	"free":               procedure(func(c *ccall) { c.free(c.addr(0)) }),
+	"free":               procedure(func(c heapCall) { c.free(c.addr(0)) }),
 
 	"memcpy": scalar(memmove), "memmove": scalar(memmove), "mempcpy": scalar(mempcpy), "__mempcpy": scalar(mempcpy),
 	"memccpy": scalar(memccpy), "memset": scalar(memset), "explicit_bzero": procedure(bzero), "bzero": procedure(bzero),
-	"bcopy":  procedure(func(c *ccall) { c.move(c.addr(1), c.addr(0), c.uint(2)) }),
+	"bcopy":  procedure(func(c stringCall) { c.move(c.addr(1), c.addr(0), c.uint(2)) }),
 	"memcmp": scalar(memcmp), "bcmp": scalar(memcmp),
-	"memchr": scalar(memchr), "rawmemchr": scalar(func(c *ccall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), math.MaxUint64) }),
+	"memchr": scalar(memchr), "rawmemchr": scalar(func(c stringCall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), math.MaxUint64) }),
 	"memrchr": scalar(memrchr), "memmem": scalar(memmem),
 }
 
+// heapCall allocates and frees memory.
+type heapCall struct{ *ccall }
+
 // tooMuch returns the smallest size for which malloc always fails, however much memory is free. The addresses of an x86-64 process end below it
 // (Linux, Documentation/arch/x86/x86_64/mm.rst). With 32-bit pointers, no object is larger than PTRDIFF_MAX (glibc's malloc.c).
-func (c *ccall) tooMuch() uint64 {
+func (c heapCall) tooMuch() uint64 {
 	if c.longSize() == 4 {
 		return 1 << 31
 	}
@@ -38,7 +41,7 @@ func (c *ccall) tooMuch() uint64 {
 }
 
 // allocate implements malloc. A size above the run's limit ends the run. A size of tooMuch or more returns a null pointer, as C requires.
-func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
+func (c heapCall) allocate(n uint64, align int, zero bool) uint64 {
 	if c.err != nil {
 		return 0
 	}
@@ -54,19 +57,10 @@ func (c *ccall) allocate(n uint64, align int, zero bool) uint64 {
 	return uint64(a)
 }
 
-// product returns the product of arguments i and j. An overflow gives a size that is too large for any allocation.
-func (c *ccall) product(i, j int) uint64 {
-	high, low := bits.Mul64(c.uint(i), c.uint(j))
-	if high > 0 {
-		return math.MaxUint64
-	}
-	return low
-}
-
 // maxAlign bounds alignments, so that blocks stay in the heap's range.
 const maxAlign = 1 << 30
 
-func (c *ccall) allocateAligned(align, size uint64) uint64 {
+func (c heapCall) allocateAligned(align, size uint64) uint64 {
 	switch {
 	case c.err != nil:
 		return 0
@@ -80,7 +74,7 @@ func (c *ccall) allocateAligned(align, size uint64) uint64 {
 	return c.allocate(size, int(align), false)
 }
 
-func posixMemalign(c *ccall) uint64 {
+func posixMemalign(c heapCall) uint64 {
 	align, size := c.uint(1), c.uint(2)
 	if c.err == nil && (bits.OnesCount64(align) != 1 || align < uint64(c.longSize())) {
 		return errInvalid
@@ -93,13 +87,13 @@ func posixMemalign(c *ccall) uint64 {
 	return 0
 }
 
-func (c *ccall) free(a machine.Addr) {
+func (c heapCall) free(a machine.Addr) {
 	if c.err == nil {
 		c.err = c.in.heap.free(a)
 	}
 }
 
-func usableSize(c *ccall) uint64 {
+func usableSize(c heapCall) uint64 {
 	a := c.addr(0)
 	size, ok := c.in.heap.sizes[a]
 	switch {
@@ -112,7 +106,7 @@ func usableSize(c *ccall) uint64 {
 	return size
 }
 
-func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
+func (c heapCall) reallocate(a machine.Addr, n uint64) uint64 {
 	if a == 0 || c.err != nil {
 		return c.allocate(n, 16, false)
 	}
@@ -137,15 +131,15 @@ func (c *ccall) reallocate(a machine.Addr, n uint64) uint64 {
 	return to
 }
 
-func memmove(c *ccall) uint64 {
+func memmove(c stringCall) uint64 {
 	c.move(c.addr(0), c.addr(1), c.uint(2))
 	return c.uint(0)
 }
 
-func mempcpy(c *ccall) uint64 { return memmove(c) + c.uint(2) }
+func mempcpy(c stringCall) uint64 { return memmove(c) + c.uint(2) }
 
 // memccpy copies up to and including the first byte that equals argument 2.
-func memccpy(c *ccall) uint64 {
+func memccpy(c stringCall) uint64 {
 	to, from, limit := c.addr(0), c.addr(1), c.uint(3)
 	at := c.findByte(from, byte(c.uint(2)), limit)
 	if at == 0 {
@@ -157,15 +151,15 @@ func memccpy(c *ccall) uint64 {
 	return uint64(to) + n
 }
 
-func memset(c *ccall) uint64 {
+func memset(c stringCall) uint64 {
 	c.fill(c.addr(0), byte(c.uint(1)), c.uint(2))
 	return c.uint(0)
 }
 
-func bzero(c *ccall) { c.fill(c.addr(0), 0, c.uint(1)) }
+func bzero(c stringCall) { c.fill(c.addr(0), 0, c.uint(1)) }
 
 // memcmp reads nothing after the first difference.
-func memcmp(c *ccall) uint64 {
+func memcmp(c stringCall) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for n := c.uint(2); n > 0 && c.err == nil; n-- {
 		if x, y := a.next(), b.next(); x != y {
@@ -175,10 +169,10 @@ func memcmp(c *ccall) uint64 {
 	return 0
 }
 
-func memchr(c *ccall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), c.uint(2)) }
+func memchr(c stringCall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), c.uint(2)) }
 
 // findByte returns the address of the first byte b among limit bytes, or 0.
-func (c *ccall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
+func (c stringCall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
 	r := c.from(a)
 	for n := uint64(0); n < limit && c.err == nil; n++ {
 		if r.next() == b && c.err == nil {
@@ -188,7 +182,7 @@ func (c *ccall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
 	return 0
 }
 
-func memrchr(c *ccall) uint64 {
+func memrchr(c stringCall) uint64 {
 	a, b, n := c.addr(0), byte(c.uint(1)), c.uint(2)
 	for ; n > 0 && c.err == nil; n-- {
 		if c.get(a+machine.Addr(n-1), 1) == uint64(b) && c.err == nil {
@@ -199,7 +193,7 @@ func memrchr(c *ccall) uint64 {
 	return 0
 }
 
-func memmem(c *ccall) uint64 {
+func memmem(c stringCall) uint64 {
 	a := c.addr(0)
 	k := c.index(c.bytes(a, c.uint(1)), c.bytes(c.addr(2), c.uint(3)))
 	if k < 0 || c.err != nil {

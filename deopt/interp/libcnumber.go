@@ -6,21 +6,24 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
+// numberCall converts and computes numbers.
+type numberCall struct{ *ccall }
+
 // numberFuncs are the integer and float functions of <stdlib.h> and <inttypes.h> (C17 7.22.1, 7.22.6, 7.8.2).
 var numberFuncs = numberTable()
 
 func numberTable() map[string]Builtin {
 	table := map[string]Builtin{
-		"abs":  scalar(func(c *ccall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
-		"labs": scalar(func(c *ccall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
+		"abs":  scalar(func(c numberCall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
+		"labs": scalar(func(c numberCall) uint64 { v := c.int(0); return uint64(max(v, -v)) }),
 		"div":  division, "ldiv": division, "lldiv": division, "imaxdiv": division,
-		"atof":   floating(func(c *ccall) float64 { return c.double(c.text(0), 0) }),
-		"strtod": floating(func(c *ccall) float64 { return c.double(c.text(0), c.addr(1)) }),
-		"strtof": floating(func(c *ccall) float64 { return c.single(c.text(0), c.addr(1)) }), "strtold": strtold,
+		"atof":   floating(func(c numberCall) float64 { return c.double(c.text(0), 0) }),
+		"strtod": floating(func(c numberCall) float64 { return c.double(c.text(0), c.addr(1)) }),
+		"strtof": floating(func(c numberCall) float64 { return c.single(c.text(0), c.addr(1)) }), "strtold": strtold,
 	}
 	table["llabs"], table["imaxabs"] = table["labs"], table["labs"]
 	for _, name := range []string{"atoi", "atol", "atoll"} { // glibc defines these by strtol
-		table[name] = scalar(func(c *ccall) uint64 {
+		table[name] = scalar(func(c numberCall) uint64 {
 			v, _ := parseInteger(c.text(0), 10, false).signed(c.resultBits())
 			return v
 		})
@@ -28,10 +31,10 @@ func numberTable() map[string]Builtin {
 	for _, prefix := range []string{"", "__isoc23_"} {
 		binary := prefix != "" // C23: 0b for base 2
 		for _, name := range []string{"strtol", "strtoll", "strtoimax"} {
-			table[prefix+name] = scalar(func(c *ccall) uint64 { return c.integer(integer.signed, binary) })
+			table[prefix+name] = scalar(func(c numberCall) uint64 { return c.integer(integer.signed, binary) })
 		}
 		for _, name := range []string{"strtoul", "strtoull", "strtoumax"} {
-			table[prefix+name] = scalar(func(c *ccall) uint64 { return c.integer(integer.unsigned, binary) })
+			table[prefix+name] = scalar(func(c numberCall) uint64 { return c.integer(integer.unsigned, binary) })
 		}
 	}
 	for from, to := range map[string]string{"strtoq": "strtol", "strtouq": "strtoul", "__strtol_internal": "strtol", "__strtoul_internal": "strtoul",
@@ -75,7 +78,7 @@ func (i integer) unsigned(width int) (v uint64, clamped bool) {
 }
 
 // integer implements strtol and related functions. It sets errno if the value was clamped.
-func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
+func (c numberCall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
 	s, base := c.text(0), c.int(2)
 	if c.err == nil && (base < 0 || base == 1 || base > 36) {
 		c.setErrno(errInvalid)
@@ -91,7 +94,7 @@ func (c *ccall) integer(result func(i integer, width int) (uint64, bool), binary
 }
 
 // endedAt stores the end of a number, unless the pointer for it is null.
-func (c *ccall) endedAt(end machine.Addr, n int) {
+func (c numberCall) endedAt(end machine.Addr, n int) {
 	if end != 0 {
 		c.put(end, c.longSize(), c.uint(0)+uint64(n))
 	}

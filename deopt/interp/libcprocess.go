@@ -131,12 +131,12 @@ func assertFail(c *ccall) {
 	if a := c.addr(3); a != 0 {
 		function = string(c.textAt(a, ^uint64(0)))
 	}
-	c.print(2, fmt.Appendf(nil, "%s: %s:%d: %s: Assertion `%s' failed.\n", c.in.clib.program, file, uint32(line), function, text))
+	c.printError(fmt.Appendf(nil, "%s: %s:%d: %s: Assertion `%s' failed.\n", c.in.clib.program, file, uint32(line), function, text))
 	c.fail(troublef(KindAbort, "the assertion `%s' of %s:%d failed", text, file, uint32(line)))
 }
 
 // terminated ends the program as glibc does when one of its checks detects corruption.
 func (c *ccall) terminated(what string) {
-	c.print(2, []byte("*** "+what+" ***: terminated\n"))
+	c.printError([]byte("*** " + what + " ***: terminated\n"))
 	c.fail(troublef(KindAbort, "%s", what))
 }

@@ -1,28 +1,21 @@
 package interp
 
 import (
-	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
 )
 
+// sortCall sorts and searches arrays.
+type sortCall struct{ *ccall }
+
 // sortFuncs holds the searching and sorting functions of <stdlib.h> (C17 7.22.5), which call a comparison function of the program.
 var sortFuncs = map[string]Builtin{
-	"qsort":   procedure(func(c *ccall) { c.sort(c.addr(3)) }),
-	"qsort_r": procedure(func(c *ccall) { c.sort(c.addr(3), c.pointer(c.uint(4))) }),
+	"qsort":   procedure(func(c sortCall) { c.sort(c.addr(3)) }),
+	"qsort_r": procedure(func(c sortCall) { c.sort(c.addr(3), c.pointer(c.uint(4))) }),
 	"bsearch": scalar(bsearch),
 }
 
-func (c *ccall) pointer(v uint64) Value {
-	s, err := c.in.shapes.of(ir.Ptr)
-	c.fail(err)
-	if c.err != nil {
-		return Value{}
-	}
-	return c.in.scalar(s, v)
-}
-
 // order calls a comparison function of the program.
-func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
+func (c sortCall) order(f machine.Addr, a, b uint64, more []Value) int {
 	if c.err != nil {
 		return 0
 	}
@@ -40,7 +33,7 @@ func (c *ccall) order(f machine.Addr, a, b uint64, more []Value) int {
 
 // sort is a merge sort, as in glibc up to 2.36, so equal elements keep their order. It moves the elements after all comparisons. With an
 // inconsistent comparison, the result is some permutation.
-func (c *ccall) sort(f machine.Addr, more ...Value) {
+func (c sortCall) sort(f machine.Addr, more ...Value) {
 	base, n, size := c.uint(0), c.uint(1), c.uint(2)
 	if c.err != nil || n < 2 || size == 0 {
 		return
@@ -70,7 +63,7 @@ func (c *ccall) sort(f machine.Addr, more ...Value) {
 	c.permute(machine.Addr(base), size, from)
 }
 
-func (c *ccall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
+func (c sortCall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
 	for k := 0; len(a)+len(b) > 0; k++ {
 		if len(b) == 0 || len(a) > 0 && c.order(f, a[0], b[0], more) <= 0 {
 			to[k], a = a[0], a[1:]
@@ -81,7 +74,7 @@ func (c *ccall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
 }
 
 // permute puts the elements at the addresses into the given order. It keeps their undefined bits.
-func (c *ccall) permute(base machine.Addr, size uint64, order []uint64) {
+func (c sortCall) permute(base machine.Addr, size uint64, order []uint64) {
 	if c.err == nil {
 		c.err = c.in.work(2 * size * uint64(len(order)))
 	}
@@ -98,7 +91,7 @@ func (c *ccall) permute(base machine.Addr, size uint64, order []uint64) {
 	}
 }
 
-func bsearch(c *ccall) uint64 {
+func bsearch(c sortCall) uint64 {
 	key, base, n, size, f := c.uint(0), c.uint(1), c.uint(2), c.uint(3), c.addr(4)
 	for low := uint64(0); low < n && c.err == nil; {
 		middle := low + (n-low)/2

@@ -7,33 +7,36 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
+// stringCall compares, copies and searches strings and memory.
+type stringCall struct{ *ccall }
+
 // stringFuncs holds the functions of <string.h> that copy and compare strings (C17 7.24.2 to 7.24.4), and those of POSIX.
 var stringFuncs = map[string]Builtin{
-	"strlen":  scalar(func(c *ccall) uint64 { return uint64(len(c.text(0))) }),
-	"strnlen": scalar(func(c *ccall) uint64 { return uint64(len(c.textAt(c.addr(0), c.uint(1)))) }),
-	"strdup":  scalar(func(c *ccall) uint64 { return c.duplicate(c.text(0)) }), "__strdup": scalar(func(c *ccall) uint64 { return c.duplicate(c.text(0)) }),
-	"strndup": scalar(func(c *ccall) uint64 { return c.duplicate(c.textAt(c.addr(0), c.uint(1))) }),
+	"strlen":  scalar(func(c stringCall) uint64 { return uint64(len(c.text(0))) }),
+	"strnlen": scalar(func(c stringCall) uint64 { return uint64(len(c.textAt(c.addr(0), c.uint(1)))) }),
+	"strdup":  scalar(func(c stringCall) uint64 { return c.duplicate(c.text(0)) }), "__strdup": scalar(func(c stringCall) uint64 { return c.duplicate(c.text(0)) }),
+	"strndup": scalar(func(c stringCall) uint64 { return c.duplicate(c.textAt(c.addr(0), c.uint(1))) }),
 
-	"strcmp":      scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, same8) }),
-	"strcoll":     scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, same8) }), // the "C" locale
-	"strncmp":     scalar(func(c *ccall) uint64 { return c.compare(c.uint(2), same8) }),
-	"strcasecmp":  scalar(func(c *ccall) uint64 { return c.compare(math.MaxUint64, lower) }),
-	"strncasecmp": scalar(func(c *ccall) uint64 { return c.compare(c.uint(2), lower) }),
+	"strcmp":      scalar(func(c stringCall) uint64 { return c.compare(math.MaxUint64, same8) }),
+	"strcoll":     scalar(func(c stringCall) uint64 { return c.compare(math.MaxUint64, same8) }), // the "C" locale
+	"strncmp":     scalar(func(c stringCall) uint64 { return c.compare(c.uint(2), same8) }),
+	"strcasecmp":  scalar(func(c stringCall) uint64 { return c.compare(math.MaxUint64, lower) }),
+	"strncasecmp": scalar(func(c stringCall) uint64 { return c.compare(c.uint(2), lower) }),
 	"strxfrm":     scalar(strxfrm),
 
-	"strcpy":  scalar(func(c *ccall) uint64 { return c.copyText(c.addr(0), c.text(1)) }),
+	"strcpy":  scalar(func(c stringCall) uint64 { return c.copyText(c.addr(0), c.text(1)) }),
 	"stpcpy":  scalar(stpcpy),
-	"strncpy": scalar(func(c *ccall) uint64 { c.copyPadded(); return c.uint(0) }),
-	"stpncpy": scalar(func(c *ccall) uint64 { return c.uint(0) + c.copyPadded() }),
-	"strcat":  scalar(func(c *ccall) uint64 { return c.appendText(c.text(1)) }),
-	"strncat": scalar(func(c *ccall) uint64 { return c.appendText(c.textAt(c.addr(1), c.uint(2))) }),
+	"strncpy": scalar(func(c stringCall) uint64 { c.copyPadded(); return c.uint(0) }),
+	"stpncpy": scalar(func(c stringCall) uint64 { return c.uint(0) + c.copyPadded() }),
+	"strcat":  scalar(func(c stringCall) uint64 { return c.appendText(c.text(1)) }),
+	"strncat": scalar(func(c stringCall) uint64 { return c.appendText(c.textAt(c.addr(1), c.uint(2))) }),
 	"strlcpy": scalar(strlcpy), "strlcat": scalar(strlcat),
 }
 
 func same8(b byte) byte { return b }
 
 // compare compares two strings of at most limit bytes after mapping each byte. It reads nothing after the first difference.
-func (c *ccall) compare(limit uint64, as func(byte) byte) uint64 {
+func (c stringCall) compare(limit uint64, as func(byte) byte) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for ; limit > 0 && c.err == nil; limit-- {
 		x, y := as(a.next()), as(b.next())
@@ -47,27 +50,21 @@ func (c *ccall) compare(limit uint64, as func(byte) byte) uint64 {
 	return 0
 }
 
-func (c *ccall) duplicate(s []byte) uint64 {
-	a := c.allocate(uint64(len(s))+1, 16, false)
+func (c stringCall) duplicate(s []byte) uint64 {
+	a := heapCall(c).allocate(uint64(len(s))+1, 16, false)
 	if c.err != nil {
 		return 0
 	}
 	return c.copyText(machine.Addr(a), s)
 }
 
-// copyText writes s and a zero byte.
-func (c *ccall) copyText(to machine.Addr, s []byte) uint64 {
-	c.write(to, append(s, 0))
-	return uint64(to)
-}
-
-func stpcpy(c *ccall) uint64 {
+func stpcpy(c stringCall) uint64 {
 	s := c.text(1)
 	return c.copyText(c.addr(0), s) + uint64(len(s))
 }
 
 // copyPadded implements strncpy, which pads with zeros. It returns the number of bytes before the padding.
-func (c *ccall) copyPadded() uint64 {
+func (c stringCall) copyPadded() uint64 {
 	to, limit := c.addr(0), c.uint(2)
 	s := c.textAt(c.addr(1), limit)
 	n := uint64(len(s))
@@ -76,20 +73,20 @@ func (c *ccall) copyPadded() uint64 {
 	return n
 }
 
-func (c *ccall) appendText(s []byte) uint64 {
+func (c stringCall) appendText(s []byte) uint64 {
 	head := c.text(0)
 	c.copyText(c.addr(0)+machine.Addr(len(head)), s)
 	return c.uint(0)
 }
 
 // strlcpy and strlcat are BSD functions, in glibc since 2.38. They truncate, and return the length of the untruncated string.
-func strlcpy(c *ccall) uint64 {
+func strlcpy(c stringCall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
 	return uint64(len(s))
 }
 
-func strlcat(c *ccall) uint64 {
+func strlcat(c stringCall) uint64 {
 	size := c.uint(2)
 	head, tail := uint64(len(c.textAt(c.addr(0), size))), c.text(1)
 	if head < size {
@@ -98,15 +95,8 @@ func strlcat(c *ccall) uint64 {
 	return head + uint64(len(tail))
 }
 
-// truncated writes as much of s as fits into size bytes, including a zero byte.
-func (c *ccall) truncated(to machine.Addr, s []byte, size uint64) {
-	if size > 0 {
-		c.copyText(to, s[:min(uint64(len(s)), size-1):len(s)])
-	}
-}
-
 // strxfrm copies as much as fits: in the "C" locale it transforms nothing.
-func strxfrm(c *ccall) uint64 {
+func strxfrm(c stringCall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
 	return uint64(len(s))
@@ -114,19 +104,19 @@ func strxfrm(c *ccall) uint64 {
 
 // searchFuncs search a string for a byte, for a byte of a set, or for a string.
 var searchFuncs = map[string]Builtin{
-	"strchr": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }), "index": scalar(func(c *ccall) uint64 { return c.find(bytes.IndexByte) }),
-	"strrchr": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }), "rindex": scalar(func(c *ccall) uint64 { return c.find(bytes.LastIndexByte) }),
+	"strchr": scalar(func(c stringCall) uint64 { return c.find(bytes.IndexByte) }), "index": scalar(func(c stringCall) uint64 { return c.find(bytes.IndexByte) }),
+	"strrchr": scalar(func(c stringCall) uint64 { return c.find(bytes.LastIndexByte) }), "rindex": scalar(func(c stringCall) uint64 { return c.find(bytes.LastIndexByte) }),
 	"strchrnul": scalar(strchrnul),
-	"strspn":    scalar(func(c *ccall) uint64 { return uint64(spanOf(c.text(0), c.text(1), true)) }),
-	"strcspn":   scalar(func(c *ccall) uint64 { return uint64(spanOf(c.text(0), c.text(1), false)) }),
+	"strspn":    scalar(func(c stringCall) uint64 { return uint64(spanOf(c.text(0), c.text(1), true)) }),
+	"strcspn":   scalar(func(c stringCall) uint64 { return uint64(spanOf(c.text(0), c.text(1), false)) }),
 	"strpbrk":   scalar(strpbrk),
-	"strstr":    scalar(func(c *ccall) uint64 { return c.locate(c.text(0), c.text(1)) }),
-	"strcasestr": scalar(func(c *ccall) uint64 {
+	"strstr":    scalar(func(c stringCall) uint64 { return c.locate(c.text(0), c.text(1)) }),
+	"strcasestr": scalar(func(c stringCall) uint64 {
 		return c.locate(lowered(c.text(0)), lowered(c.text(1)))
 	}),
 }
 
-func (c *ccall) find(search func([]byte, byte) int) uint64 {
+func (c stringCall) find(search func([]byte, byte) int) uint64 {
 	s, b := c.text(0), c.uint(1)
 	k := search(append(s, 0), byte(b))
 	if k < 0 {
@@ -135,7 +125,7 @@ func (c *ccall) find(search func([]byte, byte) int) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-func strchrnul(c *ccall) uint64 {
+func strchrnul(c stringCall) uint64 {
 	s, b := c.text(0), c.uint(1)
 	k := bytes.IndexByte(s, byte(b))
 	if k < 0 {
@@ -158,7 +148,7 @@ func spanOf(s, set []byte, in bool) int {
 	return len(s)
 }
 
-func strpbrk(c *ccall) uint64 {
+func strpbrk(c stringCall) uint64 {
 	s := c.text(0)
 	k := spanOf(s, c.text(1), false)
 	if k == len(s) {
@@ -167,7 +157,7 @@ func strpbrk(c *ccall) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-func (c *ccall) locate(s, part []byte) uint64 {
+func (c stringCall) locate(s, part []byte) uint64 {
 	k := c.index(s, part)
 	if k < 0 {
 		return 0
@@ -176,7 +166,7 @@ func (c *ccall) locate(s, part []byte) uint64 {
 }
 
 // index returns the position of part in s, or -1, and charges for the search.
-func (c *ccall) index(s, part []byte) int {
+func (c stringCall) index(s, part []byte) int {
 	if c.err == nil {
 		c.err = c.in.work(uint64(len(s)))
 	}
@@ -188,7 +178,7 @@ var tokenFuncs = map[string]Builtin{
 	"strtok": scalar(strtok), "strtok_r": scalar(strtokR), "__strtok_r": scalar(strtokR), "strsep": scalar(strsep),
 }
 
-func strtok(c *ccall) uint64 {
+func strtok(c stringCall) uint64 {
 	token, rest := c.token(c.addr(0), c.in.clib.token)
 	if c.err == nil {
 		c.in.clib.token = rest
@@ -196,7 +186,7 @@ func strtok(c *ccall) uint64 {
 	return token
 }
 
-func strtokR(c *ccall) uint64 {
+func strtokR(c stringCall) uint64 {
 	var saved machine.Addr
 	if c.uint(0) == 0 {
 		saved = machine.Addr(c.get(c.addr(2), c.longSize()))
@@ -207,7 +197,7 @@ func strtokR(c *ccall) uint64 {
 }
 
 // token implements strtok_r (POSIX): it returns the next token, and where the search continues.
-func (c *ccall) token(s, saved machine.Addr) (uint64, machine.Addr) {
+func (c stringCall) token(s, saved machine.Addr) (uint64, machine.Addr) {
 	if s == 0 {
 		s = saved
 	}
@@ -226,7 +216,7 @@ func (c *ccall) token(s, saved machine.Addr) (uint64, machine.Addr) {
 	return uint64(s), rest
 }
 
-func strsep(c *ccall) uint64 {
+func strsep(c stringCall) uint64 {
 	s := machine.Addr(c.get(c.addr(0), c.longSize()))
 	if s == 0 {
 		return 0

@@ -50,16 +50,16 @@ func printfTable() map[string]Builtin {
 		"__snprintf_chk": {to: toMemory, size: 1, object: 3, format: 4},
 		"__asprintf_chk": {to: toNewMemory, size: -1, object: -1, format: 2},
 	} {
-		table[name] = scalar(func(c *ccall) uint64 { return p.print(c) })
+		table[name] = scalar(func(c streamCall) uint64 { return p.print(c) })
 		listed := p
 		listed.list = true
 		head := strings.TrimSuffix(name, strings.TrimLeft(name, "_"))
-		table[head+"v"+name[len(head):]] = scalar(func(c *ccall) uint64 { return listed.print(c) })
+		table[head+"v"+name[len(head):]] = scalar(func(c streamCall) uint64 { return listed.print(c) })
 	}
 	return table
 }
 
-func (p printer) print(c *ccall) uint64 {
+func (p printer) print(c streamCall) uint64 {
 	fd := 1
 	switch p.to {
 	case toStream:
@@ -71,7 +71,7 @@ func (p printer) print(c *ccall) uint64 {
 		}
 		fd = int(n)
 	}
-	f := &formatter{c: c, list: p.list, next: p.format + 1}
+	f := &formatter{c: c.ccall, list: p.list, next: p.format + 1}
 	out, ok := f.format(c.text(p.format))
 	if c.err != nil || p.to == toNewMemory && !ok {
 		return eof
@@ -80,7 +80,7 @@ func (p printer) print(c *ccall) uint64 {
 	case toMemory:
 		p.store(c, out)
 	case toNewMemory:
-		c.put(c.addr(p.dest), c.longSize(), c.duplicate(out))
+		c.put(c.addr(p.dest), c.longSize(), stringCall(c).duplicate(out))
 	default:
 		ok = c.print(fd, out) && ok
 	}
@@ -90,7 +90,7 @@ func (p printer) print(c *ccall) uint64 {
 	return uint64(len(out))
 }
 
-func (p printer) store(c *ccall, out []byte) {
+func (p printer) store(c streamCall, out []byte) {
 	limit := ^uint64(0)
 	if p.size >= 0 {
 		limit = c.uint(p.size)

@@ -38,11 +38,14 @@ func (in *Interp) streamAddr(fd int) (uint64, error) {
 	return uint64(s.addr), nil
 }
 
+// streamCall reads and writes the standard streams.
+type streamCall struct{ *ccall }
+
 // noStream is the stream number of a failed lookup.
 const noStream = -1
 
 // stream returns the number of the stream whose FILE argument i points to.
-func (c *ccall) stream(i int) int {
+func (c streamCall) stream(i int) int {
 	a := c.addr(i)
 	if c.err != nil {
 		return noStream
@@ -63,18 +66,13 @@ func (c *ccall) stream(i int) int {
 	return noStream
 }
 
-// foreign reports whether an address may belong to the target: there is a target, and the address is not in the interpreter's own memory.
-func (c *ccall) foreign(a machine.Addr) bool {
-	return c.in.view.target != nil && !c.in.view.ranges.own(a)
-}
-
 // targetStream returns the address of glibc's FILE in the target, or 0.
-func (c *ccall) targetStream(fd int) machine.Addr {
+func (c streamCall) targetStream(fd int) machine.Addr {
 	a, _ := c.in.names.symbol(c.in.mods[0], []string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
 	return a
 }
 
-func (c *ccall) mark(fd int, flags uint64) {
+func (c streamCall) mark(fd int, flags uint64) {
 	s := &c.in.clib.streams[fd]
 	s.flags = flags
 	if s.addr != 0 {
@@ -121,7 +119,7 @@ func (in *Interp) pass(buffer *[]byte, w io.Writer) error {
 func (in *Interp) flush() error { return in.pass(&in.run.output, in.opt.Stdout) }
 
 // print writes to a stream. Writing to standard input sets the stream's error flag and errno EBADF.
-func (c *ccall) print(fd int, p []byte) bool {
+func (c streamCall) print(fd int, p []byte) bool {
 	if c.err != nil {
 		return false
 	}
@@ -143,16 +141,16 @@ var streamFuncs = streamTable()
 func streamTable() map[string]Builtin {
 	table := map[string]Builtin{
 		"puts": scalar(puts), "perror": procedure(perror),
-		"putchar": scalar(func(c *ccall) uint64 { return c.putByte(0, 1) }),
+		"putchar": scalar(func(c streamCall) uint64 { return c.putByte(0, 1) }),
 		"fflush":  scalar(fflush), "fclose": scalar(fclose),
 		"write":     scalar(write),
-		"setvbuf":   scalar(func(c *ccall) uint64 { c.stream(0); return 0 }),
-		"setbuf":    procedure(func(c *ccall) { c.stream(0) }),
-		"setbuffer": procedure(func(c *ccall) { c.stream(0) }), "setlinebuf": procedure(func(c *ccall) { c.stream(0) }),
-		"fileno": scalar(func(c *ccall) uint64 { return uint64(int64(c.stream(0))) }),
-		"isatty": scalar(func(c *ccall) uint64 { c.setErrno(errNoTTY); return 0 }),
+		"setvbuf":   scalar(func(c streamCall) uint64 { c.stream(0); return 0 }),
+		"setbuf":    procedure(func(c streamCall) { c.stream(0) }),
+		"setbuffer": procedure(func(c streamCall) { c.stream(0) }), "setlinebuf": procedure(func(c streamCall) { c.stream(0) }),
+		"fileno": scalar(func(c streamCall) uint64 { return uint64(int64(c.stream(0))) }),
+		"isatty": scalar(func(c streamCall) uint64 { c.setErrno(errNoTTY); return 0 }),
 		"fseek":  scalar(seekPipe), "ftell": scalar(seekPipe), "lseek": scalar(seekPipe), "lseek64": scalar(seekPipe),
-		"feof": scalar(func(c *ccall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c *ccall) uint64 { return c.flag(streamError) }),
+		"feof": scalar(func(c streamCall) uint64 { return c.flag(streamEOF) }), "ferror": scalar(func(c streamCall) uint64 { return c.flag(streamError) }),
 		"clearerr": procedure(clearerr),
 		"close":    scalar(closeDescriptor),
 	}
@@ -167,9 +165,9 @@ func streamTable() map[string]Builtin {
 		table["fwrite"+suffix] = scalar(fwrite)
 	}
 	for _, name := range []string{"fputc", "putc", "fputc_unlocked", "putc_unlocked", "_IO_putc"} {
-		table[name] = scalar(func(c *ccall) uint64 { return c.putByte(0, c.stream(1)) })
+		table[name] = scalar(func(c streamCall) uint64 { return c.putByte(0, c.stream(1)) })
 	}
-	table["__overflow"] = scalar(func(c *ccall) uint64 { return c.putByte(1, c.stream(0)) })
+	table["__overflow"] = scalar(func(c streamCall) uint64 { return c.putByte(1, c.stream(0)) })
 	return table
 }
 
@@ -179,7 +177,7 @@ const (
 )
 
 // putByte writes the byte in argument i.
-func (c *ccall) putByte(i, fd int) uint64 {
+func (c streamCall) putByte(i, fd int) uint64 {
 	b := byte(c.uint(i))
 	if !c.print(fd, []byte{b}) {
 		return eof
@@ -187,7 +185,7 @@ func (c *ccall) putByte(i, fd int) uint64 {
 	return uint64(b)
 }
 
-func puts(c *ccall) uint64 {
+func puts(c streamCall) uint64 {
 	s := append(c.text(0), '\n')
 	if !c.print(1, s) {
 		return eof
@@ -195,14 +193,14 @@ func puts(c *ccall) uint64 {
 	return uint64(len(s)) // C requires a number that is not negative; glibc returns the bytes written
 }
 
-func fputs(c *ccall) uint64 {
+func fputs(c streamCall) uint64 {
 	if !c.print(c.stream(1), c.text(0)) {
 		return eof
 	}
 	return 1
 }
 
-func fwrite(c *ccall) uint64 {
+func fwrite(c streamCall) uint64 {
 	size, n := c.uint(1), c.uint(2)
 	total := c.product(1, 2)
 	if total == 0 {
@@ -215,7 +213,7 @@ func fwrite(c *ccall) uint64 {
 	return total / max(size, 1) * truth(n > 0)
 }
 
-func fflush(c *ccall) uint64 {
+func fflush(c streamCall) uint64 {
 	if c.uint(0) != 0 {
 		c.stream(0)
 	}
@@ -226,13 +224,13 @@ func fflush(c *ccall) uint64 {
 }
 
 // fclose flushes a stream. It does not close the three standard streams: later output still needs them.
-func fclose(c *ccall) uint64 {
+func fclose(c streamCall) uint64 {
 	c.stream(0)
 	return fflush(c)
 }
 
 // closeDescriptor implements close(2). It does not close the three standard descriptors.
-func closeDescriptor(c *ccall) uint64 {
+func closeDescriptor(c streamCall) uint64 {
 	if fd := c.int(0); fd < 0 || fd > 2 {
 		return c.failed(errBadFile)
 	}
@@ -240,16 +238,10 @@ func closeDescriptor(c *ccall) uint64 {
 }
 
 // seekPipe implements functions that set or return the position of a stream or descriptor: a pipe has none.
-func seekPipe(c *ccall) uint64 { return c.failed(errSeek) }
-
-// failed sets errno and returns -1.
-func (c *ccall) failed(errno uint64) uint64 {
-	c.setErrno(errno)
-	return eof
-}
+func seekPipe(c streamCall) uint64 { return c.failed(errSeek) }
 
 // perror writes its argument and the text for errno to standard error (C17 7.21.10.4).
-func perror(c *ccall) {
+func perror(c streamCall) {
 	var line bytes.Buffer
 	if c.uint(0) != 0 {
 		if s := c.text(0); len(s) > 0 {
@@ -263,7 +255,7 @@ func perror(c *ccall) {
 }
 
 // write implements POSIX's write for descriptors 1 and 2.
-func write(c *ccall) uint64 {
+func write(c streamCall) uint64 {
 	fd, n := c.int(0), c.uint(2)
 	if fd != 1 && fd != 2 {
 		return c.failed(errBadFile)
@@ -272,7 +264,7 @@ func write(c *ccall) uint64 {
 	return n
 }
 
-func (c *ccall) flag(bit uint64) uint64 {
+func (c streamCall) flag(bit uint64) uint64 {
 	fd := c.stream(0)
 	if c.err != nil {
 		return 0
@@ -280,7 +272,7 @@ func (c *ccall) flag(bit uint64) uint64 {
 	return truth(c.in.clib.streams[fd].flags&bit != 0)
 }
 
-func clearerr(c *ccall) {
+func clearerr(c streamCall) {
 	if fd := c.stream(0); c.err == nil {
 		c.mark(fd, 0)
 	}

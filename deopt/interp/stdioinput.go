@@ -16,20 +16,20 @@ func inputTable() map[string]Builtin {
 		"ungetc": scalar(ungetc), "_IO_ungetc": scalar(ungetc), "read": scalar(read),
 	}
 	for _, name := range []string{"fgetc", "getc", "_IO_getc", "__uflow", "fgetc_unlocked", "getc_unlocked"} {
-		table[name] = scalar(func(c *ccall) uint64 { return c.getChar(c.stream(0)) })
+		table[name] = scalar(func(c streamCall) uint64 { return c.getChar(c.stream(0)) })
 	}
 	for _, name := range []string{"getchar", "getchar_unlocked"} {
-		table[name] = scalar(func(c *ccall) uint64 { return c.getChar(0) })
+		table[name] = scalar(func(c streamCall) uint64 { return c.getChar(0) })
 	}
 	for _, suffix := range []string{"", "_unlocked"} {
-		table["fgets"+suffix] = scalar(func(c *ccall) uint64 { return c.gets(c.addr(0), c.int(1), c.stream(2)) })
-		table["fread"+suffix] = scalar(func(c *ccall) uint64 { return c.fread(c.addr(0), 1, 2, c.stream(3)) })
+		table["fgets"+suffix] = scalar(func(c streamCall) uint64 { return c.gets(c.addr(0), c.int(1), c.stream(2)) })
+		table["fread"+suffix] = scalar(func(c streamCall) uint64 { return c.fread(c.addr(0), 1, 2, c.stream(3)) })
 	}
 	return table
 }
 
 // next reads the next byte of a stream. It returns false at the end.
-func (c *ccall) next(fd int) (byte, bool) {
+func (c streamCall) next(fd int) (byte, bool) {
 	if c.err == nil {
 		c.err = c.in.work(64)
 	}
@@ -60,14 +60,14 @@ func (c *ccall) next(fd int) (byte, bool) {
 }
 
 // beforeRead flushes the output where the next read might block, so that a user sees a prompt.
-func (c *ccall) beforeRead() {
+func (c streamCall) beforeRead() {
 	if c.in.input().Buffered() == 0 {
 		c.fail(c.in.flush())
 	}
 }
 
 // ended records the end of standard input. A read error is not the end.
-func (c *ccall) ended(err error) {
+func (c streamCall) ended(err error) {
 	if !errors.Is(err, io.EOF) {
 		c.fail(&trouble{KindContext, fmt.Errorf("the program's input cannot be read: %w", err)})
 	}
@@ -75,12 +75,12 @@ func (c *ccall) ended(err error) {
 }
 
 // back pushes a byte back.
-func (c *ccall) back(fd int, b byte) {
+func (c streamCall) back(fd int, b byte) {
 	s := &c.in.clib.streams[fd]
 	s.pushed = append(s.pushed, b)
 }
 
-func (c *ccall) getChar(fd int) uint64 {
+func (c streamCall) getChar(fd int) uint64 {
 	if c.err != nil {
 		return eof
 	}
@@ -94,7 +94,7 @@ func (c *ccall) getChar(fd int) uint64 {
 // maxPushed bounds the bytes that ungetc pushes back; C guarantees one.
 const maxPushed = 4096
 
-func ungetc(c *ccall) uint64 {
+func ungetc(c streamCall) uint64 {
 	b, fd := c.int(0), c.stream(1)
 	if c.err != nil || b == -1 || len(c.in.clib.streams[fd].pushed) == maxPushed {
 		return eof
@@ -105,7 +105,7 @@ func ungetc(c *ccall) uint64 {
 }
 
 // gets implements fgets.
-func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
+func (c streamCall) gets(to machine.Addr, size int64, fd int) uint64 {
 	if c.err != nil || size <= 0 {
 		return 0
 	}
@@ -117,7 +117,7 @@ func (c *ccall) gets(to machine.Addr, size int64, fd int) uint64 {
 }
 
 // line reads up to and including the end of a line, at most limit bytes. ended reports whether the stream is at its end.
-func (c *ccall) line(limit uint64, fd int) (line []byte, ended bool) {
+func (c streamCall) line(limit uint64, fd int) (line []byte, ended bool) {
 	for uint64(len(line)) < limit && c.err == nil {
 		b, ok := c.next(fd)
 		if !ok {
@@ -135,7 +135,7 @@ func (c *ccall) line(limit uint64, fd int) (line []byte, ended bool) {
 }
 
 // fread reads count elements of size bytes each.
-func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
+func (c streamCall) fread(to machine.Addr, size, count, fd int) uint64 {
 	total := c.product(size, count)
 	if c.err != nil || total == 0 {
 		return 0
@@ -148,7 +148,7 @@ func (c *ccall) fread(to machine.Addr, size, count, fd int) uint64 {
 }
 
 // read implements POSIX's read for descriptor 0.
-func read(c *ccall) uint64 {
+func read(c streamCall) uint64 {
 	if c.int(0) != 0 {
 		return c.failed(errBadFile)
 	}
@@ -159,7 +159,7 @@ func read(c *ccall) uint64 {
 }
 
 // readInto reads standard input into memory, a block at a time. With all it reads every requested byte, else those that one read returns.
-func (c *ccall) readInto(to machine.Addr, total uint64, all bool) uint64 {
+func (c streamCall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 	got := uint64(0)
 	s := &c.in.clib.streams[0]
 	for got < total && c.err == nil {
