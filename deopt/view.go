@@ -409,9 +409,9 @@ func (f *Frame) fillAlso() {
 // About describes the target.
 func (v *View) About() frame.Target {
 	t := v.target
-	out := frame.Target{Kind: "core", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Notes: v.Notes()}
-	if t.Core == "" {
-		out.Kind, out.PauseUS, out.Stopped = "process", new(t.Pause.Microseconds()), t.Stopped
+	out := frame.Target{Kind: string(t.Provider), PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Debugger: t.Debugger, Notes: v.Notes()}
+	if t.Provider == ptrace.FromProcess {
+		out.PauseUS, out.Stopped = new(t.Pause.Microseconds()), t.Stopped
 	}
 	return out
 }
@@ -419,10 +419,10 @@ func (v *View) About() frame.Target {
 // maxLostFiles bounds the files with missing code that notes list.
 const maxLostFiles = 8
 
-// Notes lists what is missing or uncertain. For a core: the core's own notes, and files with code that are missing or may differ from those that were
+// Notes lists what is missing or uncertain. For a core or a process that a debugger holds: the notes about it, and files with code that are missing or may differ from those that were
 // mapped. For a process: the reasons why its files for perf are not used.
 func (v *View) Notes() []string {
-	if v.target.Core == "" {
+	if v.target.Provider == ptrace.FromProcess {
 		notes := v.perfNotes()
 		if why := progspace.Unopened(v.target); why != "" {
 			notes = append(notes, why)

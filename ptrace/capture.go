@@ -272,7 +272,7 @@ func (t *Target) find() {
 			registered += len(r.Entries)
 		}
 	}
-	if registered == 0 && sections == 0 && len(t.wanted) == 0 && len(jitCode(t.maps, t.Modules)) > 0 {
+	if registered == 0 && sections == 0 && len(t.wanted) == 0 && !t.Unlisted() && len(jitCode(t.maps, t.Modules)) > 0 {
 		var whole bool
 		t.Found, whole = scan(t.source, t.arch.Order, t.maps)
 		t.Scanned, t.ScanCut = true, !whole

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"slices"
 
 	"example.com/reframe/internal/base/filekind"
@@ -119,7 +118,7 @@ const exeHint = "give the core's program with --exe; it may be stripped"
 
 // readCore reads a core of size bytes.
 func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target, err error) {
-	target := &Target{Core: name, room: o.Objects, debug: debugDirs(o.DebugDirs)}
+	target := &Target{Provider: FromCore, Core: name, room: o.Objects, debug: debugDirs(o.DebugDirs)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = &CoreError{name, -1, fmt.Errorf("malformed: %v", p), ""}
@@ -130,18 +129,10 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 		}
 	}()
 	t = target
-	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed}
+	c := &core{target: t, path: name, file: r, size: uint64(size), page: 4 << 10, names: map[int]string{}, lender: o.Files, debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed, absent: notHeld}
 	t.core = c
-	if o.Sysroot != "" {
-		below, err := files.OpenSysroot(o.Sysroot)
-		if err != nil {
-			return nil, &CoreError{o.Sysroot, -1, errors.Unwrap(err), "give the directory that contains the files of the other machine"}
-		}
-		t.sysroot = below
-		c.open, c.below = below.Open, o.Sysroot
-		if o.DebugDirs == nil {
-			t.debug = append(t.debug, func(name string) (*os.File, error) { return below.Open(path.Join(DebugDir, name)) })
-		}
+	if err := c.search(o); err != nil {
+		return nil, err
 	}
 	if err := c.readHeader(); err != nil {
 		return nil, err
@@ -154,11 +145,20 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	}
 	c.nameDelveFiles()
 	c.lay()
+	if err := c.complete(o); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// complete makes the target of the core's mappings, notes and memory.
+func (c *core) complete(o CoreOptions) error {
+	t := c.target
 	mem := c.held()
 	c.openModules(mem)
 	for _, m := range t.Modules {
 		if m.Why != "" && c.exe != "" && m.Path == c.named {
-			return nil, &CoreError{o.Exe, -1, errors.New(m.Why), exeHint}
+			return &CoreError{o.Exe, -1, errors.New(m.Why), exeHint}
 		}
 	}
 	t.debugFiles()
@@ -174,13 +174,13 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	t.wanted = o.Given
 	t.find()
 	if err := t.place(t.wanted); err != nil {
-		return nil, err
+		return err
 	}
 	t.readAllObjects()
-	return t, nil
+	return nil
 }
 
-// core holds the state of a core while it is being opened.
+// core holds the state of a core, or of a process that a debugger holds, while it is being opened.
 type core struct {
 	target   *Target
 	path     string
@@ -205,6 +205,10 @@ type core struct {
 	exe      string         // the program that replaces the file named
 	named    string
 	open     opener        // opens the files that the core names
+	fetch    opener        // opens files that open does not find; nil for none
+	absent   string        // the reason why memory outside of all mappings is missing
+	whole    bool          // all memory is available: a debugger holds the process
+	unlisted bool          // the mappings are unknown: one mapping stands for all memory without a file
 	lender   *ModuleFiles  // lends files that are already open; nil for none
 	debug    string        // the sysroot and the directories to search for separate symbols
 	below    string        // the sysroot; "" for this machine's root

@@ -75,6 +75,7 @@ func (c *core) keepsPrivate() bool {
 type coreMemory struct {
 	regions []region
 	limit   uint64
+	absent  string // the reason why memory outside of all regions is missing
 }
 
 // region is memory whose bytes have one source, or none.
@@ -93,7 +94,7 @@ const notHeld = "not in the core"
 // held returns the memory that the core itself contains. If a segment has fewer bytes in the file than in memory, the rest was omitted: in a core,
 // unlike in a program, these bytes are not zero.
 func (c *core) held() *coreMemory {
-	mem := &coreMemory{limit: c.size}
+	mem := &coreMemory{limit: c.limit(), absent: c.absent}
 	for i := range c.maps {
 		m := &c.maps[i]
 		from := m.Start
@@ -117,6 +118,18 @@ func (c *core) held() *coreMemory {
 	}
 	mem.redact(c.redacted)
 	return mem
+}
+
+// limit returns an upper bound of the size of the memory: the size of the core, or that of all mappings of a process.
+func (c *core) limit() uint64 {
+	if !c.whole {
+		return c.size
+	}
+	size := uint64(0)
+	for _, m := range c.maps {
+		size += uint64(m.End - m.Start)
+	}
+	return size
 }
 
 // redact marks the memory in ranges, which are in ascending order, as redacted: it is read neither from the core nor from a file.
@@ -174,7 +187,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 	if c.kept != "" && c.kept != All {
 		more = "; the core was recorded with --memory " + string(c.kept) + ", which omits it"
 	}
-	mem := &coreMemory{limit: held.limit}
+	mem := &coreMemory{limit: held.limit, absent: held.absent}
 	for _, r := range c.apart(held.regions) {
 		m := r.left
 		switch {
@@ -255,7 +268,7 @@ func (c *coreMemory) read(p []byte, addr machine.Addr) (n int, missing *machine.
 		}
 		i := sort.Search(len(c.regions), func(i int) bool { return c.regions[i].end > at })
 		if i == len(c.regions) || c.regions[i].start > at {
-			return fail(notHeld)
+			return fail(c.absent)
 		}
 		r := &c.regions[i]
 		switch {

@@ -25,6 +25,8 @@ type coreModule struct {
 	size uint64 // size of the file
 	// other means that the file is no image, such as a JIT's dump for a profiler.
 	other bool
+	// unlisted means that the debugger that holds the process does not list its mappings, so that permissions are unknown.
+	unlisted bool
 }
 
 // code reports whether the module has executable mappings.
@@ -38,7 +40,7 @@ func (c *core) openModules(mem *coreMemory) {
 	var modules []*coreModule
 	for i := range c.maps {
 		row := &c.maps[i]
-		if row.Path == "" || row.Path == vsyscallPath {
+		if row.Path == "" || row.Path == vsyscallPath || c.whole && !ofFile(row.Mapping) && row.Path != vdsoPath {
 			continue
 		}
 		m := byPath[row.Path]
@@ -47,7 +49,7 @@ func (c *core) openModules(mem *coreMemory) {
 				c.target.Notes = append(c.target.Notes, fmt.Sprintf("only the first %d of its files were read", modulesToLookFor))
 				break
 			}
-			m = &coreModule{Module: &Module{Path: row.Path}}
+			m = &coreModule{Module: &Module{Path: row.Path}, unlisted: c.unlisted}
 			byPath[row.Path] = m
 			modules = append(modules, m)
 		}
@@ -97,12 +99,26 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	if m.Path == vdsoPath {
 		return m.openVDSO(mem, c.target.arch)
 	}
+	err := c.openFrom(c.open, m, mem, seen)
+	if err == nil || c.fetch == nil || !ofFile(m.maps[0]) {
+		return err
+	}
+	m.close()
+	if again := c.openFrom(c.fetch, m, mem, seenFiles{}); again != nil {
+		m.close()
+		return err
+	}
+	return nil
+}
+
+// openFrom opens the file of a module and its image. open opens files by the paths that the core names.
+func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFiles) error {
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
 	// The names come from another machine. --exe may be a path of this machine, whose system may have another form of paths.
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		return errors.New("its name is not a path")
 	}
-	f, err := c.openNamed(m.Path, path)
+	f, err := c.openNamed(open, m.Path, path)
 	if err != nil {
 		if e := (*fs.PathError)(nil); errors.As(err, &e) {
 			err = e.Err
@@ -163,11 +179,11 @@ func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (
 }
 
 // openNamed opens a file that the core names. path is its name without the suffix of a deleted file.
-func (c *core) openNamed(name, path string) (*os.File, error) {
+func (c *core) openNamed(open opener, name, path string) (*os.File, error) {
 	if c.exe != "" && name == c.named {
 		return files.OpenRegular(c.exe, 0)
 	}
-	return c.open(path)
+	return open(path)
 }
 
 // show sets the module's mappings from the rows.
@@ -218,7 +234,7 @@ func (m *coreModule) permit(loads []load) {
 		}
 	}
 	for _, row := range m.rows {
-		if row.segment != nil {
+		if row.segment != nil && !m.unlisted {
 			continue
 		}
 		near := false

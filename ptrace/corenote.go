@@ -55,7 +55,7 @@ func (c *core) readNotes() {
 	whole := true
 	budget := elfcore.MaxNotes
 	for _, p := range c.notes {
-		whole = budget.Each(c.file, c.size, c.header.Order, p, c.readNote) && whole
+		whole = budget.Each(c.file, c.size, c.target.arch.Order, p, c.readNote) && whole
 	}
 	if !whole {
 		c.target.Notes = append(c.target.Notes, "the notes of the core are incomplete: threads and names of files may be missing")
@@ -101,7 +101,7 @@ func (c *core) readNote(n elfcore.Note) {
 	default:
 		return
 	}
-	switch order := c.header.Order; n.Kind {
+	switch order := c.target.arch.Order; n.Kind {
 	case elf.NT_PRPSINFO:
 		if b, ok := n.Read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
@@ -118,27 +118,32 @@ func (c *core) readNote(n elfcore.Note) {
 		}
 	case ntAUXV:
 		b, _ := n.Read(0, maxAUXV)
-		c.auxv = b
-		for ; len(b) >= 16; b = b[16:] {
-			switch value := order.Uint64(b[8:]); order.Uint64(b) {
-			case atEntry:
-				c.entry = machine.Addr(value)
-			case atSysinfoEHDR:
-				c.vdso = machine.Addr(value)
-			case atMinsigstksz:
-				c.frame = value
-			case atPagesz:
-				if bits.OnesCount64(value) == 1 {
-					c.page = value
-				}
-			}
-		}
+		c.readAuxv(b)
 	case ntFile:
 		if n.Desc.Size() > maxFileNote || c.files != nil {
 			return
 		}
 		if b, ok := n.Read(16, maxFileNote); ok {
 			c.readFiles(b)
+		}
+	}
+}
+
+// readAuxv reads the auxiliary vector (getauxval(3)).
+func (c *core) readAuxv(b []byte) {
+	c.auxv = b
+	for order := c.target.arch.Order; len(b) >= 16; b = b[16:] {
+		switch value := order.Uint64(b[8:]); order.Uint64(b) {
+		case atEntry:
+			c.entry = machine.Addr(value)
+		case atSysinfoEHDR:
+			c.vdso = machine.Addr(value)
+		case atMinsigstksz:
+			c.frame = value
+		case atPagesz:
+			if bits.OnesCount64(value) == 1 {
+				c.page = value
+			}
 		}
 	}
 }
@@ -150,7 +155,7 @@ const maxNameNote = maxThreads * 24
 // file.
 func (c *core) readNames(n elfcore.Note) {
 	b, _ := n.Read(0, maxNameNote)
-	for order := c.header.Order; len(b) >= 8; {
+	for order := c.target.arch.Order; len(b) >= 8; {
 		tid, size := int(int32(order.Uint32(b))), order.Uint32(b[4:])
 		if b = b[8:]; uint64(size) > uint64(len(b)) {
 			return
@@ -174,7 +179,7 @@ func (c *core) readMemoryNote(n elfcore.Note) {
 		corrupt()
 		return
 	}
-	order := c.header.Order
+	order := c.target.arch.Order
 	for mode, number := range recordedModes {
 		if order.Uint64(b) == number {
 			c.kept = mode
@@ -194,7 +199,7 @@ func (c *core) readMemoryNote(n elfcore.Note) {
 func (c *core) readRedacted(n elfcore.Note) {
 	b, ok := n.Read(16, 16*maxRecordedRanges)
 	ok = ok && n.Desc.Size() == int64(len(b)) && len(b)%16 == 0
-	for order := c.header.Order; ok && len(b) > 0; b = b[16:] {
+	for order := c.target.arch.Order; ok && len(b) > 0; b = b[16:] {
 		r := addrRange{machine.Addr(order.Uint64(b)), machine.Addr(order.Uint64(b[8:]))}
 		if last := len(c.redacted) - 1; r.start >= r.end || last >= 0 && r.start < c.redacted[last].end {
 			ok = false
@@ -219,7 +224,7 @@ type addrRange struct{ start, end machine.Addr }
 // readFiles reads NT_FILE: a count, the unit of offsets (a page for the kernel, a byte for gdb), that many rows of start, end and offset, and as many
 // names.
 func (c *core) readFiles(b []byte) {
-	order := c.header.Order
+	order := c.target.arch.Order
 	count, unit := order.Uint64(b), order.Uint64(b[8:])
 	b = b[16:]
 	const row = 24

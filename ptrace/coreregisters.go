@@ -31,7 +31,7 @@ func (c *core) readRegisters(n elfcore.Note) {
 			return
 		}
 		c.target.threads = append(c.target.threads, machine.Thread{
-			ID: int(int32(c.header.Order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
+			ID: int(int32(c.target.arch.Order.Uint32(b[statusPID:]))), Missing: "the registers of this core are not known"})
 	}
 	if n.Owner == elfcore.OwnerLinux && n.Kind == regset.ARMSVE && c.target.arch == machine.ARM64 && len(c.target.threads) > 0 {
 		regs := c.target.threads[len(c.target.threads)-1].Registers
@@ -82,7 +82,7 @@ func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, gen
 		th.Registers.Set(p.Reg, b[skip+p.At:][:p.Size])
 	}
 	if general && c.target.arch == machine.AMD64 && len(b) >= skip+fsBase+8 {
-		th.Registers.SetThreadPointer(machine.Addr(c.header.Order.Uint64(b[skip+fsBase:])))
+		th.Registers.SetThreadPointer(machine.Addr(c.target.arch.Order.Uint64(b[skip+fsBase:])))
 	}
 	if n.Owner == elfcore.OwnerCore && n.Kind == elf.NT_FPREGSET {
 		setFloatControl(th.Registers, b)

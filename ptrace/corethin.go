@@ -24,7 +24,7 @@ const maxNotesKept = 256 << 20
 
 // identity reads the parts that another core takes over. It omits the core's notes about its own memory and, if nameless, clears the command line.
 func (c *core) identity(nameless bool) (*coreSource, error) {
-	s := &coreSource{order: c.header.Order, header: c.header.Raw}
+	s := &coreSource{order: c.target.arch.Order, header: c.header.Raw}
 	budget := elfcore.MaxNotes
 	for _, p := range c.notes {
 		var failed error

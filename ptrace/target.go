@@ -18,10 +18,12 @@ import (
 
 // Target is a process at one moment, or a core of one. The state that it shows does not change.
 type Target struct {
-	PID     int
-	Core    string // path of the core; "" for a process
-	Command string // the command line; a core holds 79 bytes of it, a core of gcore only the name
-	Pause   time.Duration
+	Provider Provider
+	PID      int
+	Core     string // path of the core; "" for a process
+	Debugger string // the address of the debugger that holds the process; "" if this program stopped it, and for a core
+	Command  string // the command line; a core holds 79 bytes of it, a core of gcore only the name
+	Pause    time.Duration
 	// Stopping is the part of Pause before the last thread had stopped. A running thread stops when it is next scheduled, which may take long on a
 	// busy machine.
 	Stopping time.Duration
@@ -59,7 +61,8 @@ type Target struct {
 	held      *stopped
 	stands    bool         // memory is the memory of a stopped process
 	process   *liveMemory  // the memory in source; nil for a core
-	core      *core        // nil for a process
+	lost      func() error // the error after which a debugger did not answer; nil without one
+	core      *core        // nil for a process that this program stopped
 	raw       []coreThread // undecoded registers; nil if no core will be written
 	recorded  *recorded    // data for writing a core; nil if not requested
 	touched   *touched     // the pages that were read; nil if they need not be kept
@@ -69,7 +72,7 @@ type Target struct {
 func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
 	mem := live(via)
-	return &Target{PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: mem, process: mem, Stopped: bySignal(pid, via)}
+	return &Target{Provider: FromProcess, PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: mem, process: mem, Stopped: bySignal(pid, via)}
 }
 
 // bySignal reports whether a signal has stopped a process that is not traced; via is a thread of it that has not ended.
@@ -109,12 +112,17 @@ func (t *Target) read(e *Entry, number int) {
 	e.read(t.source, t.arch, number)
 }
 
-// String returns the name of the target in messages: "process 41822", or "core PATH".
+// String returns the name of the target in messages: "process 41822", "core PATH", or "process 41822 at localhost:1234".
 func (t *Target) String() string {
-	if t.Core != "" {
+	switch {
+	case t.Core != "":
 		return "core " + t.Core
+	case t.Debugger == "":
+		return fmt.Sprintf("process %d", t.PID)
+	case t.PID == 0:
+		return "the process at " + t.Debugger
 	}
-	return fmt.Sprintf("process %d", t.PID)
+	return fmt.Sprintf("process %d at %s", t.PID, t.Debugger)
 }
 
 // Arch returns the architecture of the target.
@@ -132,7 +140,7 @@ func (t *Target) Mapping(addr machine.Addr) (machine.Mapping, bool) { return fin
 
 // Mappings returns the mappings of the address space in ascending order: the current ones of a live process, or those of a core.
 func (t *Target) Mappings() ([]machine.Mapping, error) {
-	if t.Core != "" {
+	if t.Provider != FromProcess {
 		return t.maps, nil
 	}
 	maps, err := readMaps(t.via)
@@ -247,7 +255,7 @@ func (t *Target) IsJITCode(addr machine.Addr) bool {
 	case strings.HasSuffix(r.Path, deletedSuffix):
 		return !t.isImage(t.ModuleAt(addr))
 	case r.Path == "":
-		return t.Core == "" || slices.ContainsFunc(t.maps, func(m machine.Mapping) bool { return strings.HasPrefix(m.Path, "/") })
+		return t.Provider == FromProcess || slices.ContainsFunc(t.maps, func(m machine.Mapping) bool { return strings.HasPrefix(m.Path, "/") })
 	case strings.HasPrefix(r.Path, "[anon"), strings.HasPrefix(r.Path, "//anon"), strings.HasPrefix(r.Path, "/memfd:"), r.Path == "[heap]", strings.HasPrefix(r.Path, "[stack"):
 		return true
 	}
@@ -282,7 +290,7 @@ func (t *Target) Close() {
 		t.process.mem.Close()
 	}
 	if t.file != nil {
-		t.file.Close()
+		_ = t.file.Close() // nothing was written
 	}
 }
 

@@ -11,23 +11,23 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// holder is a process that traces another one. The zero value means none.
-type holder struct {
+// tracedBy is a process that traces another one. The zero value means none.
+type tracedBy struct {
 	pid   int
 	name  string // name of its program, at most 15 bytes (proc_pid_comm(5))
 	whose int    // for a tracer of reframe, the process that started it; 0 if that has ended
 	does  string // the command line of that process
 }
 
-// ours reports whether the holder is a tracer of reframe.
-func (h *holder) ours() bool { return h.name == tracer.Name }
+// ours reports whether the process is a tracer of reframe.
+func (h *tracedBy) ours() bool { return h.name == tracer.Name }
 
-// leaving reports whether the holder detaches as soon as it has restored everything.
-func (h *holder) leaving() bool { return h.ours() && h.whose == 0 }
+// leaving reports whether the process detaches as soon as it has restored everything.
+func (h *tracedBy) leaving() bool { return h.ours() && h.whose == 0 }
 
 // holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is invisible: TracerPid is 0
 // (proc_pid_status(5)).
-func holderOf(pid int) holder {
+func holderOf(pid int) tracedBy {
 	tids, _ := system.ThreadIDs(pid)
 	for _, tid := range tids {
 		field := system.StatusField(tid, "TracerPid")
@@ -40,14 +40,14 @@ func holderOf(pid int) holder {
 		if err != nil {
 			continue // the tracer has ended and released the thread
 		}
-		h := holder{pid: process, name: system.ThreadName(process, process)}
+		h := tracedBy{pid: process, name: system.ThreadName(process, process)}
 		if h.ours() {
 			h.whose = employer(process)
 			h.does = system.CommandLine(h.whose)
 		}
 		return h
 	}
-	return holder{}
+	return tracedBy{}
 }
 
 // employer returns the process that started a tracer, or 0 if that has ended. A parent that runs another program has only inherited the tracer.
@@ -94,7 +94,7 @@ func pastLeaving(pid int, try func() error) error {
 }
 
 // hint returns the name of the tracer of a process, with advice.
-func (h *holder) hint() string {
+func (h *tracedBy) hint() string {
 	text := fmt.Sprintf("process %d (%s) traces it already", h.pid, h.name)
 	switch {
 	case h.leaving():

@@ -46,7 +46,7 @@ func TestDenials(t *testing.T) {
 // TestHolders requires that the tracer is named, with advice for each.
 func TestHolders(t *testing.T) {
 	t.Parallel()
-	for h, want := range map[holder]string{
+	for h, want := range map[tracedBy]string{
 		{pid: 7, name: "gdb"}:    "process 7 (gdb) traces it already; have it detach, or write a core, (gdb) gcore FILE, and read that: reframe frames --core FILE",
 		{pid: 7, name: "strace"}: "process 7 (strace) traces it already; have it detach first",
 		{pid: 7, name: "rf-guard", whose: 6, does: "reframe trace -p 5"}: "process 7 (rf-guard) traces it already, the guard of process 6: reframe trace -p 5; end that first: kill 6",

@@ -23,7 +23,7 @@ const minUntouched = 1 << 20
 // time and, in a process, allocate pages. It returns none for a core, for a process whose lists cannot be read, and for memory whose pages are
 // provided on demand (userfaultfd).
 func (t *Target) Untouched() (parts []machine.Range) {
-	if t.Core != "" {
+	if t.Provider != FromProcess {
 		return nil
 	}
 	maps, err := readMaps(t.via)

@@ -88,7 +88,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 			if pageFile != "" {
 				picture = html.Of(view, e, nil)
 			}
-			if t.Core == "" {
+			if t.Provider == ptrace.FromProcess {
 				e.Target.PauseUS = new(t.Release().Microseconds())
 			}
 			e.Sources(sourceBudget(source))

@@ -161,8 +161,15 @@ func stoodStill(who string, pause time.Duration, stopped bool) string {
 
 // titleOf returns the first line of the output about a target.
 func titleOf(s style, t *ptrace.Target) string {
-	if t.Core != "" {
+	switch {
+	case t.Provider == ptrace.FromCore:
 		return fmt.Sprintf("%s  pid %d  %s   %s", s.bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
+	case t.Provider != ptrace.FromProcess:
+		title := s.bold(string(t.Provider) + " " + printable(t.Debugger))
+		if t.PID > 0 { // an emulator of a whole machine has no processes
+			title += fmt.Sprintf("  pid %d  %s", t.PID, printable(t.Command))
+		}
+		return title + "   " + t.Arch().Title
 	}
 	stood := "stopped" // a script resumes it later
 	if t.Pause > 0 {

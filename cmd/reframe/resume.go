@@ -146,19 +146,19 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	pause := t.Release()
 	if err != nil {
 		err = bounded(err)
-		if out != nil && t.Core == "" { // the interpreter ran while the process was stopped
+		if out != nil && t.Provider == ptrace.FromProcess { // the interpreter ran while the process was stopped
 			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
 		}
 		return err
 	}
-	if t.Core == "" {
+	if t.Provider == ptrace.FromProcess {
 		out.PauseUS = new(pause.Microseconds())
 	}
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil || t.Core != "" {
+	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil || t.Provider != ptrace.FromProcess {
 		return err
 	}
 	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))

@@ -35,18 +35,18 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	pause := t.Release()
 	if err != nil {
 		err = bounded(err)
-		if t.Core == "" {
+		if t.Provider == ptrace.FromProcess {
 			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
 		}
 		return err
 	}
 	out := ran.Report
-	if t.Core == "" {
+	if t.Provider == ptrace.FromProcess {
 		out.PauseUS = new(pause.Microseconds())
 	}
 	if a.json {
 		err = writeJSON(a.stdout, out)
-	} else if err = printResumedWith(fold.To(a.stdout), a.style(), out, stack); err == nil && t.Core == "" {
+	} else if err = printResumedWith(fold.To(a.stdout), a.style(), out, stack); err == nil && t.Provider == ptrace.FromProcess {
 		fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	}
 	switch {

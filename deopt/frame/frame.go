@@ -21,15 +21,16 @@ type Report struct {
 	Threads []Thread `json:"threads"`
 }
 
-// Target describes the process, core or snapshot that was read.
+// Target describes the process or core that was read.
 type Target struct {
-	Kind    string   `json:"kind"` // process, core, snapshot
-	PID     int      `json:"pid,omitempty"`
-	Arch    string   `json:"arch"`
-	PauseUS *int64   `json:"pause_us,omitempty"` // how long all threads were stopped, in microseconds; nil for a target that was not running
-	Stopped bool     `json:"stopped,omitempty"`  // stopped by a signal before and after reading
-	Core    string   `json:"core,omitempty"`     // path of the core
-	Notes   []string `json:"notes,omitempty"`    // missing or uncertain parts of a core
+	Kind     string   `json:"kind"` // process, core, remote or delve
+	PID      int      `json:"pid,omitempty"`
+	Arch     string   `json:"arch"`
+	PauseUS  *int64   `json:"pause_us,omitempty"` // how long all threads were stopped, in microseconds; nil for a target that was not running
+	Stopped  bool     `json:"stopped,omitempty"`  // stopped by a signal before and after reading
+	Core     string   `json:"core,omitempty"`     // path of the core
+	Debugger string   `json:"debugger,omitempty"` // address of the debugger that holds the process
+	Notes    []string `json:"notes,omitempty"`    // missing or uncertain data
 }
 
 // Thread is one thread and its frames, innermost first.

@@ -41,6 +41,8 @@ func WhyNoMaps(t *ptrace.Target) string {
 	case registered > 0:
 		return fmt.Sprintf("no registered JIT object (of %d) that was read has a section %s; "+
 			"code without a stackmap, patchpoint or statepoint has none, and a linker that removes unreferenced sections may drop it", registered, object.StackMapSection)
+	case t.Unlisted():
+		return "its JIT registered no object, and the debugger does not list its memory, so it was not searched for a loaded stack map; give the objects that it compiled, --object FILE@ADDR"
 	case t.ScanCut: // a search is made only if there is code outside of files
 		return "its JIT registered no object, and its memory is too large to be searched to the end for a loaded stack map; " + howToRegister
 	case t.HasJITCode():
@@ -51,8 +53,11 @@ func WhyNoMaps(t *ptrace.Target) string {
 
 // listing returns the command that lists the records of all objects of a target.
 func listing(t *ptrace.Target) string {
-	if t.Core != "" {
+	switch t.Provider {
+	case ptrace.FromCore:
 		return "reframe maps --core " + t.Core
+	case ptrace.FromRemote, ptrace.FromDelve:
+		return fmt.Sprintf("reframe maps --%s %s", t.Provider, t.Debugger)
 	}
 	return fmt.Sprintf("reframe maps -p %d", t.PID)
 }

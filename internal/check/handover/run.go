@@ -18,7 +18,7 @@ func Hello(t *ptrace.Target) protocol.Hello {
 	if t.Arch().Order == binary.ByteOrder(binary.BigEndian) {
 		hello.Order = "big"
 	}
-	if t.Core != "" {
+	if t.Provider == ptrace.FromCore {
 		hello.Target = "core"
 	}
 	return hello

@@ -1,0 +1,175 @@
+package ptrace
+
+import (
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"slices"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/holder"
+)
+
+// HeldError is an error of a debugger that holds a process.
+type HeldError struct {
+	Addr string // of the debugger
+	Err  error
+	Hint string // what to do next, or ""
+}
+
+func (e *HeldError) Error() string {
+	s := e.Addr + ": " + e.Err.Error()
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+func (e *HeldError) Unwrap() error { return e.Err }
+
+// OpenHeld makes a target of a process that another debugger holds. It finds the same data as [OpenCore] in a core that contains all memory, and reads
+// memory on demand. It closes s after an error; otherwise [Target.Close] closes it.
+//
+// The files that the process has mapped are those of this machine, if they are the same ones; otherwise s opens them.
+func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
+	cache := holder.NewCache(s.Memory)
+	target := &Target{Provider: Provider(s.Kind), Debugger: s.Addr, PID: s.PID, Command: s.Command, Notes: slices.Clone(s.Notes), arch: s.Arch, threads: s.Threads,
+		room: o.Objects, debug: debugDirs(o.DebugDirs), file: closer(s.Close), lost: cache.Lost}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &HeldError{s.Addr, fmt.Errorf("its data is malformed: %v", p), ""}
+		}
+		if lost := cache.Lost(); lost != nil && err == nil {
+			err = &HeldError{s.Addr, lost, ""}
+		}
+		if err != nil {
+			t = nil
+			target.Close()
+		}
+	}()
+	c := &core{target: target, path: s.Addr, file: heldMemory{cache}, size: math.MaxUint64, page: 4 << 10, lender: o.Files, absent: notMapped,
+		debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed, fetch: s.Open, whole: true}
+	target.core = c
+	if err := c.search(o); err != nil {
+		return nil, err
+	}
+	c.readAuxv(s.Auxv)
+	if err := c.layHeld(s, o.Exe); err != nil {
+		return nil, err
+	}
+	if err := c.complete(o); err != nil {
+		return nil, err
+	}
+	return target, nil
+}
+
+// closer is a function that ends a connection.
+type closer func() error
+
+func (c closer) Close() error {
+	if c == nil {
+		return nil
+	}
+	return c()
+}
+
+const notMapped = "not mapped"
+
+// heldMemory reads the memory of a held process. An offset is an address; the upper half of the address space has negative ones.
+type heldMemory struct{ *holder.Cache }
+
+// ReadAt implements [io.ReaderAt].
+func (m heldMemory) ReadAt(p []byte, off int64) (int, error) { return m.Read(p, machine.Addr(off)) }
+
+// layHeld creates mappings from the debugger's list. Without a list, the memory from 0 to the middle of the address space is one mapping, from which
+// the mappings of files are cut out.
+func (c *core) layHeld(s *holder.State, exe string) error {
+	if s.Mappings != nil {
+		c.segments = make([]segment, len(s.Mappings))
+		for i, m := range s.Mappings {
+			c.segments[i] = heldSegment(m)
+		}
+		for i, m := range s.Mappings {
+			c.maps = append(c.maps, coreMapping{Mapping: m, segment: &c.segments[i]})
+			if ofFile(m) {
+				c.files = append(c.files, fileRow{m.Start, m.End, m.Offset, m.Path})
+			}
+		}
+		if exe == "" {
+			return nil
+		}
+		return c.placeNamed(exe)
+	}
+	c.unlisted = true
+	c.segments = []segment{heldSegment(machine.Mapping{Start: c.page0(), End: 1 << 63, Read: true, Write: true, Exec: true})}
+	for _, f := range s.Files {
+		c.addFile(f.Path, f.Bias)
+	}
+	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
+	if exe != "" {
+		if err := c.placeNamed(exe); err != nil {
+			return err
+		}
+	}
+	c.lay()
+	return nil
+}
+
+// page0 returns the address after the first page, which no process maps.
+func (c *core) page0() machine.Addr { return machine.Addr(c.page) }
+
+// heldSegment returns a segment with all memory of a mapping.
+func heldSegment(m machine.Mapping) segment {
+	s := segment{start: m.Start, end: m.End, off: uint64(m.Start), held: uint64(m.End - m.Start)}
+	for flag, set := range map[elf.ProgFlag]bool{elf.PF_R: m.Read, elf.PF_W: m.Write, elf.PF_X: m.Exec} {
+		if set {
+			s.flags |= flag
+		}
+	}
+	return s
+}
+
+// placeNamed is placeExecutable with an error that names the file.
+func (c *core) placeNamed(exe string) error {
+	if err := c.placeExecutable(exe); err != nil {
+		return &CoreError{exe, -1, err, "give the program of the process with --exe; it may be stripped"}
+	}
+	return nil
+}
+
+// search sets where files are searched for: on this machine, or below a directory.
+func (c *core) search(o CoreOptions) error {
+	if o.Sysroot == "" {
+		return nil
+	}
+	below, err := files.OpenSysroot(o.Sysroot)
+	if err != nil {
+		return &CoreError{o.Sysroot, -1, errors.Unwrap(err), "give the directory that contains the files of the other machine"}
+	}
+	c.target.sysroot = below
+	c.open, c.below = below.Open, o.Sysroot
+	if o.DebugDirs == nil {
+		c.target.debug = append(c.target.debug, func(name string) (*os.File, error) { return below.Open(path.Join(DebugDir, name)) })
+	}
+	return nil
+}
+
+// Unlisted reports whether the debugger that holds the process does not list its mappings. Then memory was not searched for stack maps.
+func (t *Target) Unlisted() bool { return t.core != nil && t.core.unlisted }
+
+// Lost returns the error after which the debugger that holds the process did not answer any more, or nil. Data that was to be read after it is
+// missing.
+func (t *Target) Lost() error {
+	if t.lost == nil {
+		return nil
+	}
+	if err := t.lost(); err != nil {
+		return &HeldError{t.Debugger, err, ""}
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+package ptrace
+
+// Provider is what a target comes from.
+type Provider string
+
+const (
+	FromProcess Provider = "process" // a process that this program stopped
+	FromCore    Provider = "core"
+	FromRemote  Provider = "remote" // a process that a stub of gdb's remote serial protocol holds
+	FromDelve   Provider = "delve"  // a process or a core that Delve's headless server holds
+)
