@@ -15,6 +15,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/ptrace/elfcore"
 	"example.com/reframe/ptrace/files"
+	"example.com/reframe/ptrace/system"
 	"example.com/reframe/ptrace/xsave"
 )
 
@@ -241,7 +242,7 @@ func (c *core) readHeader() error {
 		return &CoreError{c.path, -1, err, ""}
 	}
 	c.header = h
-	programs, err := h.Programs(c.file, c.size, maxMappings)
+	programs, err := h.Programs(c.file, c.size, system.MaxMappings)
 	if err != nil {
 		return &CoreError{c.path, int64(h.Phoff), err, ""}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // Kinds of notes that elf(5) and linux/elf.h define and debug/elf does not.
@@ -228,7 +229,7 @@ func (c *core) readFiles(b []byte) {
 	count, unit := order.Uint64(b), order.Uint64(b[8:])
 	b = b[16:]
 	const row = 24
-	if count > uint64(len(b))/row || count > maxMappings {
+	if count > uint64(len(b))/row || count > system.MaxMappings {
 		c.target.Notes = append(c.target.Notes, "its list of mapped files (NT_FILE) is corrupt: it claims more files than it has room for")
 		return
 	}

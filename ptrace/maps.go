@@ -3,14 +3,10 @@ package ptrace
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/system"
 )
-
-// maxMappings bounds the number of mappings that are read. A process may have vm.max_map_count of them (65,530 by default).
-const maxMappings = 1 << 20
 
 // readMaps reads /proc/PID/maps.
 func readMaps(pid int) ([]machine.Mapping, error) {
@@ -21,54 +17,9 @@ func readMaps(pid int) ([]machine.Mapping, error) {
 	if len(text) == 0 {
 		return nil, &Error{pid, "cannot read its mappings", ErrGone, ""}
 	}
-	maps, err := parseMaps(string(text))
+	maps, err := system.ParseMaps(string(text))
 	if err != nil {
 		return nil, &Error{pid, "cannot read its mappings", err, ""}
 	}
 	return maps, nil
-}
-
-// parseMaps reads the text of /proc/PID/maps (proc_pid_maps(5)).
-func parseMaps(text string) ([]machine.Mapping, error) {
-	var maps []machine.Mapping
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		m, ok := parseMapping(line)
-		if !ok {
-			return nil, fmt.Errorf("not a mapping: %q", line)
-		}
-		maps = append(maps, m)
-		if len(maps) == maxMappings {
-			return nil, fmt.Errorf("over %d mappings", maxMappings)
-		}
-	}
-	return maps, nil
-}
-
-// parseMapping reads "start-end perms offset major:minor inode   path".
-func parseMapping(line string) (m machine.Mapping, ok bool) {
-	rest := line
-	next := func() string {
-		var word string
-		word, rest, _ = strings.Cut(rest, " ")
-		return word
-	}
-	from, to, _ := strings.Cut(next(), "-")
-	perms, offset := next(), next()
-	next()
-	inode := next()
-	m.Path = strings.TrimLeft(rest, " ")
-	if len(perms) != 4 {
-		return m, false
-	}
-	m.Read, m.Write, m.Exec, m.Share = perms[0] == 'r', perms[1] == 'w', perms[2] == 'x', perms[3] == 's'
-	ok = true
-	number := func(s string, base int) uint64 {
-		v, err := strconv.ParseUint(s, base, 64)
-		ok = ok && err == nil
-		return v
-	}
-	m.Start, m.End = machine.Addr(number(from, 16)), machine.Addr(number(to, 16))
-	m.Offset, m.Inode = number(offset, 16), number(inode, 10)
-	return m, ok && m.Start < m.End
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/system"
 )
 
 // minUntouched is the minimum size of mappings that are checked: reading a smaller one takes no longer than the check.
@@ -182,7 +183,7 @@ func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) 
 	for lines.Scan() {
 		has, found := strings.CutPrefix(lines.Text(), "VmFlags: ")
 		if !found {
-			if m, ok := parseMapping(lines.Text()); ok {
+			if m, ok := system.ParseMapping(lines.Text()); ok {
 				in = m
 			}
 			continue
