@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -110,6 +111,31 @@ func comparedWithZero(call *ir.Instr) bool {
 		}
 	}
 	return true
+}
+
+// sameSign reports whether two values are equal as far as the C standard defines the value: it is the result of a function of which only the sign is
+// specified.
+func sameSign(value ir.Value, a, b interp.Value) bool {
+	call, is := value.(*ir.Instr)
+	if !is || call.Call == nil {
+		return false
+	}
+	name := sites.CalledName(call)
+	if !slices.Contains(signOnly, name) {
+		return false
+	}
+	x, known := sign(a)
+	y, also := sign(b)
+	return known && also && (x == y || name == "bcmp" && x != 0 && y != 0)
+}
+
+// sign returns the sign of an int of C; known is false if a bit of it is unknown.
+func sign(v interp.Value) (sign int, known bool) {
+	bits, unknown := v.Bits()
+	if len(bits) != 1 || unknown[0] != 0 {
+		return 0, false
+	}
+	return cmp.Compare(int32(bits[0]), 0), true
 }
 
 // unspecifiedByIR returns the reason why the IR allows several results for what the interpreter ran, or "".

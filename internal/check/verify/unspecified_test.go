@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +112,60 @@ func TestVerifyWhereTheIRIsOpen(t *testing.T) {
 		want := map[string][]string{"frozen": {frozen}, "ordered": {allocas}, "far": {allocas}, "payload": {nan}, "stored": {nan}, "lanes": {nan}, "sure": {Same}}
 		require.Equal(t, want, outcomes(list), "LLVM %d", version)
 	}
+}
+
+// comparedBytes has sites after bcmp and memcmp, with the result as a value. LLVM compares the two bytes inline, with other results than the
+// interpreter's. @other does not record the result.
+const comparedBytes = `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+declare i32 @bcmp(ptr, ptr, i64)
+declare i32 @memcmp(ptr, ptr, i64)
+@a = internal global [8 x i8] c"01234567"
+@b = internal global [8 x i8] c"0123xx67"
+define i64 @bytes(ptr %p, ptr %q) noinline {
+  %r = call i32 @bcmp(ptr %p, ptr %q, i64 2)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i32 %r)
+  %z = icmp eq i32 %r, 0
+  %e = zext i1 %z to i64
+  ret i64 %e
+}
+define i64 @order(ptr %p, ptr %q) noinline {
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 2)
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 2, i32 0, i32 %r)
+  %z = icmp slt i32 %r, 0
+  %e = zext i1 %z to i64
+  ret i64 %e
+}
+define i64 @other(ptr %p, ptr %q) noinline {
+  %r = call i32 @bcmp(ptr %p, ptr %q, i64 2)
+  %s = mul i32 %r, 0
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 3, i32 0, i32 %s)
+  ret i64 0
+}
+define i64 @entry(i64 %s) {
+  %p = getelementptr i8, ptr @a, i64 4
+  %q = getelementptr i8, ptr @b, i64 4
+  %1 = call i64 @bytes(ptr %p, ptr %q)
+  %2 = call i64 @bytes(ptr @a, ptr @b)
+  %3 = call i64 @order(ptr %p, ptr %q)
+  %4 = call i64 @other(ptr %p, ptr %q)
+  ret i64 %2
+}
+`
+
+// TestVerifyComparesTheSign requires that a slot with the result of bcmp or memcmp differs only if what the C standard defines of the result differs.
+func TestVerifyComparesTheSign(t *testing.T) {
+	path := livetest.Module(t, comparedBytes)
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	// The given module names the result of the call as the operand in @other, too; the compiled code records zero there.
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	given, err := ir.Parse("given.ll", []byte(strings.Replace(string(text), "i32 0, i32 %s)", "i32 0, i32 %r)", 1)))
+	require.NoError(t, err)
+	command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, path, "-O2"), livetest.ObjectHostOptions{Rounds: 1})
+	_, list := verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{m}}, FromEntry: true})
+	require.Equal(t, map[string][]string{"bytes": {Same}, "order": {Same}, "other": {Same}}, outcomes(list))
+	_, list = verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{given}}, FromEntry: true})
+	require.Equal(t, map[string][]string{"bytes": {Same}, "order": {Same}, "other": {Different}}, outcomes(list))
 }
