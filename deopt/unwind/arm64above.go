@@ -74,7 +74,7 @@ func (t trial) arm64Placed(f *Frame, s *step) bool {
 }
 
 // arm64Holds reports whether the callee-saved registers of a frame have the numbers and the addresses on its stack that its instructions have put
-// there.
+// there, are zero in the upper half after an instruction of 32 bits, and are addresses of a process if its instructions have accessed memory there.
 func (t trial) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
 	const first = 19 // AAPCS64, "General-purpose Registers"
 	for n := uint8(first); n <= arm64FP; n++ {
@@ -88,6 +88,17 @@ func (t trial) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
 		if v := m.regs[n]; v.kind == arm64Number && v.reg != arm64Loaded && machine.Addr(v.n) != has {
 			return false
 		}
+		if m.narrow.has(n) && has>>32 != 0 || m.based.has(n) && arm64Unmappable(has) {
+			return false
+		}
 	}
 	return true
+}
+
+// arm64Unmappable reports whether no process can have memory near an address: a process has at most 52 bits of addresses, and an access ignores the
+// upper byte (Linux, "Memory Layout on AArch64 Linux" and "AArch64 Tagged Address ABI").
+func arm64Unmappable(addr machine.Addr) bool {
+	const bits, ignored = 52, 56
+	at := addr & (1<<ignored - 1)
+	return at >= 1<<bits+arm64Near && at < 1<<ignored-arm64Near
 }

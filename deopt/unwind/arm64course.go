@@ -47,7 +47,22 @@ type ARM64Moment struct {
 	// Stored means that memory at or above the first stack pointer may have been written: the slots of the function.
 	Stored  bool
 	vectors bool // vector registers may have been written
+	narrow  arm64Set
+	based   arm64Set
 }
+
+// An arm64Set is a set of registers whose current value has a property on all paths. In narrow, the upper half of the value is zero, because an
+// instruction of 32 bits wrote it. In based, memory at most arm64Near bytes away from the value was accessed.
+type arm64Set uint32
+
+// arm64Near is more than the largest offset of an access: 4095 times 16 bytes.
+const arm64Near = 1 << 16
+
+func (s *arm64Set) add(n uint32) { *s |= 1 << n }
+
+func (s *arm64Set) remove(n uint32) { *s &^= 1 << n }
+
+func (s arm64Set) has(n uint8) bool { return s>>n&1 != 0 }
 
 // ARM64Course is the code that can be reached from an address, without callees. It tracks registers and stack slots symbolically.
 type ARM64Course struct {
@@ -139,7 +154,8 @@ func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
 			changed = true
 		}
 	}
-	changed = changed || o.Stored && !m.Stored || o.vectors && !m.vectors
+	changed = changed || o.Stored && !m.Stored || o.vectors && !m.vectors || m.narrow&^o.narrow != 0 || m.based&^o.based != 0
+	m.narrow, m.based = m.narrow&o.narrow, m.based&o.based
 	m.Stored, m.vectors = m.Stored || o.Stored, m.vectors || o.vectors
 	return changed
 }
@@ -152,10 +168,18 @@ func (m *ARM64Moment) get(n uint32) arm64Value {
 	return m.regs[n]
 }
 
+// set writes a register operand; number 31 is xzr.
 func (m *ARM64Moment) set(n uint32, v arm64Value) {
 	if n != 31 {
-		m.regs[n] = v
+		m.put(n, v)
 	}
+}
+
+// put writes a register; number 31 is sp.
+func (m *ARM64Moment) put(n uint32, v arm64Value) {
+	m.regs[n] = v
+	m.narrow.remove(n)
+	m.based.remove(n)
 }
 
 func (v arm64Value) plus(n int64) arm64Value {
@@ -198,11 +222,12 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		for n := range uint32(19) {
 			m.set(n, arm64Value{})
 		}
-		m.regs[arm64Link], m.vectors = arm64Value{}, true
+		m.put(arm64Link, arm64Value{})
+		m.vectors = true
 		if to == 0 {
 			return []machine.Addr{following}, nil
 		}
-		calls.regs[arm64Link] = arm64Value{arm64Number, 0, int64(following)}
+		calls.put(arm64Link, arm64Value{arm64Number, 0, int64(following)})
 		return []machine.Addr{following}, &arm64Entry{to, calls}
 	case w&0xfffffc1f == 0xd61f0000, w&0xfffffc1f == 0xd65f0000: // br, ret
 		if v := m.get(rn); v.kind == arm64Number {
@@ -227,9 +252,12 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		case w&0xffe0ffe0 == 0xaa0003e0: // mov
 			m.set(rd, m.get(w>>16&31))
 		case w&0x1fe00000 == 0x0b200000 && w&(1<<29) == 0: // add, sub with an extended register
-			m.regs[rd] = arm64Value{}
+			m.put(rd, arm64Value{})
 		default:
 			m.set(rd, arm64Value{})
+		}
+		if arm64Narrow(w) {
+			m.narrow.add(rd)
 		}
 	case w>>25&5 == 4:
 		c.loads(m, w, at)
@@ -281,11 +309,11 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	case w&0x9f000000 == 0x90000000: // adrp
 		m.set(rd, arm64Value{arm64Number, 0, int64(at)&^0xfff + distance<<12})
 	case w&0xff800000 == 0x91000000: // add
-		m.regs[rd] = m.regs[rn].plus(number)
+		m.put(rd, m.regs[rn].plus(number))
 	case w&0xff800000 == 0xd1000000: // sub
-		m.regs[rd] = m.regs[rn].plus(-number)
+		m.put(rd, m.regs[rn].plus(-number))
 	case w&0x1f800000 == 0x11000000 && w&(1<<29) == 0, w&0x1f800000 == 0x12000000 && w>>29&3 != 3: // others that may write sp
-		m.regs[rd] = arm64Value{}
+		m.put(rd, arm64Value{})
 	case w&0xff800000 == 0xd2800000, w&0xff800000 == 0x52800000: // movz
 		m.set(rd, arm64Value{arm64Number, 0, half})
 	case w&0xff800000 == 0xf2800000 && m.get(rd).kind == arm64Number: // movk
@@ -293,6 +321,18 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	default:
 		m.set(rd, arm64Value{})
 	}
+	if w>>31 == 0 && w>>24&0x1f != 0x10 && rd != 31 { // all except adr
+		m.narrow.add(rd)
+	}
+}
+
+// arm64Narrow reports whether an instruction with register operands writes 32 bits to a general register, which clears the upper half.
+func arm64Narrow(w uint32) bool {
+	writes := w&0x1f000000 == 0x0a000000 || w&0x1f000000 == 0x0b000000 || // and, orr, eor; add, sub
+		w&0x1fe00000 == 0x1a800000 || // csel
+		w&0x1fe00000 == 0x1ac00000 || // of one or two sources
+		w&0x1f000000 == 0x1b000000 // multiplications
+	return writes && w>>31 == 0 && w&31 != 31
 }
 
 // loads applies a load or store.
@@ -300,6 +340,8 @@ func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
 	vector := w&(1<<26) != 0
 	m.vectors = m.vectors || vector
+	operation := w >> 22 & 3 // of accesses to one register: a store, a load, or one that extends the sign to 64 or 32 bits
+	narrow, hint := operation == 1 && w>>30 < 3 || operation == 3, w>>30 == 3 && operation >= 2 && !vector
 	const pre, post, offset = 3, 1, 2
 	switch {
 	case w&0x3a000000 == 0x28000000 && w>>23&3 != 0: // pairs, except non-temporal ones
@@ -308,23 +350,23 @@ func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 			size = 4 << (w >> 30)
 		}
 		n := int64(int32(w<<10)>>25) * size
-		c.access(m, access{vector: vector, load: w&(1<<22) != 0, whole: w>>30 == 2, base: rn, n: n, mode: w >> 23 & 3, size: size, regs: []uint32{rt, rt2}})
+		c.access(m, access{vector: vector, load: w&(1<<22) != 0, whole: w>>30 == 2, narrow: w>>30 == 0, base: rn, n: n, mode: w >> 23 & 3, size: size, regs: []uint32{rt, rt2}})
 	case w&0x3b200c00 == 0x38000400, w&0x3b200c00 == 0x38000c00, w&0x3b200c00 == 0x38000000: // post-indexed, pre-indexed, unscaled
 		mode := []uint32{offset, post, 0, pre}[w>>10&3]
-		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(int32(w<<11) >> 23), mode: mode, size: 16, regs: []uint32{rt}})
+		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, narrow: narrow, hint: hint, base: rn, n: int64(int32(w<<11) >> 23), mode: mode, size: 16, regs: []uint32{rt}})
 	case w&0x3b000000 == 0x39000000: // scaled unsigned offset
 		shift := w >> 30
 		if vector {
 			shift |= w >> 21 & 4
 		}
-		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, base: rn, n: int64(w>>10&0xfff) << shift, mode: offset, size: 1 << shift, regs: []uint32{rt}})
+		c.access(m, access{vector: vector, load: w>>22&3 != 0, whole: w>>30 == 3 && w>>22&3 < 2, narrow: narrow, hint: hint, base: rn, n: int64(w>>10&0xfff) << shift, mode: offset, size: 1 << shift, regs: []uint32{rt}})
 	case w&0xff000000 == 0x58000000: // literal load
 		m.set(rt, c.word(machine.Addr(int64(at)+int64(int32(w<<8)>>13)<<2)))
 	default:
 		m.set(rt, arm64Value{})
 		m.set(rt2, arm64Value{})
 		m.set(w>>16&31, arm64Value{})
-		m.regs[rn] = arm64Value{}
+		m.put(rn, arm64Value{})
 		m.Stored = true
 	}
 }
@@ -341,6 +383,8 @@ func (c *ARM64Course) word(at machine.Addr) arm64Value {
 // access is a memory access relative to a base register.
 type access struct {
 	vector, load, whole bool // whole: all 64 bits of general registers
+	narrow              bool // a load clears the upper half of the general register
+	hint                bool // a prefetch, which never faults
 	base                uint32
 	n                   int64 // the offset
 	mode                uint32
@@ -355,6 +399,7 @@ func (c *ARM64Course) access(m *ARM64Moment, a access) {
 	if a.mode == post {
 		addr = base
 	}
+	m.accessed(a)
 	from, onStack := addr.fromSP()
 	if !a.load && onStack {
 		end := from + a.size*int64(len(a.regs))
@@ -377,10 +422,21 @@ func (c *ARM64Course) access(m *ARM64Moment, a access) {
 			m.set(reg, c.word(machine.Addr(addr.n+8*int64(k))))
 		case a.load:
 			m.set(reg, arm64Value{})
+			if a.narrow && reg != 31 {
+				m.narrow.add(reg)
+			}
 		}
 	}
 	if a.mode == pre || a.mode == post {
-		m.regs[a.base] = base.plus(a.n)
+		m.put(a.base, base.plus(a.n))
+		m.accessed(a)
+	}
+}
+
+// accessed notes that memory near the value of the base register was accessed.
+func (m *ARM64Moment) accessed(a access) {
+	if a.base != arm64SP && !a.hint {
+		m.based.add(a.base)
 	}
 }
 

@@ -102,7 +102,7 @@ func (t trial) arm64Depart(f *Frame, o *Overwritten, floor machine.Addr) *depart
 	}
 	if f.Return {
 		m = m.clone()
-		m.regs[arm64Link] = arm64Value{} // the call left its return address there
+		m.put(arm64Link, arm64Value{}) // the call left its return address there
 	}
 	sp, ok := t.arm64SPAt(f, m)
 	if !ok {

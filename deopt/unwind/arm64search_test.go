@@ -71,6 +71,7 @@ type armCode struct {
 	unwindtest.Words
 	code     Code
 	branches []machine.Addr
+	regs     map[machine.DWARFReg]uint64 // other values than those that walk sets
 }
 
 func (c *armCode) Code(machine.Addr) *Code { return &c.code }
@@ -110,6 +111,9 @@ func (c *armCode) walk(link machine.Addr, most int) *Stack {
 	regs := machine.NewRegisters(machine.ARM64, "not read")
 	for reg := range machine.DWARFReg(arm64FP) {
 		regs.SetUint(reg, 0x100+uint64(reg))
+	}
+	for reg, v := range c.regs {
+		regs.SetUint(reg, v)
 	}
 	regs.SetUint(arm64FP, armStack)
 	regs.SetUint(arm64Link, uint64(link))
@@ -210,4 +214,58 @@ func TestSearchBudget(t *testing.T) {
 	}
 	require.Positive(t, short)
 	require.Positive(t, guessed)
+}
+
+// TestRegistersRefuteCall requires that a call through a pointer is not an entrance of a function without a return address if the callee-saved
+// registers cannot have been those of its function: the code before the call accessed memory that no process has, or wrote 32 bits. The only other call
+// is certain then.
+func TestRegistersRefuteCall(t *testing.T) {
+	const (
+		x19, x20 = 19, 20
+		far      = 0x1234567890abcdef // beyond 52 bits, without the upper byte
+		tagged   = 0x1200_007890abcdef
+	)
+	for _, test := range []struct {
+		name    string
+		before  []uint32 // the call
+		regs    map[machine.DWARFReg]uint64
+		refuted bool
+	}{
+		{"ldr x8, [x19, #8]", []uint32{0xf9400668}, map[machine.DWARFReg]uint64{x19: far}, true},
+		{"ldr x8, [x19, #8] of a tagged address", []uint32{0xf9400668}, map[machine.DWARFReg]uint64{x19: tagged}, false},
+		{"ldr x8, [x19, #8] of memory that is not mapped now", []uint32{0xf9400668}, map[machine.DWARFReg]uint64{x19: 0x7000_0000_0000}, false},
+		{"ldr x8, [x19, #8] of the first address beyond 52 bits", []uint32{0xf9400668}, map[machine.DWARFReg]uint64{x19: 1 << 52}, false},
+		{"ldr x8, [x19, #8] of an address below the next tag", []uint32{0xf9400668}, map[machine.DWARFReg]uint64{x19: 1<<56 - 8}, false},
+		{"ldp x8, x9, [x19, #16]", []uint32{0xa9412668}, map[machine.DWARFReg]uint64{x19: far}, true},
+		{"str x0, [x19], #8", []uint32{0xf8008660}, map[machine.DWARFReg]uint64{x19: far}, true},
+		{"ldr x8, [x19, #8]; add x19, x19, #1", []uint32{0xf9400668, 0x91000673}, map[machine.DWARFReg]uint64{x19: far}, false},
+		{"ldr x19, [x19]", []uint32{0xf9400273}, map[machine.DWARFReg]uint64{x19: far}, false},
+		{"prfm pldl1keep, [x19]", []uint32{0xf9800260}, map[machine.DWARFReg]uint64{x19: far}, false},
+		{"cbz x0, over; ldr x8, [x19, #8]", []uint32{0xb4000040, 0xf9400668}, map[machine.DWARFReg]uint64{x19: far}, false},
+		{"mov w20, w0", []uint32{0x2a0003f4}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"mov w20, w0, and the value has 32 bits", []uint32{0x2a0003f4}, map[machine.DWARFReg]uint64{x20: 0xffffffff}, false},
+		{"mov w20, w0; mov x20, x0", []uint32{0x2a0003f4, 0xaa0003f4}, map[machine.DWARFReg]uint64{x20: far}, false},
+		{"cbz x0, over; mov w20, w0", []uint32{0xb4000040, 0x2a0003f4}, map[machine.DWARFReg]uint64{x20: far}, false},
+		{"and w20, w0, #7", []uint32{0x12000814}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"cset w20, eq", []uint32{0x1a9f17f4}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"ldr w20, [x1]", []uint32{0xb9400034}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"ldrb w20, [x1]", []uint32{0x39400034}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"ldrsb w20, [x1]", []uint32{0x39c00034}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"ldp w20, w21, [x1]", []uint32{0x29405434}, map[machine.DWARFReg]uint64{x20: far}, true},
+		{"ldr x20, [x1]", []uint32{0xf9400034}, map[machine.DWARFReg]uint64{x20: far}, false},
+		{"ldrsw x20, [x1]", []uint32{0xb9800034}, map[machine.DWARFReg]uint64{x20: far}, false},
+		{"ldrsb x20, [x1]", []uint32{0x39800034}, map[machine.DWARFReg]uint64{x20: far}, false},
+		{"ccmp w20, w0, #4, eq", []uint32{0x7a400284}, map[machine.DWARFReg]uint64{x20: far}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			program := armProgram()
+			program[armOther] = armFunction{slices.Concat(armPrologue, test.before, []uint32{0xd63f0100}, armEpilogue), armPushed} // blr x8
+			c := armLoad(t, program)
+			c.regs = test.regs
+			s := c.walk(armStub+8, 0)
+			require.Greater(t, len(s.Frames), 2, s.End.Reason)
+			require.Equal(t, machine.Addr(armCaller+12), s.Frames[2].PC)
+			require.Equal(t, test.refuted, s.Frames[2].Guess == "", s.Frames[2].Guess)
+		})
+	}
 }
