@@ -161,7 +161,7 @@ func (b *bench) exitTime(object string, threads, rounds int, attach func(tickPro
 	took := time.Since(began)
 	require.Equal(b, p.exits, told)
 	require.NoError(b, p.Wait())
-	checksum, _ := livetest.Twin(b, "tick.ll", o)
+	checksum, _ := livetest.CVersion(b, "tick.ll", o)
 	require.Contains(b, p.Output(), checksum)
 	return took / time.Duration(told)
 }

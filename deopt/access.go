@@ -42,8 +42,8 @@ func (f *Frame) Code() *progspace.Objfile { return f.code }
 // Match returns the record that describes the frame's place, or nil.
 func (f *Frame) Match() *Match { return f.match }
 
-// Blind returns the reason why a record that may exist for the frame cannot be read, or "".
-func (f *Frame) Blind() string { return f.blind }
+// WhyUnreadable returns the reason why a record that may exist for the frame cannot be read, or "".
+func (f *Frame) WhyUnreadable() string { return f.unreadable }
 
 // To returns the IR function that resumes from the frame, or nil if no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }

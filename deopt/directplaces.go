@@ -71,7 +71,7 @@ func (v *View) findDirect(c *progspace.Objfile, name string, owner machine.Addr)
 		}
 		d.add(sites.RecordEntry{Entry: entry, Record: entry.Record()})
 	}
-	return d.settled()
+	return d.checked()
 }
 
 // directFinder collects the Direct locations of the records of one function.
@@ -186,8 +186,8 @@ func (d *directFinder) merge(p directPlace) {
 	d.places = append(d.places, p)
 }
 
-// settled returns the places by address, with the reasons why their content may be wrong. It removes all names if they come from several functions.
-func (d *directFinder) settled() []directPlace {
+// checked returns the places by address, with the reasons why their content may be wrong. It removes all names if they come from several functions.
+func (d *directFinder) checked() []directPlace {
 	var of *ir.Func
 	for k := range d.places {
 		if s := d.places[k].site; s != nil && of == nil {

@@ -58,7 +58,7 @@ func (f *Frame) Reader() *Reader {
 	arch := f.view.target.Arch()
 	r := &Reader{arch, f.match.memoryAt(&f.physical, f.view.memory), f.match.registersAt(&f.physical, arch), f.match.Entry.Map}
 	if f.match.Moves != nil {
-		r.Registers, r.Memory = f.behindMoves(f.match.Moves)
+		r.Registers, r.Memory = f.afterMoves(f.match.Moves)
 	}
 	return r
 }
@@ -68,7 +68,7 @@ func (f *Frame) fillRaw(r *Reader) {
 	f.fillUnnamed(r, f.match.recorded())
 	if f.match.Kind == ir.StatepointSite || f.match.Kind == ir.DeoptimizeSite {
 		if sp, ok := f.match.Entry.Record.AsStatepoint(); ok {
-			f.fillUnnamed(r, sp.Behind())
+			f.fillUnnamed(r, sp.AfterDeopt())
 			stackmap.Pairs(f.Slots, &sp, r.Map, r.Arch)
 		}
 	}
@@ -121,9 +121,9 @@ func (f *Frame) fillNamed(r *Reader) {
 // fillMoved adds slots without values for the locations after the deopt values of a statepoint's record. It is used if one of the deopt values is
 // missing from the record.
 func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
-	for _, l := range a.Behind() {
+	for _, l := range a.AfterDeopt() {
 		k := len(f.Slots)
-		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Code: frame.AfterOmitted, Reason: sites.BehindMoved,
+		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Code: frame.AfterOmitted, Reason: sites.AfterMoved,
 			Location: new(stackmap.LocationOf(r.Map, l, r.Arch))})
 	}
 }

@@ -41,7 +41,7 @@ func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 	case found.Moved:
 		f.fillMoved(r, &found)
 	case found.Statepoint != nil:
-		f.fillUnnamed(r, found.Statepoint.Behind())
+		f.fillUnnamed(r, found.Statepoint.AfterDeopt())
 		stackmap.Pairs(f.Slots, found.Statepoint, r.Map, r.Arch)
 	}
 }

@@ -84,7 +84,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			require.False(t, s.Type.Composite())
 			require.True(t, s.GC == nil || s.GC.Base == nil, "LLVM %d", version)
 		}
-		out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
+		out, err := v.Run(t.Context(), frametest.StackOf(v, f), deopt.Limits{})
 		require.NoError(t, err, "LLVM %d", version)
 		require.Equal(t, "107", out.Result.Value, "LLVM %d", version)
 	}

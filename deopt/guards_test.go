@@ -67,7 +67,7 @@ ok:
 						require.Equal(t, strconv.Itoa(want), frametest.Slot(t, f, name).Value)
 					}
 					v := frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{m}, Layouts: []*layout.Layout{described}})
-					out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
+					out, err := v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
 					require.NoError(t, err)
 					require.Equal(t, "332833500", out.Result.Value)
 				})

@@ -81,7 +81,7 @@ done:
 			require.Len(t, f.Notes, 2)
 			require.Contains(t, f.Notes[0], "record 2 is not certain: code at +0x")
 			require.Equal(t, "record 2 is at this address too", f.Notes[1])
-			out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
+			out, err := v.Run(t.Context(), frametest.StackOf(v, f), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "1001", out.Result.Value)
 			require.NoError(t, session.Detach())

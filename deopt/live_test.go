@@ -170,7 +170,7 @@ func TestPatchpoint(t *testing.T) {
 				require.Equal(t, frame.OK, pointer.Status)
 				require.EqualValues(t, 4242, readAt(t, v, pointer))
 				// The error names the missing values, and nothing runs.
-				_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				_, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.ErrorContains(t, err, "%pr: it is the result of a call that is still running")
 			})
 		}
@@ -206,7 +206,7 @@ func TestStatepoint(t *testing.T) {
 				require.EqualValues(t, 0, readAt(t, v, derived), "calloc'd memory")
 
 				// The callee returns nothing, so the rest of @f runs: 0 + 0 + 300 + 51 + 7.
-				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, &frame.Result{Type: "i64", Value: "358"}, out.Result)
 			})
@@ -222,7 +222,7 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			f := frametest.One(t, v, "work")
 			for range 2 { // the second run does not see the first
-				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				const sum = 10 + 20 + 4000 + 300 + 2*50000
 				require.Equal(t, strconv.Itoa(sum), out.Result.Value)
@@ -328,7 +328,7 @@ func TestAtTheRecord(t *testing.T) {
 			require.Equal(t, frame.Undefined, constants[2].Status)
 			require.Empty(t, constants[2].Hex)
 			// The function runs from here: 101 + 10500 - 6 + 11.
-			out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+			out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "10606", out.Result.Value)
 			require.NoError(t, session.Detach())

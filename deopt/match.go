@@ -109,7 +109,7 @@ func (m *Matcher) Find(pc machine.Addr, ret bool) (found *Match, notes []RecordN
 		}
 	}
 	if len(matches) == 0 && ret && len(notes) == 0 {
-		if matches, err = m.behindCall(pc); err != nil {
+		if matches, err = m.afterCall(pc); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -139,7 +139,7 @@ func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	for k, want := range []int{places[0], places[0] + 1, places[1], places[1] + 1, places[2]} {
 		missing := k%2 == 1 && between[k/2] == 0
 		switch got := a.Place(k); {
-		case got == sites.Untold:
+		case got == sites.Ambiguous:
 			require.Contains(t, missing87(between), true, "%s: operand %d is recorded as location %d, and reframe does not know", what, k, want)
 		case missing:
 			require.Equal(t, sites.Absent, got, "%s: operand %d is not recorded", what, k)

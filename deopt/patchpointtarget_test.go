@@ -63,7 +63,7 @@ define i64 @work(i64 %a) noinline {
 		require.Equal(t, frame.Record{ID: 9, Site: "patchpoint", Offset: f.Record.Offset, Moment: frame.InCall}, *f.Record)
 		require.NotEmpty(t, f.Match().Entry.Record.LiveOuts, "LLVM %d", version)
 		require.Equal(t, []string{"%x i64 300", " i64 77"}, brief(f), "LLVM %d", version)
-		stack := frametest.Alone(v, f)
+		stack := frametest.StackOf(v, f)
 		stack.Result = "5"
 		out, err := v.Run(context.Background(), stack, deopt.Limits{})
 		require.NoError(t, err, "LLVM %d", version)

@@ -56,7 +56,7 @@ define i64 @work(i64 %s) noinline {
 			require.Contains(t, f.Slots[k].Reason, "the record has %x in 2 locations, and they hold different values: 0x12c in ")
 			require.NotNil(t, f.Slots[k].Location)
 		}
-		_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+		_, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 		require.ErrorContains(t, err, "%x: the record has %x in 2 locations")
 	}
 }

@@ -325,7 +325,7 @@ func (f *Frame) Lacks() string {
 	if f.match != nil && f.match.Refused != nil && !f.match.Refused.Func.Module.Found && f.Record != nil {
 		return "names: " + f.match.Refused.Why
 	}
-	return f.blind
+	return f.unreadable
 }
 
 // Frames counts the frames of all threads.

@@ -158,7 +158,7 @@ func (r *blockRun) resume(regs *machine.Registers) {
 	require.NotNil(r.t, f.Match().Site, "%v", f.Notes)
 	fn := f.Match().Site.Func
 	block := fmt.Sprintf("%s, block %s, record %d", fn.Ref(), f.Match().Site.Instr.Block.Ref(), f.Record.ID)
-	s := frametest.Alone(v, f)
+	s := frametest.StackOf(v, f)
 	if _, result, _ := f.Awaited(); result != nil {
 		s.Result = r.returned(result.Typ, regs)
 	}

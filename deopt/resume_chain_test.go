@@ -393,7 +393,7 @@ define i32 @main() {
 		session, v := stopAtRecord(t, p)
 		f := frametest.One(t, v, "work")
 		require.Equal(t, frame.After, f.Record.Moment)
-		s := frametest.Alone(v, f)
+		s := frametest.StackOf(v, f)
 		_, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.ErrorContains(t, err, "\n  %s: it is the result of the call, which no record contains; give it with --result")
 		s.Result = "6000"
@@ -430,7 +430,7 @@ define i32 @main() {
 		session, v := stopAtRecord(t, p)
 		f := frametest.One(t, v, "work")
 		require.Equal(t, frame.Before, f.Record.Moment)
-		s := frametest.Alone(v, f)
+		s := frametest.StackOf(v, f)
 		out, err := v.Run(context.Background(), s, deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "7006", out.Result.Value)
@@ -539,7 +539,7 @@ func TestGivenResult(t *testing.T) {
 	p = livetest.Lli(t, 19, "live_memory.ll", "mcjit")
 	v = frametest.Look(t, p, true, frametest.Known(t, p))
 	f := frametest.One(t, v, "work")
-	s = frametest.Alone(v, f)
+	s = frametest.StackOf(v, f)
 	s.Result = "1"
 	_, err = v.Run(context.Background(), s, deopt.Limits{})
 	require.ErrorContains(t, err, fmt.Sprintf("cannot use the given result: @work does not read the result of the pending call of frame #%d, work", f.Index))

@@ -95,7 +95,7 @@ func TestResumeThroughGuards(t *testing.T) {
 				f := frametest.One(t, v, "work")
 				require.Equal(t, "10", frametest.Slot(t, f, "%i").Value)
 				require.Equal(t, "285", frametest.Slot(t, f, "%acc").Value)
-				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, fmt.Sprint(sum), out.Result.Value)
 			})
@@ -138,6 +138,6 @@ define i32 @main() {
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")
 	wide := frametest.ReadModule(t, "wide.ll", source)
 	v = frametest.Look(t, p, true, deopt.Options{Modules: []*ir.Module{wide, narrow}, Layouts: []*layout.Layout{described}})
-	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
+	_, err = v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.EqualError(t, err, "narrow.ll has pointers of 4 bytes, but x86-64 has pointers of 8: the module does not belong to this program")
 }

@@ -88,7 +88,7 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 				f := frametest.One(t, v, "work")
 				require.Equal(t, "7", frametest.Slot(t, f, "%n").Value)
 				require.Equal(t, "11", frametest.Slot(t, f, "%kept").Value)
-				out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, "31422", out.Result.Value) // (3·100 + 14)·100 + 11, and 11
 
@@ -98,7 +98,7 @@ func TestResumeWithInAllocaArguments(t *testing.T) {
 				for name, want := range map[string]string{"%1": "3", "%2": "14", "%3": "11"} {
 					require.Equal(t, want, frametest.Slot(t, f, name).Value)
 				}
-				out, err = v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+				out, err = v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				require.Equal(t, "31411", out.Result.Value)
 			})

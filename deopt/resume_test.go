@@ -37,7 +37,7 @@ bad:
 	for _, version := range []int{16, 22} {
 		p := livetest.Lli(t, version, livetest.Raw(t, text), "mcjit")
 		v := frametest.Look(t, p, true, frametest.Known(t, p))
-		out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
+		out, err := v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "work")), deopt.Limits{})
 		require.NoError(t, err)
 		require.Equal(t, "11101", out.Result.Value)
 	}
@@ -54,7 +54,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 }` + start
 	p := livetest.Lli(t, 19, livetest.Raw(t, text), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
-	_, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
+	_, err := v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "work")), deopt.Limits{})
 	require.ErrorContains(t, err, "%r: it is the result of a call that is still running")
 }
 
@@ -96,7 +96,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 			require.NoError(t, err)
 			o.Layouts = []*layout.Layout{described}
 			v := frametest.Look(t, p, true, o)
-			out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
+			out, err := v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "work")), deopt.Limits{})
 			require.NoError(t, err)
 			require.Equal(t, "700", out.Result.Value)
 		})
@@ -125,7 +125,7 @@ define void @keep() {
 		p := livetest.Linked(t, 19, livetest.Raw(t, strings.ReplaceAll(text, "@NAME", "@"+name)), livetest.Testdata(t, "counter.c"))
 		o := frametest.Known(t, p)
 		v := frametest.Look(t, p, true, o)
-		out, err := v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "work")), deopt.Limits{})
+		out, err := v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "work")), deopt.Limits{})
 		if want == "" {
 			require.ErrorContains(t, err, "the global @counter has no address in the target, so its value cannot be known")
 			continue

@@ -161,7 +161,7 @@ func TestFoldedFunctions(t *testing.T) {
 			}
 		}
 		require.ElementsMatch(t, []string{"111", "222"}, constants)
-		_, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+		_, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 		require.ErrorContains(t, err, "which of them runs is unknown")
 	}
 }

@@ -182,7 +182,7 @@ func TestResumeFromAShadow(t *testing.T) {
 				f, _ := returnsTo(t, v, c.Returns)
 				switch c.Name {
 				case "epilogue", "region_start", "region_middle", "region_end", "region_jump", "pp_jump", "pp_changed":
-					out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+					out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 					require.NoError(t, err, c.Name)
 					require.Equal(t, c.Product, out.Result.Value, c.Name)
 				}

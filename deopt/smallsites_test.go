@@ -50,7 +50,7 @@ define i64 @work(i64 %s) noinline {
 				require.Equal(t, c.kind, f.Record.Site)
 				require.Equal(t, frame.Before, f.Record.Moment)
 				require.Len(t, f.Slots, c.slots)
-				out, err := v.Run(t.Context(), frametest.Alone(v, f), deopt.Limits{})
+				out, err := v.Run(t.Context(), frametest.StackOf(v, f), deopt.Limits{})
 				if c.result == "" {
 					require.ErrorContains(t, err, "%y: no slot holds it")
 				} else {

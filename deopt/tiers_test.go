@@ -22,7 +22,7 @@ func TestResumeTwoTiers(t *testing.T) {
 				continue
 			}
 			shown = append(shown, brief(f))
-			out, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+			out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 			require.NoError(t, err, "LLVM %d", version)
 			require.Equal(t, "998", out.Result.Value, "LLVM %d", version)
 		}

@@ -85,18 +85,18 @@ type Thread struct {
 type Frame struct {
 	frame.Frame
 
-	physical unwind.Frame
-	callee   *unwind.Frame // nil if unknown
-	guess    *doubt        // nil if the frame certainly exists
-	code     *progspace.Objfile
-	match    *Match
-	values   []bound        // the values of the module that slots hold
-	others   []*Match       // the other records at the same address; see [Frame.Others]
-	to       *ir.Func       // the function that resumes, if a module defines it
-	mistake  error          // the mistake in the layout for this frame, or nil
-	about    map[int]uint64 // the records that notes are about, by index in Notes
-	blind    string         // why a record of the frame may exist but cannot be read, or ""
-	view     *View
+	physical   unwind.Frame
+	callee     *unwind.Frame // nil if unknown
+	guess      *doubt        // nil if the frame certainly exists
+	code       *progspace.Objfile
+	match      *Match
+	values     []bound        // the values of the module that slots hold
+	others     []*Match       // the other records at the same address; see [Frame.Others]
+	to         *ir.Func       // the function that resumes, if a module defines it
+	mistake    error          // the mistake in the layout for this frame, or nil
+	about      map[int]uint64 // the records that notes are about, by index in Notes
+	unreadable string         // why a record of the frame may exist but cannot be read, or ""
+	view       *View
 }
 
 // bound is a value of an IR function and the slot that holds it.
@@ -211,11 +211,11 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 	if f.code == nil {
 		v.namedByPerf(f, at)
 		if _, why := v.target.JITObjectAt(at); why != "" {
-			f.Kind, f.blind = frame.JIT, "the JIT object registered here cannot be used: "+why
-			f.Notes = append(f.Notes, f.blind)
+			f.Kind, f.unreadable = frame.JIT, "the JIT object registered here cannot be used: "+why
+			f.Notes = append(f.Notes, f.unreadable)
 			return f, nil
 		}
-		f.blind = v.unreadAt(at)
+		f.unreadable = v.unreadAt(at)
 		return f, nil
 	}
 	f.Module = f.code.Name
@@ -237,8 +237,8 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		return nil, err
 	}
 	if f.match == nil {
-		if f.blind = v.unreadAt(at); f.code.MapsErr != nil {
-			f.blind = "its stack map cannot be read: " + f.code.MapsErr.Error()
+		if f.unreadable = v.unreadAt(at); f.code.MapsErr != nil {
+			f.unreadable = "its stack map cannot be read: " + f.code.MapsErr.Error()
 		}
 		f.fillDirect(name, f.code.SymbolAt(at).Owner)
 		return f, nil

@@ -95,7 +95,7 @@ func SurveyWith(pid int, o Options) (*Target, error) {
 		}
 		t.Close()
 	}
-	return nil, &Error{pid, "cannot read it", ErrUnsettled, "try again, or stop it first: kill -STOP " + fmt.Sprint(pid)}
+	return nil, &Error{pid, "cannot read it", ErrObjectsChanging, "try again, or stop it first: kill -STOP " + fmt.Sprint(pid)}
 }
 
 func (t *Target) capture(o Options) error {

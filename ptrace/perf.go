@@ -57,7 +57,7 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 		t.perf.freeze()
 	}
 	for _, p := range t.perf.files {
-		if f, ok = p.at(addr); ok && p.stillThere(f, addr, t.memory) {
+		if f, ok = p.at(addr); ok && p.fitsFile(f, addr, t.memory) {
 			return f, p.Format, true
 		}
 	}
@@ -67,10 +67,10 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 // compared bounds the number of bytes around an address that are compared.
 const compared = 128
 
-// stillThere reports whether the code around an address may be the function's code in the file. The two need not be equal: LLVM dumps code before it
+// fitsFile reports whether the code around an address may be the function's code in the file. The two need not be equal: LLVM dumps code before it
 // fills in references, and V8's garbage collector writes new addresses into code. But if less than a quarter is equal, it is other code: V8 writes
 // its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
-func (p *PerfFile) stillThere(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
+func (p *PerfFile) fitsFile(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
 	if f.Code == 0 || mem == nil {
 		return true
 	}

@@ -49,9 +49,9 @@ var (
 	ErrPermission = errors.New("operation not permitted")
 	ErrGone       = errors.New("the process ended while it was being read")
 	// ErrReleased is an ErrGone too. The stopped process was let run, so its stopped state can no longer be read.
-	ErrReleased  error = releasedError{}
-	Err32Bit           = errors.New("a 32-bit process; only 64-bit ones can be read")
-	ErrUnsettled       = errors.New("the registered JIT objects kept changing while they were read")
+	ErrReleased        error = releasedError{}
+	Err32Bit                 = errors.New("a 32-bit process; only 64-bit ones can be read")
+	ErrObjectsChanging       = errors.New("the registered JIT objects kept changing while they were read")
 )
 
 // Error is the failure of an operation on a process, with advice.

@@ -396,7 +396,7 @@ const (
 	maxObjects4Core = 64 << 20 // registered objects that no stack points into
 	maxFoundEach    = 4 << 20  // for each possible stack map
 	maxFoundAll     = 64 << 20
-	maxGoneFiles    = 64 << 20 // deleted files
+	maxDeletedFiles = 64 << 20 // deleted files
 )
 
 // immutable returns memory that does not change while it is in use, and so need not be read during the stop: registered objects, loaded stack maps,
@@ -441,7 +441,7 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory after it in its mapping changes
 		spans, room = append(spans, span{f.Addr, f.Data[:n:n]}), room-n
 	}
-	room = maxGoneFiles
+	room = maxDeletedFiles
 	for _, m := range t.Modules {
 		if m.StackMaps != nil {
 			spans = append(spans, span{m.Image.Section(object.StackMapSection).Loaded(), m.StackMaps})

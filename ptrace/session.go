@@ -361,7 +361,7 @@ func (s *Session) explain(op string, err error) error {
 }
 
 // Pass makes a thread pass its next n counted hits: they are counted but not reported, whatever the breakpoints' options. All threads must be
-// stopped, and the thread must be at a hit. Hits during [Session.Alone] do not reduce n.
+// stopped, and the thread must be at a hit. Hits during [Session.RunSingleThread] do not reduce n.
 func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }

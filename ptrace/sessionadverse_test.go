@@ -49,7 +49,7 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 					require.Equal(t, 7, e.ExitCode, "signal %d", e.Signal)
 					break
 				}
-				_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
+				_, err = s.RunSingleThread(context.Background(), e.Thread.ID, SingleThreadOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Hits: true, Steps: 100, Time: livetest.Patience})
 				require.NoError(t, err)
 			}
 			require.Equal(t, want, output())
@@ -172,7 +172,7 @@ func TestSessionOverwritten(t *testing.T) {
 	require.Equal(t, tracer.Trap[0], code())
 	_, err = mem.WriteAt([]byte{0x4a}, int64(site)) // REX.WX
 	require.NoError(t, err)
-	_, err = s.Alone(context.Background(), e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Steps: 40, Time: livetest.Patience})
+	_, err = s.RunSingleThread(context.Background(), e.Thread.ID, SingleThreadOptions{Inside: []machine.Range{{Start: 0, End: 1 << 63}}, Steps: 40, Time: livetest.Patience})
 	require.NoError(t, err)
 	require.Equal(t, byte(0x4a), code())
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))

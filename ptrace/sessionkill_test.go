@@ -82,7 +82,7 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel) // any moment will do, fast or slow
 		// It reaches the place all the time, and never returns from so far out.
-		run, err := s.Alone(ctx, e.Thread.ID, AloneOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Returns: []Return{{Addr: site, CFA: 1 << 63}}, Steps: 1 << 40, Time: livetest.Patience})
+		run, err := s.RunSingleThread(ctx, e.Thread.ID, SingleThreadOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Returns: []Return{{Addr: site, CFA: 1 << 63}}, Steps: 1 << 40, Time: livetest.Patience})
 		require.ErrorIs(t, err, context.Canceled, "%+v", run)
 		require.NoError(t, s.Detach())
 		eventually(t, output, "ready\nplain 599990000\n")
@@ -100,12 +100,12 @@ func TestSessionAloneIsLateAtOnce(t *testing.T) {
 		require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true, Hardware: hardware}))
 		e, err := s.Next(context.Background())
 		require.NoError(t, err)
-		o := AloneOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Hits: true, Steps: 1 << 40, Time: 1}
+		o := SingleThreadOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Hits: true, Steps: 1 << 40, Time: 1}
 		for n := uint64(1); n < calls; n++ {
-			run := &AloneRun{}
+			run := &SingleThreadRun{}
 			for tries := 0; run.Hit == 0; tries++ {
 				require.Less(t, tries, 10000)
-				run, err = s.Alone(context.Background(), e.Thread.ID, o)
+				run, err = s.RunSingleThread(context.Background(), e.Thread.ID, o)
 				require.NoError(t, err)
 			}
 			require.Equal(t, site, run.Hit)

@@ -36,7 +36,7 @@ func TestSessionSharedCode(t *testing.T) {
 	}
 	sp, err := e.Thread.Registers.Uint(arch.SP)
 	require.NoError(t, err)
-	run, err := s.Alone(ctx, e.Thread.ID, AloneOptions{Returns: []Return{{Addr: back, CFA: machine.Addr(sp + 8)}}, Steps: 1 << 20, Time: livetest.Patience})
+	run, err := s.RunSingleThread(ctx, e.Thread.ID, SingleThreadOptions{Returns: []Return{{Addr: back, CFA: machine.Addr(sp + 8)}}, Steps: 1 << 20, Time: livetest.Patience})
 	require.NoError(t, err)
 	require.Equal(t, [2]any{"", 0}, [2]any{run.Stopped, run.Return})
 	require.Equal(t, machine.Addr(back), mustPC(t, run.Thread))

@@ -96,6 +96,6 @@ func tick(seed uint64) int64 {
 // sum returns the output of twins.c for a program that the host runs for that many rounds.
 func sum(t *testing.T, program string, rounds int) string {
 	t.Helper()
-	line, _ := livetest.Twin(t, program, livetest.ObjectHostOptions{Rounds: rounds})
+	line, _ := livetest.CVersion(t, program, livetest.ObjectHostOptions{Rounds: rounds})
 	return strings.TrimPrefix(line, "checksum ")
 }

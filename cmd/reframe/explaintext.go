@@ -76,9 +76,9 @@ func placeTitle(at *explain.Place) string {
 }
 
 // symbol returns a function name and the offset into it, or otherwise where s is nil.
-func symbol(s *explain.SymbolRange, otherwise string) string {
+func symbol(s *explain.SymbolRange, fallback string) string {
 	if s == nil {
-		return otherwise
+		return fallback
 	}
 	return fmt.Sprintf("%s+%#x", printable(names.Short(s.Name)), s.Offset)
 }

@@ -128,19 +128,19 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// untold reports what reframe takes from the target itself: modules, also in addition to given ones, and layouts if none was given.
-func (k *inputs) untold() trace.Undescribed {
+// undescribed reports what reframe takes from the target itself: modules, also in addition to given ones, and layouts if none was given.
+func (k *inputs) undescribed() trace.Undescribed {
 	return trace.Undescribed{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
 }
 
 // yet reports what is unknown before the target runs: its modules if none was given, or if a folder or a pattern may match more files later, and its
 // layouts if none was given.
 func (k *inputs) yet() trace.Undescribed {
-	return trace.Undescribed{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.untold().Layouts}
+	return trace.Undescribed{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.undescribed().Layouts}
 }
 
 // describes reports whether reframe asks the target to describe itself.
-func (k *inputs) describes() bool { return k.untold() != trace.Undescribed{} }
+func (k *inputs) describes() bool { return k.undescribed() != trace.Undescribed{} }
 
 // description adds to o the IR that the target contains, and its layouts if none was given. A process that has a layout and was released is captured
 // again and held. All others are stopped only as long as a copy takes.

@@ -137,7 +137,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 		return usage("the command of --with is empty")
 	case o.With != "" && (o.FromEntry || len(o.EntriesOf) > 0 || o.Baseline != ""):
 		return usage("--with cannot be combined with --from-entry, --entry or --baseline: it treats a record at the entry of a function as any other exit")
-	case o.With != "" && !k.untold().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
+	case o.With != "" && !k.undescribed().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
 		return usage("--with requires the layout of the virtual machine: --layout FILE.star, or a builtin name such as simple")
 	case len(k.Modules) == 0 && o.With == "" && k.mute:
 		return usage("verify requires the compiled module, which the interpreter runs: --ir FILE.ll")

@@ -128,7 +128,7 @@ var texts = map[Code]string{
 	MayBeUndef:       "%s",                                                                               // sites.UndefMark
 	OtherSiteUndef:   "it is undefined if the site is that of line %d of the module, which also matches", // line
 	ModuleUndef:      "the module has %s here",                                                           // operand
-	AfterOmitted:     "%s",                                                                               // sites.BehindMoved
+	AfterOmitted:     "%s",                                                                               // sites.AfterMoved
 	Contradiction:    "%s",                                                                               // what contradicts
 	OtherRecord:      "record %d at the same address has another value of it: %s in %s",                  // id, bits, location
 	PartRecorded:     "%s",                                                                               // what LLVM records of it

@@ -19,7 +19,7 @@ type VM struct {
 // Values of [VMFrame].Resume.
 const (
 	Reexecute = "reexecute" // the instruction at its position has not run
-	Behind    = "after"     // the instruction has run
+	Completed = "after"     // the instruction has run
 	Calling   = "in-call"   // the instruction is a call that is still running and has no result yet
 	Rethrow   = "rethrow"   // the instruction has thrown
 )

@@ -158,7 +158,7 @@ func (c *callSite) call(fr *frame, t callTarget) error {
 		owed := c.floats.owed(fr)
 		in.run.site = c
 		err = in.builtin(t, values, c.out.s, c.out.in(fr))
-		owed.settle(c.out.in(fr))
+		owed.enforce(c.out.in(fr))
 	}
 	in.stack.unwind(mark)
 	return err

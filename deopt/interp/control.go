@@ -282,9 +282,9 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 	for _, e := range edges {
 		targets[e.to.ir] = e
 	}
-	gone := map[uint64]*edge{}
+	taken := map[uint64]*edge{}
 	c.op, c.a, c.k = opIndirect, int32(args[0].at), uint64(len(d.fn.targets))
-	d.fn.targets = append(d.fn.targets, gone)
+	d.fn.targets = append(d.fn.targets, taken)
 	c.run = func(fr *frame) error {
 		a, err := pointer(fr, args[0])
 		if err != nil {
@@ -293,7 +293,7 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 		if fr.next = targets[fr.in.names.blockAt[a]]; fr.next == nil {
 			return troublef(KindFault, "indirectbr to %v, which is not the address of one of its blocks", a)
 		}
-		gone[uint64(a)] = fr.next
+		taken[uint64(a)] = fr.next
 		return nil
 	}
 	return nil

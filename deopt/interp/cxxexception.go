@@ -196,11 +196,11 @@ func (c cxxCall) begin(x *exception) {
 	x.adjusted = x.object
 	c.in.run.cxx.flying[x.header] = x
 	c.in.run.cxx.uncaught++
-	c.fly(x)
+	c.unwindFor(x)
 }
 
-// fly starts unwinding to the handler of x. If there is no handler, it ends the program and leaves the stack unchanged.
-func (c cxxCall) fly(x *exception) {
+// unwindFor starts unwinding to the handler of x. If there is no handler, it ends the program and leaves the stack unchanged.
+func (c cxxCall) unwindFor(x *exception) {
 	u, err := c.in.raise(x)
 	if err != nil {
 		c.fail(err)
@@ -383,7 +383,7 @@ func rethrow(c cxxCall) {
 		x.handlers = -x.handlers
 		x.adjusted = x.object
 	}
-	c.fly(x)
+	c.unwindFor(x)
 }
 
 // currentException makes an exception_ptr, which the ABI returns in memory.

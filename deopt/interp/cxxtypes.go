@@ -158,11 +158,11 @@ func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (mach
 		if flags[k], err = in.readUint(t.addr+2*w, 4); err != nil {
 			return 0, false, err
 		}
-		if pointees[k], err = in.typeBehind(t.addr + 3*w); err != nil {
+		if pointees[k], err = in.pointedType(t.addr + 3*w); err != nil {
 			return 0, false, err
 		}
 		if t.kind == memberType {
-			if contexts[k], err = in.typeBehind(t.addr + 4*w); err != nil {
+			if contexts[k], err = in.pointedType(t.addr + 4*w); err != nil {
 				return 0, false, err
 			}
 		}
@@ -186,7 +186,7 @@ func (t typeInfo) class() bool {
 	return t.kind == classType || t.kind == singleType || t.kind == multipleType
 }
 
-func (in *Interp) typeBehind(a machine.Addr) (typeInfo, error) {
+func (in *Interp) pointedType(a machine.Addr) (typeInfo, error) {
 	t, err := in.readWord(a)
 	if err != nil {
 		return typeInfo{}, err

@@ -133,8 +133,8 @@ func (d *debt) with(callers *debt) *debt {
 	return d
 }
 
-// settle makes the result poison if it or an argument violates the promise.
-func (d *debt) settle(words []word) {
+// enforce makes the result poison if it or an argument violates the promise.
+func (d *debt) enforce(words []word) {
 	switch {
 	case d == nil || len(words) == 0 || d.result.value.s == nil:
 	case d.broken:

@@ -95,7 +95,7 @@ func (in *Interp) pop() {
 	s.chunk, s.top = fr.chunk, fr.top
 	in.view.release(fr.fn.cost + fr.held)
 	if fr.owes != nil {
-		fr.owes.settle(fr.ret)
+		fr.owes.enforce(fr.ret)
 		in.taken(fr.owes.given)
 	}
 	if fr.jumps != nil {

@@ -85,8 +85,8 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	return nil
 }
 
-// Gone records that pages of the target were unmapped or replaced. The view drops its copies of them and the runs' stores to them.
-func (in *Interp) Gone(addr machine.Addr, size uint64) {
+// Unmapped records that pages of the target were unmapped or replaced. The view drops its copies of them and the runs' stores to them.
+func (in *Interp) Unmapped(addr machine.Addr, size uint64) {
 	v := &in.view
 	for number, p := range v.pages {
 		if p.kind == targetPage && machine.Addr(number<<pageBits)-addr < machine.Addr(size) {

@@ -136,8 +136,8 @@ func TestNativeHint(t *testing.T) {
 	}
 }
 
-// TestGone requires that a store to a page is dropped after native code has unmapped that page and mapped it again.
-func TestGone(t *testing.T) {
+// TestUnmapped requires that a store to a page is dropped after native code has unmapped that page and mapped it again.
+func TestUnmapped(t *testing.T) {
 	m, err := ir.Parse("gone.ll", []byte(`
 declare void @native()
 define i32 @f(ptr %p, ptr %q) {
@@ -155,7 +155,7 @@ define i32 @f(ptr %p, ptr %q) {
 	mem := &changing{bytes: make([]byte, 0x1000)}
 	var in *interp.Interp
 	in, err = interp.New(m, interp.Options{Memory: mem, Native: func(*interp.Invocation) (interp.Value, error) {
-		in.Gone(0x5000, 0x1000)
+		in.Unmapped(0x5000, 0x1000)
 		return interp.Value{}, nil
 	}})
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func (in *Interp) loop(base int) error {
 			err = in.blocks(base)
 		}
 		if err != nil {
-			if err = in.arrive(base, err); err != nil {
+			if err = in.handle(base, err); err != nil {
 				return err
 			}
 		}
@@ -30,11 +30,11 @@ func (in *Interp) loop(base int) error {
 // singly runs instructions one by one, each by its step, until base frames are left.
 func (in *Interp) singly(base int) error {
 	for in.frames.n > base {
-		if in.there() {
+		if in.reachedHalt() {
 			return errHalted
 		}
 		fr := in.top()
-		if err := in.enough(uint64(fr.fn.code[fr.pc].count)); err != nil {
+		if err := in.checkLimits(uint64(fr.fn.code[fr.pc].count)); err != nil {
 			return in.located(err, false)
 		}
 		src := fr.fn.src[fr.pc]
@@ -83,7 +83,7 @@ func (in *Interp) enterBlock(fr *frame) bool {
 func (in *Interp) admit(fr *frame) error {
 	i := &fr.fn.code[fr.pc]
 	n := uint64(i.rest) + uint64(i.count)
-	err := in.enough(n)
+	err := in.checkLimits(n)
 	switch {
 	case err == nil && (in.run.beyond(n) || in.frames.n < in.run.floor):
 		in.run.single = true

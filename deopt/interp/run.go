@@ -42,8 +42,8 @@ type exited struct{ code int }
 
 func (e *exited) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// enough returns an error if the limits do not allow this many more steps, or the context is cancelled.
-func (in *Interp) enough(more uint64) error {
+// checkLimits returns an error if the limits do not allow this many more steps, or the context is cancelled.
+func (in *Interp) checkLimits(more uint64) error {
 	if in.run.steps+in.run.bulk+more > in.opt.MaxSteps {
 		return troublef(KindSteps, "not finished after %d steps", in.opt.MaxSteps)
 	}
@@ -63,7 +63,7 @@ func (in *Interp) enough(more uint64) error {
 // pause checks the limits before a block whose steps are already counted. If the run cannot finish the block, pause subtracts its steps, and the
 // block runs in single steps.
 func (in *Interp) pause(b *block) error {
-	err := in.enough(0)
+	err := in.checkLimits(0)
 	halts, beyond := b.stop && in.run.nested == 0, in.run.beyond(0)
 	if err == nil && !halts && !beyond {
 		return nil
@@ -82,8 +82,8 @@ func (in *Interp) pause(b *block) error {
 // beyond reports whether the run would pass its halt within this many more steps.
 func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
 
-// there reports whether the run has reached its halt.
-func (in *Interp) there() bool {
+// reachedHalt reports whether the run has reached its halt.
+func (in *Interp) reachedHalt() bool {
 	r := &in.run
 	return (r.halt > 0 && r.steps >= r.halt || in.frames.n < r.floor) && r.nested == 0
 }
@@ -93,11 +93,11 @@ func (in *Interp) work(n uint64) error {
 	r := &in.run
 	r.bulk += n / 64
 	if r.bulk > in.opt.MaxSteps {
-		return in.enough(1)
+		return in.checkLimits(1)
 	}
 	r.look = min(r.look, in.opt.MaxSteps-r.bulk)
 	if r.bulk-r.seen < between {
-		return in.enough(0)
+		return in.checkLimits(0)
 	}
 	r.seen = r.bulk
 	if err := r.ctx.Err(); err != nil {
@@ -111,7 +111,7 @@ func (in *Interp) work(n uint64) error {
 func (in *Interp) located(err error, begun bool) error {
 	var r *RunError
 	var x *exited
-	var f flight
+	var f nonLocalJump
 	if errors.As(err, &r) || errors.As(err, &x) || errors.As(err, &f) || in.frames.n == 0 {
 		return err
 	}

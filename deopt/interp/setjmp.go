@@ -143,7 +143,7 @@ type jumping struct {
 
 func (*jumping) Error() string { return "longjmp" }
 
-func (f *jumping) land(in *Interp, base int) error {
+func (f *jumping) perform(in *Interp, base int) error {
 	j := f.to
 	for in.frames.n > base && in.top() != j.fr {
 		in.leave()

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// unwinding is an exception in flight. It is in the second phase, which runs cleanups up to the frame that the first phase found (Itanium C++ ABI:
+// unwinding is a pending exception. It is in the second phase, which runs cleanups up to the frame that the first phase found (Itanium C++ ABI:
 // Exception Handling, 1.3).
 type unwinding struct {
 	x *exception
@@ -96,7 +96,7 @@ func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 	return false, nil
 }
 
-func (u *unwinding) land(in *Interp, base int) error {
+func (u *unwinding) perform(in *Interp, base int) error {
 	for in.frames.n > base {
 		if err := in.work(64); err != nil {
 			return err

@@ -120,14 +120,14 @@ func (fr *frame) spill() (*vaArea, error) {
 		return fr.in.spill(fr.fn.ir, fr.variadic)
 	}
 	if n := len(fr.fn.params); n > 0 && fr.fn.ir.Params[n-1].Attrs.InAlloca != nil && len(fr.variadic) == 0 {
-		return fr.behindInAlloca(n - 1)
+		return fr.inAllocaList(n - 1)
 	}
 	return fr.in.spillWords(fr.variadic)
 }
 
-// behindInAlloca returns a va_list for a variadic function with inalloca. The caller puts all arguments into one struct, and the variadic ones
+// inAllocaList returns a va_list for a variadic function with inalloca. The caller puts all arguments into one struct, and the variadic ones
 // follow the part that the callee declares.
-func (fr *frame) behindInAlloca(n int) (*vaArea, error) {
+func (fr *frame) inAllocaList(n int) (*vaArea, error) {
 	a, err := pointer(fr, fr.fn.params[n])
 	if err != nil {
 		return nil, err

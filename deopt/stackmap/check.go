@@ -59,9 +59,9 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// Untold counts a place where the result for the rule is unknown, with the reason. The reason must not contain a place, so that there are few
+// AddUnknown counts a place where the result for the rule is unknown, with the reason. The reason must not contain a place, so that there are few
 // different ones.
-func (r *Result) Untold(why string) {
+func (r *Result) AddUnknown(why string) {
 	r.Unknown++
 	r.Skip(why)
 }
@@ -173,7 +173,7 @@ func (c *checker) section(n int, m *Map) {
 func (c *checker) nowhere(m *Map, f *Function) {
 	const why = "the address of a function is unknown"
 	c.results[ruleAddress].Checked++
-	c.results[ruleAddress].Untold(why)
+	c.results[ruleAddress].AddUnknown(why)
 	for range m.Records(f) {
 		c.unplaced(why, ruleInside, ruleBoundary)
 	}
@@ -186,7 +186,7 @@ func (c *checker) unplaced(why string, rules ...int) {
 			continue // already skipped
 		}
 		c.results[rule].Checked++
-		c.results[rule].Untold(why)
+		c.results[rule].AddUnknown(why)
 	}
 }
 
@@ -196,7 +196,7 @@ func (c *checker) counts(p spot) {
 	r.Checked++
 	if !m.layout.counted {
 		if m.loose > 0 {
-			r.Untold("layout v1 has no record counts")
+			r.AddUnknown("layout v1 has no record counts")
 		}
 		return
 	}

@@ -104,7 +104,7 @@ func (c *checker) inside(at site, end machine.Addr, known bool) bool {
 		c.brokenAt(ruleInside, at, "offset %#x of record %d: %#x bytes after the function's start its code ends or another function starts", at.offset, at.id, size)
 		return false
 	case !known:
-		r.Untold("the end of a function is unknown")
+		r.AddUnknown("the end of a function is unknown")
 	}
 	return true
 }
@@ -119,7 +119,7 @@ func (c *checker) boundary(at *site, w *walk) {
 	r := c.results[ruleBoundary]
 	r.Checked++
 	if w.kind == nil {
-		r.Untold("the instructions of " + c.arch.Title + " are not known")
+		r.AddUnknown("the instructions of " + c.arch.Title + " are not known")
 		return
 	}
 	to := at.f.Addr + machine.Addr(at.offset)
@@ -130,11 +130,11 @@ func (c *checker) boundary(at *site, w *walk) {
 	switch {
 	case w.kind.fixed:
 	case c.code == nil:
-		r.Untold("no code is available")
+		r.AddUnknown("no code is available")
 	default:
 		switch why := w.to(to); {
 		case why != "":
-			r.Untold(why)
+			r.AddUnknown(why)
 		case w.at != to:
 			c.brokenAt(ruleBoundary, *at, "offset %#x of record %d is inside the instruction of %d bytes at offset %#x",
 				at.offset, at.id, uint64(w.at-w.last), uint64(w.last-at.f.Addr))

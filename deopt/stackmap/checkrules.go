@@ -122,7 +122,7 @@ func (c *checker) location(p spot, i int, l Location) {
 		c.results[ruleFields].Checked++
 		switch {
 		case c.arch == nil:
-			c.results[ruleFields].Untold("the size of a pointer is not known")
+			c.results[ruleFields].AddUnknown("the size of a pointer is not known")
 		case int(l.Size) != c.pointer():
 			c.broken(ruleFields, p, "location %d of record %d: an address of %d bytes; a pointer has %d", i, r.ID, l.Size, c.pointer())
 		}

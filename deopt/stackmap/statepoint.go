@@ -57,8 +57,8 @@ func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	return s, true
 }
 
-// Behind lists the locations after the record's deopt values.
-func (s *Statepoint) Behind() (all []Location) {
+// AfterDeopt lists the locations after the record's deopt values.
+func (s *Statepoint) AfterDeopt() (all []Location) {
 	for _, p := range s.Pairs {
 		all = append(all, p.Base, p.Derived)
 	}

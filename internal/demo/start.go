@@ -41,7 +41,7 @@ func started(args ...string) (*Process, error) {
 		p.Kill()
 		return nil, err
 	}
-	settle(p.PID)
+	waitForRead(p.PID)
 	return p, nil
 }
 
@@ -101,12 +101,12 @@ func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string
 		case <-time.After(time.Millisecond):
 		}
 	}
-	settle(cmd.Process.Pid)
+	waitForRead(cmd.Process.Pid)
 	return cmd.Process.Pid, nil
 }
 
-// settle waits until the target sleeps in read(2) after its last output, so that every demo shows it at the same pc. It gives up after a bound.
-func settle(pid int) {
+// waitForRead waits until the target sleeps in read(2) after its last output, so that every demo shows it at the same pc. It gives up after a bound.
+func waitForRead(pid int) {
 	for range 1000 {
 		call, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
 		if err != nil || strings.HasPrefix(string(call), strconv.Itoa(unix.SYS_READ)+" ") {

@@ -53,7 +53,7 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	}
 	if !bytes.Equal(now, b.code) {
 		if now[0] == Trap[0] {
-			s.settleVersion(b)
+			s.updateVersion(b)
 		}
 		return false
 	}

@@ -83,7 +83,7 @@ type Request struct {
 	Counting    Counting
 	Pass        uint64
 	On          bool
-	Alone       AloneOptions
+	Alone       SingleThreadOptions
 	Raw         *Raw
 }
 
@@ -101,8 +101,8 @@ type Change struct {
 	Data []byte
 }
 
-// AloneOptions bound how far a thread runs while the others are stopped.
-type AloneOptions struct {
+// SingleThreadOptions bound how far a thread runs while the others are stopped.
+type SingleThreadOptions struct {
 	Returns []Return
 	Hits    bool     // stop at counted breakpoints too, instead of passing them
 	Pass    []uint64 // counted breakpoints that it passes even with Hits
@@ -121,8 +121,8 @@ type Return struct{ Addr, CFA, Pops uint64 }
 // Range is the code in [Start, End).
 type Range struct{ Start, End uint64 }
 
-// AloneRun is the result of running a thread while the others were stopped.
-type AloneRun struct {
+// SingleThreadRun is the result of running a thread while the others were stopped.
+type SingleThreadRun struct {
 	Stopped string // why it reached neither a return nor a breakpoint, or ""
 	Late    bool   // Stopped is set because the time limit passed
 	Return  int    // the index of the return that it reached, or -1
@@ -150,7 +150,7 @@ type Reply struct {
 	PID     int
 	Threads []Raw
 	Hits    map[uint64]uint64
-	Alone   *AloneRun
+	Alone   *SingleThreadRun
 	Rseq    Range
 	// Hardware lists the requested breakpoints that debug registers hold.
 	Hardware []uint64

@@ -45,7 +45,7 @@ type thread struct {
 	vforks    bool           // it waits for its child of vfork; no request reaches it, and its debug registers are cleared meanwhile
 	backs     []place        // the return places of calls from inside to code outside while it ran alone, the latest last
 	fault     place          // where code inside raised the signal whose handler runs, or the zero place
-	handling  bool           // as [AloneRun].Handling
+	handling  bool           // as [SingleThreadRun].Handling
 }
 
 // place is a pc with a stack pointer.

@@ -93,13 +93,13 @@ func (s *server) underIn(memory memory, b *breakpoint) Code {
 // under returns the code under a breakpoint in the target's memory.
 func (s *server) under(b *breakpoint) Code {
 	if len(b.list) > 1 {
-		s.settleVersion(b)
+		s.updateVersion(b)
 	}
 	return b.original
 }
 
-// settleVersion updates b to the version that is in the target's memory now.
-func (s *server) settleVersion(b *breakpoint) {
+// updateVersion updates b to the version that is in the target's memory now.
+func (s *server) updateVersion(b *breakpoint) {
 	if code := s.underIn(s.memory, b); code != b.original {
 		b.original = code
 		s.ledger.set(b.Addr, code)

@@ -184,7 +184,7 @@ func RequireEndedWell(t *testing.T, process int) {
 // RequireFinished requires that a program printed the same output as without a tracer.
 func RequireFinished(t *testing.T, v Victim, output string) {
 	t.Helper()
-	checksum, child := livetest.Twin(t, v.Program, v.Options)
+	checksum, child := livetest.CVersion(t, v.Program, v.Options)
 	require.Contains(t, output, checksum)
 	if v.Options.Middle == "fork" {
 		require.Contains(t, output, child)

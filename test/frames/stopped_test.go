@@ -78,7 +78,7 @@ func TestTraceWaitsForStopped(t *testing.T) {
 		}
 		require.NoError(t, c.Wait())
 		require.NoError(t, p.Wait())
-		checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Rounds: 1})
+		checksum, _ := livetest.CVersion(t, "tick.ll", livetest.ObjectHostOptions{Rounds: 1})
 		require.Contains(t, p.Output(), checksum)
 	}
 }

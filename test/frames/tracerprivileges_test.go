@@ -49,6 +49,6 @@ func TestTracerPrivileges(t *testing.T) {
 	begin()
 	require.NoError(t, c.Wait())
 	require.NoError(t, p.Wait())
-	checksum, _ := livetest.Twin(t, "tick.ll", o)
+	checksum, _ := livetest.CVersion(t, "tick.ll", o)
 	require.Contains(t, p.Output(), checksum)
 }

@@ -90,8 +90,8 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// Alone returns a stack with one frame of the first thread, to resume it without its callers.
-func Alone(v *deopt.View, f *deopt.Frame) *deopt.Stack {
+// StackOf returns a stack with one frame of the first thread, to resume it without its callers.
+func StackOf(v *deopt.View, f *deopt.Frame) *deopt.Stack {
 	return &deopt.Stack{Thread: &v.Threads[0], Frames: []*deopt.Frame{f}}
 }
 

@@ -46,7 +46,7 @@ func TestObjectHostPrograms(t *testing.T) {
 	puts := regexp.MustCompile(`(?m)^sixtyfour\n`)
 	for program, want := range hostedPrograms {
 		t.Run(program, func(t *testing.T) {
-			checksum, child := Twin(t, program, o)
+			checksum, child := CVersion(t, program, o)
 			require.Equal(t, want.checksum, checksum)
 			require.Equal(t, want.child, child)
 			for _, version := range []int{14, 19, 22} {

@@ -20,7 +20,7 @@ func TestInstrumentAndVerify(t *testing.T) {
 	for n, program := range []string{"tick.ll", "memory.ll", "recursion.ll", "floats.ll", "state.ll"} {
 		for _, version := range livetest.ShareOf([]int{14, 16, 19, 22}, "instrument", n) {
 			for _, level := range livetest.ShareOf([]string{"-O0", "-O1", "-O2", "-O3"}, "instrument", program) {
-				checksum, _ := livetest.Twin(t, program, livetest.ObjectHostOptions{Rounds: 2})
+				checksum, _ := livetest.CVersion(t, program, livetest.ObjectHostOptions{Rounds: 2})
 				path := filepath.Join(t.TempDir(), "probed.ll")
 				r := clitest.Run(t, "instrument", livetest.IR(t, version, program), "-o", path, "--at", "blocks,calls,sites", "--id", "1000", "--llvm", "14", "--most", "10")
 				require.Equal(t, 0, r.Code, r.Stderr)

@@ -71,7 +71,7 @@ func TestTraceProcess(t *testing.T) {
 	require.Regexp(t, `^        %i       i64    3  `, lines[5])
 	require.Regexp(t, `^  #1   jit     entry\+0x`, lines[9])
 	require.NoError(t, p.Wait())
-	checksum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Rounds: 2})
+	checksum, _ := livetest.CVersion(t, "tick.ll", livetest.ObjectHostOptions{Rounds: 2})
 	require.Contains(t, p.Output(), checksum)
 }
 
@@ -254,7 +254,7 @@ func TestTraceInterrupted(t *testing.T) {
 		require.Equal(t, want, c.ProcessState.ExitCode(), stderr.String())
 		require.Regexp(t, `^\d+ exits in .*; interrupted\n`, stderr.String())
 		require.NoError(t, p.Wait())
-		checksum, _ := livetest.Twin(t, "tick.ll", o)
+		checksum, _ := livetest.CVersion(t, "tick.ll", o)
 		require.Contains(t, p.Output(), checksum)
 	}
 }
@@ -264,7 +264,7 @@ func TestTraceFailedWrite(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 50}
-	checksum, _ := livetest.Twin(t, "tick.ll", o)
+	checksum, _ := livetest.CVersion(t, "tick.ll", o)
 	for _, full := range []bool{false, true} {
 		p, begin := livetest.ObjectHost(t, object, o)
 		args := []string{"trace", "-p", clitest.PID(p)}

@@ -44,7 +44,7 @@ func TestTraceTellsEveryExit(t *testing.T) {
 			host := livetest.ObjectHostCommand(t, object, o)
 			r := clitest.Run(t, append([]string{"trace", "--ir", module, "-o", file, "--"}, host...)...)
 			require.Equal(t, 0, r.Code, r.Stderr)
-			checksum, child := livetest.Twin(t, "tick.ll", o)
+			checksum, child := livetest.CVersion(t, "tick.ll", o)
 			require.Contains(t, r.Stdout, checksum)
 			if o.Middle == "fork" {
 				require.Contains(t, r.Stdout, child)

@@ -96,7 +96,7 @@ func killLaunched(t *testing.T, v clitest.Victim, w clitest.Ending, args []strin
 		require.ErrorIs(t, err, os.ErrProcessDone)
 	}
 	c.Over(t, tracing)
-	checksum, _ := livetest.Twin(t, v.Program, v.Options)
+	checksum, _ := livetest.CVersion(t, v.Program, v.Options)
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)

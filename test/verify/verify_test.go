@@ -97,7 +97,7 @@ func TestVerifyProcess(t *testing.T) {
 		require.Equal(t, []int{3, 3, 4}[round], strings.Count(string(text), fmt.Sprintf("same, returns i64 %d\n", clitest.TickAt(1+1000*round).Result())), "%s", text)
 	}
 	require.NoError(t, p.Wait())
-	checksum, _ := livetest.Twin(t, "tick.ll", o)
+	checksum, _ := livetest.CVersion(t, "tick.ll", o)
 	require.Contains(t, p.Output(), checksum)
 }
 
@@ -173,7 +173,7 @@ func TestVerifyInterrupted(t *testing.T) {
 		require.Equal(t, want, c.ProcessState.ExitCode(), stderr.String())
 		require.Regexp(t, `^\d+ exits verified in .*; interrupted\n`, stderr.String())
 		require.NoError(t, p.Wait())
-		checksum, _ := livetest.Twin(t, "tick.ll", o)
+		checksum, _ := livetest.CVersion(t, "tick.ll", o)
 		require.Contains(t, p.Output(), checksum)
 	}
 }

@@ -55,7 +55,7 @@ func TestCommitEveryExit(t *testing.T) {
 				}
 				require.NoError(t, s.Detach())
 				require.NoError(t, p.Wait())
-				want, _ := livetest.Twin(t, program, h)
+				want, _ := livetest.CVersion(t, program, h)
 				require.Contains(t, p.Output(), want)
 				require.Greater(t, exits, rounds)
 			})
@@ -125,7 +125,7 @@ func commitSites(t *testing.T, version int, program, level string, n uint64) (co
 	}
 	require.NoError(t, s.Detach())
 	require.NoError(t, p.Wait())
-	want, _ := livetest.Twin(t, program, h)
+	want, _ := livetest.CVersion(t, program, h)
 	require.Contains(t, p.Output(), want)
 	return committed
 }

@@ -44,7 +44,7 @@ func TestCommitFromPatchedSites(t *testing.T) {
 					v := frametest.Look(t, p, true, o)
 					f := frametest.One(t, v, function)
 					require.EqualValues(t, record, f.Record.ID)
-					run, err := v.Run(context.Background(), frametest.Alone(v, f), deopt.Limits{})
+					run, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 					require.NoError(t, err)
 					require.Equal(t, returned, run.Result.Value)
 					v.Target().Close()

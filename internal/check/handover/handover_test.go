@@ -32,7 +32,7 @@ func numbers(s *Stack) (list []int) {
 // TestPick requires that the innermost frame with VM frames is picked, and callers only as far as each has a pending call.
 func TestPick(t *testing.T) {
 	plain := &deopt.Frame{Frame: frame.Frame{Function: "wait"}}
-	v := viewOf(plain, physical(1, "inner", frame.Reexecute), physical(2, "caller", frame.Calling), physical(3, "outer", frame.Behind))
+	v := viewOf(plain, physical(1, "inner", frame.Reexecute), physical(2, "caller", frame.Calling), physical(3, "outer", frame.Completed))
 	for _, c := range []struct {
 		choice deopt.Choice
 		frames []int
@@ -74,7 +74,7 @@ func TestPickFails(t *testing.T) {
 		_, err := Pick(v, choice)
 		require.EqualError(t, err, want)
 	}
-	_, err := Pick(viewOf(physical(0, "inner", frame.Reexecute), physical(1, "caller", frame.Behind)), deopt.Choice{Frame: -1, To: 1})
+	_, err := Pick(viewOf(physical(0, "inner", frame.Reexecute), physical(1, "caller", frame.Completed)), deopt.Choice{Frame: -1, To: 1})
 	require.EqualError(t, err, "no frame to resume up to frame #1: frame #1, caller has no pending call")
 }
 

@@ -316,7 +316,7 @@ func (w *walker) runThrough(tid int) error {
 		w.result.uncounted = "the return address of its function is unknown"
 		return nil
 	}
-	run, err := w.session.Alone(w.ctx, tid, ptrace.AloneOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: nativeTime})
+	run, err := w.session.RunSingleThread(w.ctx, tid, ptrace.SingleThreadOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: nativeTime})
 	switch {
 	case errors.Is(err, ptrace.ErrGone):
 		return nil // the end is reported as an event

@@ -61,7 +61,7 @@ func TestNothingDiffers(t *testing.T) {
 							o.Probability = probability
 							r := run(t, livetest.ObjectHostCommand(t, livetest.PICObject(t, version, program, level), h), o)
 							require.Equal(t, Same, r.Status, "%+v", r)
-							want, _ := livetest.Twin(t, program, h)
+							want, _ := livetest.CVersion(t, program, h)
 							require.Contains(t, string(r.Stressed.Stdout.kept), want)
 							require.Equal(t, r.Chosen, r.Committed+r.Left)
 							if probability == 1 {

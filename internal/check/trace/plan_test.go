@@ -48,6 +48,6 @@ func TestSharedCode(t *testing.T) {
 		require.ErrorContains(t, failed, fmt.Sprintf("process %d: cannot set a breakpoint: a breakpoint at %s: the code is in shared memory (MAP_SHARED, ", p.PID, shared[0].Address))
 		require.Zero(t, exits)
 	}
-	sum, _ := livetest.Twin(t, "tick.ll", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
+	sum, _ := livetest.CVersion(t, "tick.ll", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	require.Contains(t, ended(t, p), sum)
 }

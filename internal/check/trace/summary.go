@@ -101,7 +101,7 @@ func (t *counts) countReported(x *Exited) {
 		t.unavailable++
 		return
 	}
-	if x.Frame.Blind() != "" {
+	if x.Frame.WhyUnreadable() != "" {
 		t.unavailable++
 	}
 	for i := range x.Frame.Slots {

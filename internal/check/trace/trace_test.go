@@ -144,7 +144,7 @@ func TestTraceEveryExit(t *testing.T) {
 				want = append(want, tick(uint64(n)))
 			}
 			require.ElementsMatch(t, want, runs)
-			checksum, _ := livetest.Twin(t, "tick.ll", c.host)
+			checksum, _ := livetest.CVersion(t, "tick.ll", c.host)
 			require.Contains(t, ended(t, p), checksum+"\n")
 		})
 	}
@@ -167,7 +167,7 @@ func TestTraceDeoptimize(t *testing.T) {
 			require.Equal(t, frame.OK, s.Status, s.Reason)
 		}
 	}
-	checksum, _ := livetest.Twin(t, "guards.ll", livetest.ObjectHostOptions{Rounds: 40})
+	checksum, _ := livetest.CVersion(t, "guards.ll", livetest.ObjectHostOptions{Rounds: 40})
 	require.Contains(t, ended(t, p), checksum+"\n")
 
 	// The same exits by the function that they call, with the same values. The frame waits for the call then.
@@ -236,7 +236,7 @@ func TestTraceChooses(t *testing.T) {
 				require.True(t, last.stops)
 				require.Equal(t, []string{"tick", "entry", "call"}, last.frames[:3])
 			}
-			checksum, _ := livetest.Twin(t, "tick.ll", host)
+			checksum, _ := livetest.CVersion(t, "tick.ll", host)
 			require.Contains(t, ended(t, p), checksum+"\n")
 		})
 	}

@@ -33,7 +33,7 @@ func (b *budget) next(unchecked bool) uint64 {
 }
 
 // spend counts a run, and reports whether the stack is to be checked now: at its turn, and once all steps are used up.
-func (b *budget) spend(run *ptrace.AloneRun, since time.Time) (check bool) {
+func (b *budget) spend(run *ptrace.SingleThreadRun, since time.Time) (check bool) {
 	before := b.steps
 	b.steps -= min(b.steps, run.Steps)
 	b.time = max(minTime, b.time-time.Since(since))

@@ -13,7 +13,7 @@ import (
 )
 
 // handleCrash concludes the pending predictions when the thread is stopped at a signal without a handler, which ends the process.
-func (v *verifier) handleCrash(run *ptrace.AloneRun) error {
+func (v *verifier) handleCrash(run *ptrace.SingleThreadRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
 	if f.overflows(v) {

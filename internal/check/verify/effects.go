@@ -52,7 +52,7 @@ func (c *callEffects) applyTo(in *interp.Interp) error {
 	for _, list := range [][]changed{c.memory, c.objects} {
 		for _, m := range list {
 			if m.unmapped > 0 {
-				in.Gone(m.addr, m.unmapped)
+				in.Unmapped(m.addr, m.unmapped)
 				continue
 			}
 			if err := in.Changed(m.addr, m.data); err != nil {

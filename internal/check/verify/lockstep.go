@@ -261,8 +261,8 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 func (b *Lockstep) insertBreakpoints() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
-		var at *ptrace.AloneRun
-		if at, err = b.v.session.Alone(context.WithoutCancel(b.v.ctx), b.exit.Thread.ID, ptrace.AloneOptions{Hits: true, Loads: true}); err == nil && at.Hit != 0 {
+		var at *ptrace.SingleThreadRun
+		if at, err = b.v.session.RunSingleThread(context.WithoutCancel(b.v.ctx), b.exit.Thread.ID, ptrace.SingleThreadOptions{Hits: true, Loads: true}); err == nil && at.Hit != 0 {
 			break
 		}
 	}
@@ -332,12 +332,12 @@ func (v *verifier) atFullSpeed() bool {
 }
 
 // runThread lets the thread run.
-func (v *verifier) runThread(tid int, o ptrace.AloneOptions) (*ptrace.AloneRun, error) {
+func (v *verifier) runThread(tid int, o ptrace.SingleThreadOptions) (*ptrace.SingleThreadRun, error) {
 	ctx := v.ctx
 	if v.lockstep { // when ctx is done, the owner continues with the session
 		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, pollInterval)
 	}
-	run, err := v.session.Alone(ctx, tid, o)
+	run, err := v.session.RunSingleThread(ctx, tid, o)
 	v.threadEnded = errors.Is(err, ptrace.ErrGone) || err == nil && run.Thread.ID == 0
 	return run, err
 }

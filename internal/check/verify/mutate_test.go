@@ -301,7 +301,7 @@ func TestMutantsRun(t *testing.T) {
 	livetest.Slow(t)
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 20}
 	for _, program := range mutated {
-		checksum, _ := livetest.Twin(t, program, o)
+		checksum, _ := livetest.CVersion(t, program, o)
 		for _, m := range mutants(t, livetest.PICObject(t, 19, program, "-O2"), 1)[:3] {
 			command := livetest.ObjectHostCommand(t, writeMutant(t, m), o)
 			require.Equal(t, []string{checksum + "\n"}, toolLines(t, command[0], command[1:]...), "%s: %v", program, m)

@@ -59,12 +59,12 @@ func (v *verifier) runNative() error {
 // stretch is a run of native code up to an event: a return, a call, a breakpoint or a bound.
 type stretch struct {
 	budget  *budget
-	options ptrace.AloneOptions
+	options ptrace.SingleThreadOptions
 	atSpeed bool          // the steps are used up, so that it runs at full speed
 	fast    bool          // a [Lockstep] needs no single-stepping any more
 	hits    []ptrace.Hits // the counts before, if exits may pass without a stop
 	began   time.Time
-	run     *ptrace.AloneRun
+	run     *ptrace.SingleThreadRun
 	check   bool // the stack is to be checked
 }
 
@@ -89,7 +89,7 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 		}
 	}
 	o := &s.options
-	*o = ptrace.AloneOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
+	*o = ptrace.SingleThreadOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
 	switch {
 	case v.call == nil: // the stack has no pending prediction
 		for _, p := range v.pending {
@@ -188,7 +188,7 @@ func (v *verifier) handleBound(s *stretch) error {
 func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
 
 // boundReason returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
-func (v *verifier) boundReason(run *ptrace.AloneRun, o *ptrace.AloneOptions) string {
+func (v *verifier) boundReason(run *ptrace.SingleThreadRun, o *ptrace.SingleThreadOptions) string {
 	switch {
 	case run.Late:
 		return fmt.Sprintf("it took over %v", v.options.Time)
@@ -199,7 +199,7 @@ func (v *verifier) boundReason(run *ptrace.AloneRun, o *ptrace.AloneOptions) str
 }
 
 // countPassed counts the exits that the thread passed without a stop.
-func (v *verifier) countPassed(before []ptrace.Hits, run *ptrace.AloneRun) error {
+func (v *verifier) countPassed(before []ptrace.Hits, run *ptrace.SingleThreadRun) error {
 	after, err := v.session.Hits()
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func (v *verifier) abandon(why string) error {
 
 // handleReturn handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
 // A call that is still pending from a returned activation was left without a return.
-func (v *verifier) handleReturn(run *ptrace.AloneRun) error {
+func (v *verifier) handleReturn(run *ptrace.SingleThreadRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
 	if err != nil {

@@ -50,7 +50,7 @@ func (v *verifier) inStep() (list []*prediction) {
 
 // handleCall handles a thread at the entry of a function that an interpreter waits to call. It compares the arguments, and starts the native call if
 // they are equal.
-func (v *verifier) handleCall(run *ptrace.AloneRun) error {
+func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 	t, err := v.session.Target()
 	if err != nil {
 		return err

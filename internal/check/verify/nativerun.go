@@ -22,7 +22,7 @@ type nativeRun struct {
 }
 
 // add records a run. tail is the number of last instructions to keep.
-func (n *nativeRun) add(run *ptrace.AloneRun, tail int) {
+func (n *nativeRun) add(run *ptrace.SingleThreadRun, tail int) {
 	n.steps += run.Steps
 	n.outside += run.Outside
 	n.signal, n.handling = cmp.Or(n.signal, run.Signal), run.Handling

@@ -15,9 +15,9 @@ import (
 func TestNativeRunAddsUp(t *testing.T) {
 	var n nativeRun
 	require.Empty(t, n.raisedReason())
-	n.add(&ptrace.AloneRun{Steps: 3, Outside: time.Microsecond, Tail: []machine.Addr{1, 2, 3}}, 4)
-	n.add(&ptrace.AloneRun{Steps: 2, Signal: int(syscall.SIGSEGV), Handling: true, Tail: []machine.Addr{4, 5}}, 4)
-	n.add(&ptrace.AloneRun{Signal: int(syscall.SIGFPE)}, 4)
+	n.add(&ptrace.SingleThreadRun{Steps: 3, Outside: time.Microsecond, Tail: []machine.Addr{1, 2, 3}}, 4)
+	n.add(&ptrace.SingleThreadRun{Steps: 2, Signal: int(syscall.SIGSEGV), Handling: true, Tail: []machine.Addr{4, 5}}, 4)
+	n.add(&ptrace.SingleThreadRun{Signal: int(syscall.SIGFPE)}, 4)
 	require.Equal(t, []machine.Addr{2, 3, 4, 5}, n.tail)
 	require.Equal(t, "native code raised SIGSEGV", n.raisedReason())
 	require.False(t, n.handling)

@@ -87,7 +87,7 @@ func TestGlobalWithoutAddress(t *testing.T) {
 	module := livetest.Raw(t, strings.Replace(string(text), "@seen = global i64 1", "@seen = global i64 0", 1))
 	p := livetest.PatchExit(t, 19, "orc", module, "sled", "bare")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
-	_, err = v.Run(context.Background(), frametest.Alone(v, frametest.One(t, v, "sled")), deopt.Limits{})
+	_, err = v.Run(context.Background(), frametest.StackOf(v, frametest.One(t, v, "sled")), deopt.Limits{})
 	require.NoError(t, err)
 	v.Target().Close()
 	summary := verifyPatched(t, 19, "orc", module, "sled", frametest.Known(t, p))

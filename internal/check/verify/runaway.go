@@ -38,7 +38,7 @@ const deepNesting = 1024
 
 // endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, and if none can be
 // compared any more, as all interpreters recursed to a bound.
-func (v *verifier) endRunaway(run *ptrace.AloneRun) (done bool, err error) {
+func (v *verifier) endRunaway(run *ptrace.SingleThreadRun) (done bool, err error) {
 	if run.Thread.ID == 0 || run.Thread.Registers == nil || run.Fatal != 0 || run.Return >= 0 {
 		return false, nil
 	}

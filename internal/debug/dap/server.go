@@ -130,8 +130,8 @@ func (r *Refused) Unwrap() error { return r.Why }
 // errToken is returned for a client without the server's token. It ends the connection.
 var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
-// errGone ends a connection whose client has gone.
-var errGone = errors.New("the client disconnected")
+// errDisconnected ends a connection whose client has gone.
+var errDisconnected = errors.New("the client disconnected")
 
 // Serve serves one client until it disconnects, its connection ends, or ctx is done; none of these is an error. An attached process then continues,
 // and a launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer
@@ -141,7 +141,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	c := &conn{server: s, ctx: ctx, line0: 1, sources: map[string][]*lineBreakpoint{}}
-	c.writer = newWriter(ctx, out, func(error) { end(errGone) })
+	c.writer = newWriter(ctx, out, func(error) { end(errDisconnected) })
 	messages, wrong := make(chan incoming), make(chan error, 1)
 	go func() {
 		r := bufio.NewReader(in)
@@ -155,7 +155,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 				wrong <- err
 				select { // a client that sends no more may not read any more either, and may block the writer
 				case <-time.After(unread):
-					end(errGone)
+					end(errDisconnected)
 				case <-ctx.Done():
 				}
 				return
@@ -191,7 +191,7 @@ const flushing = time.Second
 
 // ignored returns nil for the regular ends of a connection.
 func ignored(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, errGone) {
+	if errors.Is(err, io.EOF) || errors.Is(err, errDisconnected) {
 		return nil
 	}
 	return err
@@ -239,8 +239,8 @@ func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 		}
 		select {
 		case <-c.ctx.Done():
-			if cause := context.Cause(c.ctx); errors.Is(cause, errGone) {
-				return errGone
+			if cause := context.Cause(c.ctx); errors.Is(cause, errDisconnected) {
+				return errDisconnected
 			}
 			return nil
 		case err := <-wrong:

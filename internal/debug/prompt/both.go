@@ -17,7 +17,7 @@ func (p *Prompt) both(ctx context.Context, args string) error {
 	}
 	for range n {
 		pair, err := p.Session.Both(ctx)
-		if pair != nil && (err != nil || pair.Parted || pair.Why != "" || pair.Returned) {
+		if pair != nil && (err != nil || pair.Differs || pair.Why != "" || pair.Returned) {
 			p.pair(pair)
 			return err
 		}
@@ -37,7 +37,7 @@ func (p *Prompt) diff(context.Context, string) error {
 	switch {
 	case pair == nil:
 		return errors.New("native code and the interpreter have not run side by side; use both")
-	case !pair.Parted && pair.Why == "":
+	case !pair.Differs && pair.Why == "":
 		p.printf("they agree\n")
 		return nil
 	}
@@ -92,7 +92,7 @@ func (p *Prompt) pair(pair *session.Pair) {
 		p.printf("the interpreter cannot continue: %s\n", p.Printer.Printable(pair.Failed))
 	case pair.Elsewhere():
 		p.printf("%s\n", p.Printer.Bold("they are at different places"))
-	case pair.Parted:
+	case pair.Differs:
 		p.printf("%s\n", p.Printer.Bold("they differ"))
 	default:
 		p.printf("they agree\n")

@@ -55,9 +55,9 @@ func (p *Prompt) runLine(at session.Level) {
 }
 
 // number parses a number, or returns otherwise if args is empty.
-func number(args string, otherwise int) (int, error) {
+func number(args string, fallback int) (int, error) {
 	if args == "" {
-		return otherwise, nil
+		return fallback, nil
 	}
 	n, err := strconv.Atoi(args)
 	if err != nil || n < 0 {

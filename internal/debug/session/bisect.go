@@ -70,7 +70,7 @@ func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 		}
 		b.out = &Parting{Pair: p, Before: b.before, Why: p.Why}
 		switch {
-		case p.Parted:
+		case p.Differs:
 			b.run = s.run
 			return b.out, b.find(ctx)
 		case p.Returned || p.Why != "" || p.Frame == nil:

@@ -36,9 +36,9 @@ type Pair struct {
 	Call   *verify.CallDifference    // the first call of native code that differs, or nil
 	Failed string                    // why the interpreter cannot continue where native code does, or ""
 
-	Parted bool   // both sides have reached different places or values
-	Why    string // why they cannot be compared, or ""
-	Note   string // why no site before the return is common to both, or ""
+	Differs bool   // both sides have reached different places or values
+	Why     string // why they cannot be compared, or ""
+	Note    string // why no site before the return is common to both, or ""
 }
 
 // Row is a value of the record of a site, on both sides.
@@ -48,7 +48,7 @@ type Row struct {
 	Native      frame.Slot
 	Interpreted frame.Slot
 	Same        bool
-	Why         string // why it cannot be compared, or ""; it is then not Same, and does not set Parted
+	Why         string // why it cannot be compared, or ""; it is then not Same, and does not set Differs
 
 	value ir.Value
 	is    interp.Value // the interpreter's value
@@ -149,7 +149,7 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error)
 	s.moved()
 	s.stop = Stop{Why: Stepped}
 	if a.Ended {
-		return errors.Join(err, s.gone(ctx))
+		return errors.Join(err, s.threadEnded(ctx))
 	}
 	if ctx.Err() != nil {
 		s.process.Refresh()
@@ -162,8 +162,8 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error)
 // ends bounds the wait for the end of a process whose thread has ended: the process ends with its last thread.
 const ends = time.Second
 
-// gone updates the state after the followed thread has ended. If other threads of the process live, they have run for a moment.
-func (s *Session) gone(ctx context.Context) error {
+// threadEnded updates the state after the followed thread has ended. If other threads of the process live, they have run for a moment.
+func (s *Session) threadEnded(ctx context.Context) error {
 	s.moved()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), ends)
 	defer cancel()
@@ -203,14 +203,14 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Stop) (*Pair,
 	case a.Verified != nil:
 		out := a.Verified
 		p.Result, p.Memory, p.Words, p.Call = out.Result, out.Memory, out.Words, out.Call
-		p.Parted, p.Failed = out.Status == verify.Different, out.Interpreter.Failed
+		p.Differs, p.Failed = out.Status == verify.Different, out.Interpreter.Failed
 	case a.Returned:
-		p.Parted = p.Why == ""
+		p.Differs = p.Why == ""
 	default:
 		s.moved()
 	}
 	if a.Ended {
-		err := s.gone(ctx)
+		err := s.threadEnded(ctx)
 		s.pair = p
 		return p, err
 	}
@@ -238,7 +238,7 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Stop) error {
 	}
 	if p.Why == "" && (p.Elsewhere() || p.Failed != "" || len(p.Differing()) > 0) {
 		p.Why = run.lockstep.WhyUnsure()
-		p.Parted = p.Why == ""
+		p.Differs = p.Why == ""
 	}
 	if p.Why != "" {
 		s.leaveRun()

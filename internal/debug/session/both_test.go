@@ -65,7 +65,7 @@ func TestBothAgree(t *testing.T) {
 		y = z ^ acc
 		i++
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		require.EqualValues(t, i, p.Number)
 		require.Equal(t, session.Stepped, s.Stop().Why)
 		if i == 1000 {
@@ -161,7 +161,7 @@ func TestBothOfRecursion(t *testing.T) {
 	toExit(t, s, 61) // @tree(2, 0), which calls @tree(1, 1) and @tree(0, 18)
 	before := code(t, s)
 	p := both(t, s)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.EqualValues(t, 62, p.Frame.Record.ID)
 	native, _ := shown(p)
 	require.Equal(t, []string{"2", "18", "0", "0"}, native) // 1 * 17 + 1
@@ -172,7 +172,7 @@ func TestBothOfRecursion(t *testing.T) {
 	p = both(t, s)
 	require.True(t, p.Returned)
 	require.Equal(t, "936", p.Result[0].Native) // 18 + 3 * (18 * 17)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.Equal(t, before, code(t, s))
 	toEnd(t, s)
 
@@ -201,7 +201,7 @@ func TestBothOfTypes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, session.AtExit, stop.Why)
 	p := both(t, s)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.EqualValues(t, 52, p.Frame.Record.ID)
 	// By state.ll, for 3: its bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, the lanes of the vector, and 3 * 3.
 	w := int64(3000009)
@@ -223,7 +223,7 @@ func TestBothCall(t *testing.T) {
 	toExit(t, s, 90)
 	for n := 1; n < 3; n++ {
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		require.EqualValues(t, 90, p.Frame.Record.ID)
 		require.Equal(t, fmt.Sprint(n), p.Rows[0].Native.Value)
 		require.Equal(t, p.Rows[1].Native.Value, p.Rows[1].Interpreted.Value)
@@ -233,7 +233,7 @@ func TestBothCall(t *testing.T) {
 	}
 	p := both(t, s)
 	require.True(t, p.Returned)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.True(t, p.Result[0].Same)
 	toEnd(t, s)
 }
@@ -247,7 +247,7 @@ func TestBothOfAnotherFunction(t *testing.T) {
 	p := both(t, s)
 	require.Equal(t, "it resumes in @total, which is not the function that native code runs", p.Note)
 	require.True(t, p.Returned)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.True(t, p.Result[0].Same)
 	toEnd(t, s)
 }
@@ -292,7 +292,7 @@ func TestBothOfPatchpoints(t *testing.T) {
 	for i := range 5 {
 		acc *= 3
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		require.EqualValues(t, 12, p.Frame.Record.ID)
 		native, interpreted := shown(p)
 		require.Equal(t, []string{fmt.Sprint(i), fmt.Sprint(acc)}, native)
@@ -306,7 +306,7 @@ func TestBothOfPatchpoints(t *testing.T) {
 	}
 	p := both(t, s)
 	require.True(t, p.Returned)
-	require.False(t, p.Parted)
+	require.False(t, p.Differs)
 	require.Equal(t, fmt.Sprint(sum), p.Result[0].Native) // 3 + 9 + 27 + 81 + 243
 	toEnd(t, s)
 }
@@ -343,7 +343,7 @@ define i64 @entry(i64 %n) {
 		s := hosted(t, module, "", livetest.ObjectHostOptions{Threads: threads, Rounds: 2, Signals: true})
 		toExit(t, s, 4)
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		var acc uint64
 		_, err := fmt.Sscan(p.Rows[0].Native.Value, &acc)
 		require.NoError(t, err)
@@ -351,7 +351,7 @@ define i64 @entry(i64 %n) {
 			acc = acc*31 ^ i
 		}
 		p = both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		native, interpreted := shown(p)
 		require.Equal(t, []string{fmt.Sprint(int64(acc)), "60000"}, native)
 		require.Equal(t, native, interpreted)
@@ -369,7 +369,7 @@ func TestBothOfNeighbours(t *testing.T) {
 	toExit(t, s, 13)
 	for i := 1; i < 5; i++ {
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		require.EqualValues(t, 13, p.Frame.Record.ID)
 		require.Equal(t, fmt.Sprint(i), p.Rows[0].Native.Value)
 	}
@@ -413,7 +413,7 @@ define i64 @entry(i64 %n) {
 		p, err := s.Both(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "it calls @longjmp, whose effects cannot be compared", p.Why)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		require.Equal(t, session.AtExit, s.Stop().Why)
 		toEnd(t, s)
 	}
@@ -426,7 +426,7 @@ func TestBothWithAnotherValue(t *testing.T) {
 	_, err := s.Set("%acc", "5")
 	require.NoError(t, err)
 	p := both(t, s)
-	require.True(t, p.Parted)
+	require.True(t, p.Differs)
 	require.False(t, p.Elsewhere())
 	native, interpreted := shown(p)
 	require.Equal(t, []string{"1", "12345", "12345", "12344"}, native)      // 12345 ^ 1, and so on
@@ -435,7 +435,7 @@ func TestBothWithAnotherValue(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.Equal(t, "%acc", rows[0].Name)
 	require.Equal(t, "%y", rows[1].Name)
-	require.True(t, both(t, s).Parted, "and so it goes on")
+	require.True(t, both(t, s).Differs, "and so it goes on")
 	toEnd(t, s)
 }
 
@@ -461,7 +461,7 @@ func TestBothOfThreads(t *testing.T) {
 	require.NotEmpty(t, before)
 	for range 50 {
 		p := both(t, s)
-		require.False(t, p.Parted)
+		require.False(t, p.Differs)
 		own, err = s.Thread()
 		require.NoError(t, err)
 		require.Equal(t, first, own.ID)
@@ -469,7 +469,7 @@ func TestBothOfThreads(t *testing.T) {
 	}
 	require.Equal(t, written, code(t, s))
 	toExit(t, s, 1) // either thread may reach it first
-	require.False(t, both(t, s).Parted)
+	require.False(t, both(t, s).Differs)
 	toEnd(t, s)
 }
 
@@ -516,7 +516,7 @@ define i64 @entry(i64 %n) {
 			p, err := s.Both(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, c.why, p.Why)
-			require.False(t, p.Parted)
+			require.False(t, p.Differs)
 			require.Nil(t, p.Frame)
 			if strings.HasSuffix(c.why, "the process ended") {
 				require.Equal(t, session.Stop{Why: session.Ended, End: c.end}, s.Stop())

@@ -56,7 +56,7 @@ func TestBothOfRandomPrograms(t *testing.T) {
 					}
 					p, err := s.Both(t.Context())
 					require.NoError(t, err)
-					require.False(t, p.Parted, "%+v", s.Diff())
+					require.False(t, p.Differs, "%+v", s.Diff())
 					pairs++
 					if reasons[p.Why]++; p.Returned {
 						returned++

@@ -44,7 +44,7 @@ define i64 @sum(` + strings.Replace(sum, "%sq = mul i64 %i, %i", "%sq = call i64
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{described}
 	v := frametest.Look(t, p, true, o)
-	r, err := session.Start(frametest.Alone(v, frametest.One(t, v, "sum_opt")), l)
+	r, err := session.Start(frametest.StackOf(v, frametest.One(t, v, "sum_opt")), l)
 	require.NoError(t, err)
 	return r
 }
@@ -186,7 +186,7 @@ func TestAMillionSteps(t *testing.T) {
 	require.NoError(t, err)
 	o.Layouts = []*layout.Layout{described}
 	v := frametest.Look(t, p, true, o)
-	r, err := session.Start(frametest.Alone(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
+	r, err := session.Start(frametest.StackOf(v, frametest.One(t, v, "sum_opt")), deopt.Limits{})
 	require.NoError(t, err)
 	i := func() string {
 		values, err := r.Values(0)

@@ -36,7 +36,7 @@ func (p *bodyParser) parseCall(in *Instr) {
 		t = p.mk(sig)
 	}
 	call.Sig, in.Typ = t, t.Elem
-	after := p.parseAttributes(behindList)
+	after := p.parseAttributes(afterList)
 	call.Pure = after.pure || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].pure })
 	call.ArgsMemory = after.argsMem || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].argsMem })
 	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)

@@ -107,7 +107,7 @@ func pointers(list []Param) []*Param {
 // parseFuncTail parses the rest of a function's header after the parameters.
 func (p *moduleParser) parseFuncTail(f *Func, define bool) {
 	for p.err == nil {
-		a := p.parseAttributes(behindList)
+		a := p.parseAttributes(afterList)
 		f.pure, f.naked, f.groups = f.pure || a.pure, f.naked || a.naked, append(f.groups, a.groups...)
 		for key, value := range a.strings {
 			if f.strings == nil {

@@ -140,7 +140,7 @@ func (p *moduleParser) parseGlobalTail(keep func(attributes)) {
 			}
 		}
 	}
-	p.parseAttributes(behindList)
+	p.parseAttributes(afterList)
 }
 
 // parseComdat parses comdat or comdat($name).

@@ -426,9 +426,9 @@ func (p *typeParser) addrSpace() int {
 }
 
 // optAddrSpace parses addrspace(n) if it is next.
-func (p *typeParser) optAddrSpace(otherwise int) int {
+func (p *typeParser) optAddrSpace(fallback int) int {
 	if p.acceptWord("addrspace") {
 		return p.addrSpace()
 	}
-	return otherwise
+	return fallback
 }

@@ -175,13 +175,13 @@ const (
 	beforeType  place = iota // before the type of a result
 	ofParameter              // after the type of a parameter
 	ofArgument               // after the type of an argument
-	behindList               // after the parameters, the arguments or a variable's properties
+	afterList                // after the parameters, the arguments or a variable's properties
 	inGroup                  // in attributes #0 = { … }
 )
 
 // skipUnknownAttribute skips an unknown attribute.
 func (p *attrParser) skipUnknownAttribute(at place) bool {
-	if at == behindList && p.beginsLine() {
+	if at == afterList && p.beginsLine() {
 		return false
 	}
 	const what = "attribute"

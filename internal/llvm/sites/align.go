@@ -19,7 +19,7 @@ type Alignment struct {
 	Head   int // number of operands before the live values, counted by [head]
 	First  int // index of the first operand's location: after the constants of a statepoint
 	Live   int // number of live values
-	// At holds, for each operand including those of the head, the index of its location counted from First, or Absent or Untold. If At is nil, the locations
+	// At holds, for each operand including those of the head, the index of its location counted from First, or Absent or Ambiguous. If At is nil, the locations
 	// are in the order of the operands.
 	At []int
 	// Statepoint is the record as a statepoint, or nil. If Moved is set it has no pairs and no allocas, because LLVM may have read them from the wrong
@@ -29,11 +29,11 @@ type Alignment struct {
 }
 
 const (
-	Absent = -1 // the record has no location for the operand
-	Untold = -2 // unknown: one of several locations, or none
+	Absent    = -1 // the record has no location for the operand
+	Ambiguous = -2 // unknown: one of several locations, or none
 )
 
-// Place returns the index of the location of live value k, counted from First, or Absent or Untold.
+// Place returns the index of the location of live value k, counted from First, or Absent or Ambiguous.
 func (a *Alignment) Place(k int) int {
 	if a.At == nil {
 		return a.Head + k
@@ -58,16 +58,16 @@ func (a *Alignment) Unknown(k int, t *ir.Type) *frame.Reason {
 	return frame.Because(frame.NotRecorded, "a value of this record in an x87 register has no location, so this one may belong to another value")
 }
 
-// Behind returns the locations after the counted deopt values of a statepoint with Moved.
-func (a *Alignment) Behind() []stackmap.Location {
+// AfterDeopt returns the locations after the counted deopt values of a statepoint with Moved.
+func (a *Alignment) AfterDeopt() []stackmap.Location {
 	if !a.Moved {
 		return nil
 	}
 	return a.Record.Locations[a.First+len(a.Statepoint.Deopt):]
 }
 
-// BehindMoved is the reason why the values after the deopt values of a statepoint are unavailable if Moved is set.
-const BehindMoved = "an operand is missing from the statepoint, so LLVM may have read this from a wrong operand"
+// AfterMoved is the reason why the values after the deopt values of a statepoint are unavailable if Moved is set.
+const AfterMoved = "an operand is missing from the statepoint, so LLVM may have read this from a wrong operand"
 
 // Align finds the location of each operand. why is set if the record cannot belong to the site: the locations do not fit, whichever of the operands that
 // may be missing are missing.
@@ -82,7 +82,7 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 	if RecordsStatepoint(s) {
 		sp, ok := e.Record.AsStatepoint()
 		if whole = ok; !ok && may > 0 {
-			sp, ok = deoptAlone(e.Record)
+			sp, ok = deoptOnly(e.Record)
 		}
 		if !ok {
 			return a, notShaped
@@ -129,9 +129,9 @@ func operand(s *ir.Site, head, k int) ir.Value {
 	return s.Instr.Args[PatchpointHead+k-1]
 }
 
-// deoptAlone parses the record of a statepoint with missing operands. Everything after its deopt values is then invalid, and it may end before the number
+// deoptOnly parses the record of a statepoint with missing operands. Everything after its deopt values is then invalid, and it may end before the number
 // of deopt values that it states.
-func deoptAlone(rec *stackmap.Record) (stackmap.Statepoint, bool) {
+func deoptOnly(rec *stackmap.Record) (stackmap.Statepoint, bool) {
 	short := *rec
 	if len(rec.Locations) < stackmap.StatepointHead {
 		return stackmap.Statepoint{}, false
@@ -216,7 +216,7 @@ func (f *fitting) solve(dropped uint64) (why string) {
 	if dropped>>maxVanished != 0 {
 		f.move()
 		for k := range f.out.At {
-			f.out.At[k] = Untold
+			f.out.At[k] = Ambiguous
 		}
 		return ""
 	}
@@ -263,19 +263,19 @@ func (f *fitting) move() {
 	}
 }
 
-// told returns the location of operand k, Absent or Untold. stays is the set of possible numbers of missing operands before it if it is present; goes
+// told returns the location of operand k, Absent or Ambiguous. stays is the set of possible numbers of missing operands before it if it is present; goes
 // reports whether it may be missing itself.
 func (f *fitting) told(k int, stays uint64, goes bool) int {
 	switch {
 	case stays == 0:
 		return Absent
 	case goes:
-		return Untold
+		return Ambiguous
 	}
 	at := k - bits.TrailingZeros64(stays)
 	for left := stays & (stays - 1); left != 0; left &= left - 1 {
 		if f.locations[k-bits.TrailingZeros64(left)] != f.locations[at] {
-			return Untold
+			return Ambiguous
 		}
 	}
 	return at
@@ -378,7 +378,7 @@ func (a *Alignment) common(b *Alignment) Alignment {
 	out.At = make([]int, a.Head+a.Live)
 	for k := range out.At {
 		if out.At[k] = a.Place(k - a.Head); b.Place(k-b.Head) != out.At[k] {
-			out.At[k] = Untold
+			out.At[k] = Ambiguous
 		}
 	}
 	if b.Moved {

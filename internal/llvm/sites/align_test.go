@@ -169,7 +169,7 @@ func aligned(t *testing.T, text, call, words string) string {
 		switch place {
 		case Absent:
 			out = append(out, "-")
-		case Untold:
+		case Ambiguous:
 			out = append(out, "?")
 		default:
 			out = append(out, fmt.Sprint(place))

@@ -90,7 +90,7 @@ func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 	m.forever = make([]bool, len(blocks))
 	behind := make([]int, len(blocks))
 	before := make([][]*ir.Block, len(blocks))
-	var gone []*ir.Block
+	var ending []*ir.Block
 	for _, b := range blocks {
 		m.forever[b.Index] = true
 		for _, next := range b.Instrs[len(b.Instrs)-1].Blocks {
@@ -99,16 +99,16 @@ func (m *moduleCourse) findLoops(blocks []*ir.Block) {
 		}
 		if behind[b.Index] == 0 || m.stops(b) {
 			m.forever[b.Index] = false
-			gone = append(gone, b)
+			ending = append(ending, b)
 		}
 	}
-	for len(gone) > 0 {
-		b := gone[len(gone)-1]
-		gone = gone[:len(gone)-1]
+	for len(ending) > 0 {
+		b := ending[len(ending)-1]
+		ending = ending[:len(ending)-1]
 		for _, p := range before[b.Index] {
 			if behind[p.Index]--; behind[p.Index] == 0 && m.forever[p.Index] {
 				m.forever[p.Index] = false
-				gone = append(gone, p)
+				ending = append(ending, p)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type evidence struct {
 	order  string          // the reason why the code's calls cannot be those of the module, or ""
 
 	constants map[string]bool // constants that the module's function passes or returns and the code contains
-	missing   *handedOn       // such a constant that the code does not contain, or nil
+	missing   *passedConstant // such a constant that the code does not contain, or nil
 }
 
 // maxNamed limits the names and constants of a function that are examined, and maxNested the nesting of constants.
@@ -326,15 +326,15 @@ func (c *ordersCode) ordered(f *ir.Func, calls *moduleCalls, list []naming) stri
 	return ""
 }
 
-// handedOn is a constant that the module's function passes to a callee or returns.
-type handedOn struct {
+// passedConstant is a constant that the module's function passes to a callee or returns.
+type passedConstant struct {
 	value *ir.Const
 	to    string // "to @g", "as its result"
 	line  int
 	has   []string // constants of the code that the module's function does not have
 }
 
-func (h *handedOn) String() string {
+func (h *passedConstant) String() string {
 	where := ", which the code does not have"
 	if len(h.has) > 0 {
 		where = " where the code has " + strings.Join(h.has, ", ")
@@ -365,7 +365,7 @@ func (t *evidence) holdConstants(code []byte) {
 		case inCode(code, n.Int64(), c.Typ.Bits):
 			t.constants[c.Ref()] = true
 		case t.missing == nil:
-			t.missing = &handedOn{value: c, to: to, line: i.Line}
+			t.missing = &passedConstant{value: c, to: to, line: i.Line}
 		}
 	}
 	for _, b := range blocks {

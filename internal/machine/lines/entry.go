@@ -193,14 +193,14 @@ const maxOrigins = 8
 func (u *unit) nameOf(e entry) (string, error) {
 	name, of := e.name, u
 	for range maxOrigins {
-		if e.linkage.there() {
+		if e.linkage.present() {
 			return u.text(e.linkage)
 		}
-		if !name.there() {
+		if !name.present() {
 			name, of = e.name, u
 		}
 		next := e.origin
-		if !next.there() {
+		if !next.present() {
 			next = e.specification
 		}
 		off, ok := u.reference(next)

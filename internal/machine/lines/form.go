@@ -96,7 +96,7 @@ type value struct {
 	u    uint64 // the number, offset or index; for a string in the entry itself, its offset in the section
 }
 
-func (v value) there() bool { return v.form != 0 }
+func (v value) present() bool { return v.form != 0 }
 
 // skipValue skips a value.
 func (b *buf) skipValue(form uint32, sizes formSizes) {

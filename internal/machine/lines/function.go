@@ -32,7 +32,7 @@ func (u *unit) at(pc uint64) (p Place, err error) {
 			return p, err
 		}
 	}
-	if u.root.dwoName.there() && len(chain) == 0 {
+	if u.root.dwoName.present() && len(chain) == 0 {
 		name, err := u.text(u.root.dwoName)
 		if err != nil {
 			return p, err
@@ -53,7 +53,7 @@ func (u *unit) at(pc uint64) (p Place, err error) {
 		inner.Inlined = k > 0
 		p.Lines = append(p.Lines, inner)
 		inner = frame.Source{Line: line(e.callLine), Column: line(e.callColumn)}
-		if table != nil && e.callFile.there() {
+		if table != nil && e.callFile.present() {
 			inner.File = table.file(e.callFile.u)
 		}
 	}
@@ -111,7 +111,7 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 				last = depth
 			}
 			// Descend into a block without addresses: the entries in it may have addresses.
-			if !e.low.there() && !e.ranges.there() && e.tag != tagInlined {
+			if !e.low.present() && !e.ranges.present() && e.tag != tagInlined {
 				inside = true
 			}
 		}

@@ -47,7 +47,7 @@ const running = 8
 
 // lineTable reads the line number table of the unit; nil if it has none.
 func (u *unit) lineTable() (*lineTable, error) {
-	if !u.root.stmtList.there() {
+	if !u.root.stmtList.present() {
 		return nil, nil
 	}
 	off := u.root.stmtList.u

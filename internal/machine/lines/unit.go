@@ -270,10 +270,10 @@ func (r *Reader) span(low, high uint64) machine.Range {
 
 // spans returns the ranges of code that an entry describes.
 func (u *unit) spans(e *entry) ([]machine.Range, error) {
-	if e.ranges.there() {
+	if e.ranges.present() {
 		return u.rangeList(e.ranges)
 	}
-	if !e.low.there() || !e.high.there() {
+	if !e.low.present() || !e.high.present() {
 		return nil, nil
 	}
 	low, err := u.address(e.low)
@@ -315,7 +315,7 @@ func (u *unit) indexed64(name string, base value, index uint64, size int) (uint6
 	if err != nil {
 		return 0, err
 	}
-	if !base.there() || index > s.size || base.u > s.size {
+	if !base.present() || index > s.size || base.u > s.size {
 		return 0, s.fail(base.u, "no word %d", index)
 	}
 	return s.word(base.u+index*uint64(size), size)
@@ -380,7 +380,7 @@ func (u *unit) rangeList(v value) ([]machine.Range, error) {
 		off = u.root.rnglistsBase.u + at
 	}
 	base := uint64(0)
-	if u.root.low.there() {
+	if u.root.low.present() {
 		if base, err = u.address(u.root.low); err != nil {
 			return nil, err
 		}

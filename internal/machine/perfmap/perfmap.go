@@ -122,7 +122,7 @@ func (m *Map) add(f Function) error {
 
 // At returns the function that contains an address. JITs reuse memory, so a later function replaces all earlier ones that it overlaps, even partly.
 func (m *Map) At(addr machine.Addr) (Function, bool) {
-	m.settle()
+	m.findAlive()
 	n := sort.Search(len(m.alive), func(i int) bool { return m.all[m.alive[i]].Start > addr })
 	if n == 0 {
 		return Function{}, false
@@ -136,13 +136,13 @@ func (m *Map) At(addr machine.Addr) (Function, bool) {
 
 // Len returns the number of functions that exist.
 func (m *Map) Len() int {
-	m.settle()
+	m.findAlive()
 	return len(m.alive)
 }
 
-// settle computes which functions exist. It sweeps over the address space; the latest function at an address owns that address. A function that owns all of
+// findAlive computes which functions exist. It sweeps over the address space; the latest function at an address owns that address. A function that owns all of
 // its addresses exists.
-func (m *Map) settle() {
+func (m *Map) findAlive() {
 	if m.fresh {
 		return
 	}

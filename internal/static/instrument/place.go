@@ -87,7 +87,7 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	switch {
 	case i.Op == ir.OpUnreachable:
 		why = "nothing runs there: the block ends in unreachable"
-	case w.behindSite(i):
+	case w.afterSite(i):
 		why = "an existing site is right before it, and would have the same address"
 	case called(i, "llvm.experimental.gc.relocate"), called(i, "llvm.experimental.gc.result"):
 		why = "gc.relocate and gc.result of a statepoint must come first"
@@ -98,8 +98,8 @@ func (w *writer) allowed(i *ir.Instr) bool {
 	return false
 }
 
-// behindSite reports whether no code lies between the previous site of the block and an instruction.
-func (w *writer) behindSite(i *ir.Instr) bool {
+// afterSite reports whether no code lies between the previous site of the block and an instruction.
+func (w *writer) afterSite(i *ir.Instr) bool {
 	for n := i.Index - 1; n >= 0; n-- {
 		before := i.Block.Instrs[n]
 		if w.isSite(before) {

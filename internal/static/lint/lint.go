@@ -47,7 +47,7 @@ const (
 	NoRecord         Rule = "no-record"         // the code generator drops the site
 	SameID           Rule = "same-id"           // another site has the same id
 	WideID           Rule = "wide-id"           // releases before 19 truncate the id
-	BehindCall       Rule = "behind-call"       // a frame that waits for the call before a stackmap has no record
+	AfterCall        Rule = "behind-call"       // a frame that waits for the call before a stackmap has no record
 	PatchBytes       Rule = "patch-bytes"       // the patchable region is too small
 	LayoutMisfit     Rule = "layout"            // a layout names something that does not exist
 	Swapped          Rule = "swapped"           // a layout gives a value the name of another one
@@ -216,7 +216,7 @@ func (l *linter) block(sites []*ir.Site) error {
 		l.compiles(s)
 		l.patchable(s)
 		l.wideID(s)
-		l.behindCall(s)
+		l.afterCall(s)
 		return nil
 	})
 }

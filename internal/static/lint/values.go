@@ -28,7 +28,7 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 		l.clobbered(s, needed, live)
 	case sites.LeavesFunction(s):
 		l.noLayout(s)
-	case forCollectorAlone(s):
+	case onlyForCollector(s):
 	default:
 		l.unrecorded(s, live)
 		wanted := setOf(live)
@@ -42,9 +42,9 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// forCollectorAlone reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes one for each call that may collect. No frame
+// onlyForCollector reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes one for each call that may collect. No frame
 // resumes there unless a layout describes it.
-func forCollectorAlone(s *ir.Site) bool {
+func onlyForCollector(s *ir.Site) bool {
 	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
 		return false
 	}

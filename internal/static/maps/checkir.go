@@ -189,7 +189,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	if len(fit) > 1 {
 		for range fit[0].Live {
 			held.Checked++
-			held.Untold("for records that several sites match")
+			held.AddUnknown("for records that several sites match")
 		}
 		return nil
 	}
@@ -254,7 +254,7 @@ func (c *irCheck) sites() error {
 				switch {
 				case c.held[s.Instr]:
 				case unsure != "":
-					r.Untold(unsure)
+					r.AddUnknown(unsure)
 				default:
 					r.Add(stackmap.Violation{Map: -1, Index: -1, Pos: -1, Record: stackmap.RecordID(s.ID),
 						What: fmt.Sprintf("the %s of @%s at line %d, of id %d, has no record", s.Kind, f.Name, s.Instr.Line, s.ID)})

@@ -49,7 +49,7 @@ func (i *Image) checkUnwind() stackmap.Result {
 			what, err := sources.disagree(m, f)
 			switch {
 			case err != nil:
-				result.Untold(err.Error())
+				result.AddUnknown(err.Error())
 			case what != "":
 				result.Add(stackmap.Violation{Map: n, Function: f.Addr, Index: -1, Pos: m.FunctionPos(f), What: what})
 			}

@@ -47,7 +47,7 @@ func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 					continue
 				}
 				if !certain {
-					result.Untold("only the module gives the locations of the live values; give it with --ir")
+					result.AddUnknown("only the module gives the locations of the live values; give it with --ir")
 					continue
 				}
 				what := r.Err.Error()

@@ -145,14 +145,14 @@ func (c *checker) asFirst(r *ran) error {
 	case r.answer.Steps != was.answer.Steps:
 		return fmt.Errorf("it ran %d instructions, and the first time %d", r.answer.Steps, was.answer.Steps)
 	}
-	if at, differ := storedOtherwise(was.memory, r.memory); differ {
+	if at, differ := firstDifference(was.memory, r.memory); differ {
 		return fmt.Errorf("it stored another value at %v than the first time", at)
 	}
 	return nil
 }
 
-// storedOtherwise returns the first page in which two runs stored different bytes.
-func storedOtherwise(a, b *protocol.Overlay) (machine.Addr, bool) {
+// firstDifference returns the first page in which two runs stored different bytes.
+func firstDifference(a, b *protocol.Overlay) (machine.Addr, bool) {
 	pages := map[machine.Addr]protocol.Stored{}
 	for p := range a.Stored() {
 		pages[p.Addr] = p
@@ -288,7 +288,7 @@ func (c *checker) unreadable() (string, error) {
 		return "", untried("it reads nothing from this exit on")
 	}
 	h := c.host(c.o.Moment)
-	h.Memory.Blind()
+	h.Memory.MakeUnreadable()
 	return c.fails(h)
 }
 

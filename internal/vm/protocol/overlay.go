@@ -11,14 +11,14 @@ import (
 
 // Overlay is a target's memory with an interpreter's writes, which do not reach the target.
 type Overlay struct {
-	below  machine.Memory
-	maps   []machine.Mapping // the mappings of the target, in ascending order
-	pages  map[machine.Addr]*page
-	room   machine.Range // range that the target does not use, for allocations
-	next   machine.Addr  // address of the next allocation, in room
-	blocks []machine.Range
-	writes int
-	blind  bool
+	below      machine.Memory
+	maps       []machine.Mapping // the mappings of the target, in ascending order
+	pages      map[machine.Addr]*page
+	room       machine.Range // range that the target does not use, for allocations
+	next       machine.Addr  // address of the next allocation, in room
+	blocks     []machine.Range
+	writes     int
+	unreadable bool
 }
 
 // PageSize is the number of bytes of a [Stored].
@@ -78,7 +78,7 @@ func unused(mappings []machine.Mapping, pointer int) machine.Range {
 
 // ReadMemory implements [machine.Memory].
 func (o *Overlay) ReadMemory(p []byte, addr machine.Addr) error {
-	if o.blind {
+	if o.unreadable {
 		return fmt.Errorf("%v cannot be read", addr)
 	}
 	for len(p) > 0 {
@@ -192,8 +192,8 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	return at, nil
 }
 
-// Blind makes all memory unreadable from now on.
-func (o *Overlay) Blind() { o.blind = true }
+// MakeUnreadable makes all memory unreadable from now on.
+func (o *Overlay) MakeUnreadable() { o.unreadable = true }
 
 // Full makes all further allocations fail.
 func (o *Overlay) Full() { o.room.End = o.next }

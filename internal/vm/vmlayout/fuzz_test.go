@@ -76,7 +76,7 @@ func held(t *testing.T, l *Layout, s *Site) (*Shape, error) {
 	require.Len(t, vm.Frames, len(shape.Frames))
 	require.Empty(t, vm.Error)
 	for n, f := range vm.Frames {
-		require.Contains(t, []string{frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow}, f.Resume, n)
+		require.Contains(t, []string{frame.Reexecute, frame.Completed, frame.Calling, frame.Rethrow}, f.Resume, n)
 	}
 	return shape, nil
 }

@@ -169,7 +169,7 @@ func TestNoneOfItsOwn(t *testing.T) {
 	shape, err = l.Frames(&Site{Kind: "statepoint", Operands: []Operand{value("i64", "%x")}})
 	require.NoError(t, err)
 	require.Len(t, shape.Frames, 1)
-	require.Equal(t, frame.Behind, shape.Frames[0].Resume)
+	require.Equal(t, frame.Completed, shape.Frames[0].Resume)
 }
 
 // TestInfoIsHeldAgainst requires that info is compared with the frame at its position: at an exit with the values read from memory, and before the

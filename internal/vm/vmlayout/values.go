@@ -506,8 +506,8 @@ func (f *frameValue) SetField(name string, v starlark.Value) error {
 		return err
 	case "resume":
 		s, ok := starlark.AsString(v)
-		if !ok || !slices.Contains([]string{frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow}, s) {
-			return fmt.Errorf("resume = %s: expected one of %q, %q, %q, %q", v, frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow)
+		if !ok || !slices.Contains([]string{frame.Reexecute, frame.Completed, frame.Calling, frame.Rethrow}, s) {
+			return fmt.Errorf("resume = %s: expected one of %q, %q, %q, %q", v, frame.Reexecute, frame.Completed, frame.Calling, frame.Rethrow)
 		}
 		f.Resume = s
 		return nil

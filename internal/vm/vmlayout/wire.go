@@ -126,7 +126,7 @@ func (s *Shape) sound(site *Site) (err error) {
 		}
 	})
 	for n := range s.Frames {
-		if !slices.Contains([]string{frame.Reexecute, frame.Behind, frame.Calling, frame.Rethrow}, s.Frames[n].Resume) {
+		if !slices.Contains([]string{frame.Reexecute, frame.Completed, frame.Calling, frame.Rethrow}, s.Frames[n].Resume) {
 			err = fmt.Errorf("a frame that is resumed by %q", s.Frames[n].Resume)
 		}
 	}

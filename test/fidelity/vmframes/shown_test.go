@@ -113,7 +113,7 @@ func (s *shown) frame(f *frame.VMFrame) (out tinyvmtest.Frame, err error) {
 		return out, fmt.Errorf("%s: %s", f.Method, f.Reason)
 	}
 	out.Method, out.Position = f.Method, int(*f.Position)
-	if f.Resume == frame.Behind {
+	if f.Resume == frame.Completed {
 		out.Position++
 	}
 	if out.Locals, err = s.row("local", f.Locals); err != nil {

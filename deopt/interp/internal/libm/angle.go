@@ -54,7 +54,7 @@ func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 			}
 			return x
 		}
-		return settle(f, func(prec int) approx {
+		return roundCorrectly(f, func(prec int) approx {
 			// The distance of an angle to a multiple of pi/2 can have about as many leading zeros as the angle has bits.
 			wide := prec + 2*f.Prec + 24
 			k, r := quadrant(x, wide)
@@ -119,7 +119,7 @@ func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int)
 		n.Exp--
 		return n
 	}
-	return settle(f, func(prec int) approx {
+	return roundCorrectly(f, func(prec int) approx {
 		frac := prec + extra + 32
 		py, px := exact(prec, frac)
 		return approx{arcTan(py, px, frac), frac}.cut(prec)
@@ -182,7 +182,7 @@ var (
 func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	y, x := v[0], v[1]
 	turn := func(eighths int64) softfloat.Number {
-		r := settle(f, func(prec int) approx {
+		r := roundCorrectly(f, func(prec int) approx {
 			z := pi.at(prec + 8)
 			return approx{z.Mul(z, big.NewInt(eighths)), prec + 11}
 		})

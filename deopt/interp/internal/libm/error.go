@@ -17,7 +17,7 @@ var (
 			return odd(x, func(softfloat.Number) softfloat.Number { return plusOne(false) })
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
-			return settle(f, func(prec int) approx {
+			return roundCorrectly(f, func(prec int) approx {
 				frac := prec + max(0, -lead(x)) + 24
 				return approx{errorFunction(x, frac), frac}.cut(prec)
 			})
@@ -35,7 +35,7 @@ var (
 		case lead(x) >= f.ExpBits/2: // smaller than every number of the format
 			return past(true)
 		}
-		return settle(f, func(prec int) approx {
+		return roundCorrectly(f, func(prec int) approx {
 			frac := prec + smallness(x) + 24
 			y := errorFunction(x.Abs(), frac)
 			if x.Neg {

@@ -57,7 +57,7 @@ func exponential(c *constant) Func {
 		case lead(x) > f.ExpBits: // outside of the exponent range, also for base 2
 			return past(x.Neg)
 		}
-		return settle(f, func(prec int) approx {
+		return roundCorrectly(f, func(prec int) approx {
 			frac := prec + 24
 			y := fixed(x, frac+8)
 			if c != nil {
@@ -119,7 +119,7 @@ func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(
 		case x.Class == softfloat.Zero || lead(x) < -f.Prec-2:
 			return x
 		}
-		return settle(f, func(prec int) approx {
+		return roundCorrectly(f, func(prec int) approx {
 			// A small result loses leading bits, so compute more.
 			frac := prec + max(0, -2*lead(x)) + 24
 			y := fixed(x, frac+24)

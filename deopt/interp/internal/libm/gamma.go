@@ -33,7 +33,7 @@ func tgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	case lead(x) < -f.Prec-4: // gamma(x) differs from 1/x by less than its last place
 		r = softfloat.Div(softfloat.FromInt(big.NewInt(1)), x.Abs(), f.Prec)
 	default:
-		r = settle(f, func(prec int) approx {
+		r = roundCorrectly(f, func(prec int) approx {
 			frac := prec + f.Prec + f.ExpBits + 40
 			log := logGamma(x, frac)
 			if log.BitLen() > frac+f.ExpBits+1 {
@@ -56,7 +56,7 @@ func lgamma(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	case whole && (softfloat.Cmp(x, softfloat.FromInt(big.NewInt(1))) == 0 || softfloat.Cmp(x, softfloat.FromInt(big.NewInt(2))) == 0):
 		return softfloat.Number{}
 	}
-	return settle(f, func(prec int) approx {
+	return roundCorrectly(f, func(prec int) approx {
 		frac := prec + f.Prec + 40 // near a zero, the result is about as small as the distance of x from it
 		return approx{logGamma(x, frac), frac}.cut(prec)
 	})

@@ -15,7 +15,7 @@ var (
 			return x
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
-			return settle(f, func(prec int) approx {
+			return roundCorrectly(f, func(prec int) approx {
 				frac := prec + f.Prec + 24 // for small x, the result is about x
 				return logOfSum(fixed(x, frac), 1, frac).cut(prec)
 			})
@@ -32,7 +32,7 @@ var (
 		case x.Class == softfloat.Inf:
 			return x
 		}
-		return settle(f, func(prec int) approx {
+		return roundCorrectly(f, func(prec int) approx {
 			frac := prec + f.Prec + 24
 			return logOfSum(fixed(x, frac), -1, frac).cut(prec)
 		})
@@ -50,7 +50,7 @@ var (
 			return x
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
-			return settle(f, func(prec int) approx {
+			return roundCorrectly(f, func(prec int) approx {
 				frac := prec + f.Prec + 24
 				y := fixed(x, frac)
 				ratio := div(new(big.Int).Add(one(frac), y), new(big.Int).Sub(one(frac), y), frac)

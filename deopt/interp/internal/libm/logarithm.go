@@ -68,7 +68,7 @@ func logOf(f softfloat.Format, x softfloat.Number, extra int, c *constant) softf
 	case softfloat.Cmp(x, softfloat.FromInt(big.NewInt(1))) == 0:
 		return softfloat.Number{}
 	}
-	return settle(f, func(prec int) approx {
+	return roundCorrectly(f, func(prec int) approx {
 		frac := prec + f.Prec + extra + 24 // the logarithm of x near one is about x-1, so its leading bits are zero
 		z := logFixed(x, frac)
 		if c != nil {

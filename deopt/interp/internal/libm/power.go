@@ -52,7 +52,7 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return unit
 	}
 	x.Neg = false
-	return signed(settle(f, func(prec int) approx {
+	return signed(roundCorrectly(f, func(prec int) approx {
 		frac := prec + f.Prec + f.ExpBits + max(0, lead(y)) + 32
 		z := new(big.Int).Mul(logFixed(x, frac), y.Mant)
 		if y.Neg {

@@ -44,8 +44,8 @@ const slack = 12
 // Muller, "Worst cases for correct rounding of the elementary functions in double precision", 2001).
 var tries = []int{36, 280}
 
-// settle increases the precision of eval's approximations until the rounding is certain.
-func settle(f softfloat.Format, eval func(prec int) approx) softfloat.Number {
+// roundCorrectly increases the precision of eval's approximations until the rounding is certain.
+func roundCorrectly(f softfloat.Format, eval func(prec int) approx) softfloat.Number {
 	for _, more := range tries {
 		a := eval(f.Prec + more)
 		e := new(big.Int).Lsh(big.NewInt(1), slack)

@@ -2,25 +2,25 @@ package interp
 
 import "errors"
 
-// flight is a pending non-local jump: the run continues in a frame further out. Until the jump reaches that frame, it is passed up as an error, also
+// nonLocalJump is a pending non-local jump: the run continues in a frame further out. Until the jump reaches that frame, it is passed up as an error, also
 // through built-in functions that called back.
-type flight interface {
+type nonLocalJump interface {
 	error
-	// land removes frames down to the one where the run continues, and sets its next instruction or edge. If that frame is not above base, land
+	// perform removes frames down to the one where the run continues, and sets its next instruction or edge. If that frame is not above base, perform
 	// removes the frames above base and returns the jump itself.
-	land(in *Interp, base int) error
+	perform(in *Interp, base int) error
 }
 
-// arrive handles an error of the running frame. It lands a pending non-local jump and returns any other error.
-func (in *Interp) arrive(base int, err error) error {
-	var f flight
+// handle handles an error of the running frame. It performs a pending non-local jump and returns any other error.
+func (in *Interp) handle(base int, err error) error {
+	var f nonLocalJump
 	if !errors.As(err, &f) {
 		return err
 	}
 	if fr := in.top(); in.opt.Trace != nil {
 		in.opt.Trace(Traced{Instr: fr.at(true), Depth: in.frames.n - 1})
 	}
-	if err := f.land(in, base); err != nil {
+	if err := f.perform(in, base); err != nil {
 		if errors.Is(err, f) {
 			return err
 		}

@@ -18,8 +18,8 @@ import (
 // maxMoves bounds the number of instructions between a call and its stackmap.
 const maxMoves = 64
 
-// behindCall returns the records of stackmaps that the pending frame at pc reaches through moves only.
-func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
+// afterCall returns the records of stackmaps that the pending frame at pc reaches through moves only.
+func (m *Matcher) afterCall(pc machine.Addr) (matches []*Match, err error) {
 	if m.Arch != machine.AMD64 {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.standsBehindCall(s, pc, moves) }) {
+		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.followsCall(s, pc, moves) }) {
 			continue // only the module shows that the record is a stackmap, and of which call
 		}
 		found := &Match{Entry: e, Kind: ir.StackMapSite, Candidates: c, Moment: frame.Before, Moves: moves}
@@ -57,9 +57,9 @@ func (m *Matcher) behindCall(pc machine.Addr) (matches []*Match, err error) {
 	return matches, nil
 }
 
-// standsBehindCall reports whether a site is a stackmap that describes the frame during the call that returns to ret: only that call and computations
+// followsCall reports whether a site is a stackmap that describes the frame during the call that returns to ret: only that call and computations
 // on values are before it. Code before the record must not compute with the call's result, which does not exist yet.
-func (m *Matcher) standsBehindCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
+func (m *Matcher) followsCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)
 	if call != nil && slices.ContainsFunc(moves, amd64.IsComputed) && sites.ComputedOfCall(s, call) != nil {
 		return false
@@ -91,9 +91,9 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 	return moves
 }
 
-// behindMoves returns the registers and memory to read a record after moves from. It simulates the moves on the frame's current state: the callee is
+// afterMoves returns the registers and memory to read a record after moves from. It simulates the moves on the frame's current state: the callee is
 // still running and has no result yet.
-func (f *Frame) behindMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
+func (f *Frame) afterMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
 	const arguments = 4 << 10 // above the frame
 	arch := f.view.target.Arch()
 	m := &amd64.Moved{Registers: running(f.physical.Registers, arch), Memory: f.view.memory}

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// AloneOptions bound how far a thread runs alone.
-type AloneOptions struct {
+// SingleThreadOptions bound how far a thread runs alone.
+type SingleThreadOptions struct {
 	// Returns lists the function returns to stop at.
 	Returns []Return
 	// Hits makes it stop at counted breakpoints too; otherwise it passes them. A breakpoint at the start does not count if an event or an earlier run
@@ -40,8 +40,8 @@ type Return struct {
 	Pops      uint64
 }
 
-// AloneRun is the result of running a thread alone.
-type AloneRun struct {
+// SingleThreadRun is the result of running a thread alone.
+type SingleThreadRun struct {
 	// Stopped is the reason why it reached none of the places to stop at, or "".
 	Stopped string
 	Late    bool         // Stopped is set because of the time limit: the run can be resumed
@@ -57,20 +57,20 @@ type AloneRun struct {
 	Fatal    int          // the signal that would end the process, if it stopped before that, or 0
 	Fault    machine.Addr // the address that the instruction which raised Fatal accessed, or 0 if the kernel does not report it
 	Steps    uint64
-	Outside  time.Duration // time of the code outside of [AloneOptions].Inside
+	Outside  time.Duration // time of the code outside of [SingleThreadOptions].Inside
 	// Tail holds the addresses of the last instructions, oldest first.
 	Tail []machine.Addr
-	// Calls holds the addresses outside of [AloneOptions].Inside that it went to, each once, in order.
+	// Calls holds the addresses outside of [SingleThreadOptions].Inside that it went to, each once, in order.
 	Calls []machine.Addr
 	// Thread has all registers at the current stop.
 	Thread machine.Thread
 }
 
-// Alone runs one thread from its current place while all others are stopped, until a function returns or the thread reaches a breakpoint. Afterwards
-// all threads are stopped again. Signals to the thread are postponed, except those that its own instructions raise. If ctx is done, Alone returns its
+// RunSingleThread runs one thread from its current place while all others are stopped, until a function returns or the thread reaches a breakpoint. Afterwards
+// all threads are stopped again. Signals to the thread are postponed, except those that its own instructions raise. If ctx is done, RunSingleThread returns its
 // cause, and only [Session.Detach] may be called after that.
-func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun, error) {
-	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.AloneOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
+func (s *Session) RunSingleThread(ctx context.Context, tid int, o SingleThreadOptions) (*SingleThreadRun, error) {
+	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.SingleThreadOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
 	for _, to := range o.Returns {
 		r.Alone.Returns = append(r.Alone.Returns, tracer.Return{Addr: uint64(to.Addr), CFA: uint64(to.CFA), Pops: to.Pops})
 	}
@@ -91,7 +91,7 @@ func (s *Session) Alone(ctx context.Context, tid int, o AloneOptions) (*AloneRun
 		return nil, s.explain(fmt.Sprintf("cannot run thread %d alone", tid), err)
 	}
 	run := reply.Alone
-	return &AloneRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
+	return &SingleThreadRun{Stopped: run.Stopped, Late: run.Late, Return: run.Return, Hit: machine.Addr(run.Hit), Load: run.Load, Entered: machine.Addr(run.Entered),
 		Back: Return{Addr: machine.Addr(run.Back.Addr), CFA: machine.Addr(run.Back.CFA)}, Passed: run.Passed, Signal: run.Signal, Handling: run.Handling, Fatal: run.Fatal, Fault: machine.Addr(run.Fault), Steps: run.Steps, Outside: run.Outside,
 		Tail: addresses(run.Tail), Calls: addresses(run.Calls), Thread: s.thread(&run.Thread, true)}, nil
 }

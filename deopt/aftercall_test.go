@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stackmapBehindCall has a stackmap after a call and records the call's result. LLVM first moves the result, and reloads values from the frame.
-const stackmapBehindCall = prelude + `
+// stackmapAfterCall has a stackmap after a call and records the call's result. LLVM first moves the result, and reloads values from the frame.
+const stackmapAfterCall = prelude + `
 define double @waitd(i64 %a) noinline {
   %r = call i64 @wait(i64 %a)
   %d = sitofp i64 %r to double
@@ -97,7 +97,7 @@ func TestStackMapBehindMoves(t *testing.T) {
 		for _, level := range []string{"-O0", "-O1", "-O3"} {
 			for _, kind := range []string{"mcjit", "orc"} {
 				t.Run(fmt.Sprintf("lli-%d %s %s", version, level, kind), func(t *testing.T) {
-					p := livetest.Lli(t, version, program(t, stackmapBehindCall), kind, level)
+					p := livetest.Lli(t, version, program(t, stackmapAfterCall), kind, level)
 					v := frametest.Look(t, p, false, frametest.Known(t, p))
 					f := frametest.One(t, v, "outer")
 					require.NotNil(t, f.Record, "%v", f.Notes)
@@ -146,7 +146,7 @@ define i64 @work(i64 %s) noinline {
 		v := frametest.Look(t, p, true, frametest.Known(t, p))
 		f := frametest.One(t, v, "work")
 		require.NotEmpty(t, f.Match().Moves)
-		stack := frametest.Alone(v, f)
+		stack := frametest.StackOf(v, f)
 		_, err := v.Run(t.Context(), stack, deopt.Limits{})
 		require.ErrorContains(t, err, "%r")
 		stack.Result = "1000"
@@ -218,7 +218,7 @@ define i64 @work(i64 %s) noinline {
 		require.NoError(t, err)
 		warned := false
 		for _, f := range report.Findings {
-			warned = warned || f.Rule == lint.BehindCall && f.Severity == lint.LintWarning
+			warned = warned || f.Rule == lint.AfterCall && f.Severity == lint.LintWarning
 		}
 		require.Equal(t, c.warned, warned, c)
 		for _, version := range []int{16, 19, 22} {

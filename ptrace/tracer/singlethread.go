@@ -24,12 +24,12 @@ const (
 	maxBacks = 64
 )
 
-// solo runs one thread while all others are stopped.
-type solo struct {
+// singleThread runs one thread while all others are stopped.
+type singleThread struct {
 	*server
 	t           *thread
-	o           AloneOptions
-	run         *AloneRun
+	o           SingleThreadOptions
+	run         *SingleThreadRun
 	tail        []uint64 // the last instructions, a ring
 	deadline    time.Time
 	interrupted bool // the thread is stopped where no signal can be delivered to it
@@ -44,7 +44,7 @@ type solo struct {
 }
 
 // alone runs a thread while the others are stopped, until a function returns or the thread reaches a breakpoint.
-func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
+func (s *server) alone(tid int, o SingleThreadOptions) (*SingleThreadRun, error) {
 	t := s.threads[tid]
 	switch {
 	case !s.stopped:
@@ -55,7 +55,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 	s.handleTraps()
 	t.group, t.rejoin = false, t.rejoin || t.group
 	o.Tail = min(o.Tail, maxTail)
-	a := &solo{server: s, t: t, o: o, run: &AloneRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
+	a := &singleThread{server: s, t: t, o: o, run: &SingleThreadRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
 	defer a.shared.close()
 	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // a signal that was waiting before
 		info.Signo, t.signal = int32(t.signal), 0
@@ -86,7 +86,7 @@ func (s *server) alone(tid int, o AloneOptions) (*AloneRun, error) {
 }
 
 // ordered returns the last instructions in the ring, oldest first.
-func (a *solo) ordered() []uint64 {
+func (a *singleThread) ordered() []uint64 {
 	if n := len(a.tail); n == a.o.Tail && n > 0 {
 		at := int(a.run.Steps % uint64(n))
 		return append(slices.Clone(a.tail[at:]), a.tail[:at]...)
@@ -94,7 +94,7 @@ func (a *solo) ordered() []uint64 {
 	return a.tail
 }
 
-func (a *solo) keep(pc uint64) {
+func (a *singleThread) keep(pc uint64) {
 	switch {
 	case len(a.tail) < a.o.Tail:
 		a.tail = append(a.tail, pc)
@@ -105,7 +105,7 @@ func (a *solo) keep(pc uint64) {
 }
 
 // proceedTo runs the thread. It returns the reason why the thread reached neither a return nor a breakpoint, or "".
-func (a *solo) proceedTo() string {
+func (a *singleThread) proceedTo() string {
 	var regs General
 	if getRegs(a.t.tid, &regs) != nil {
 		return "the process ended"
@@ -170,26 +170,26 @@ func (a *solo) proceedTo() string {
 	}
 }
 
-func (a *solo) count(b *breakpoint) {
+func (a *singleThread) count(b *breakpoint) {
 	b.count++
 	a.number++
 }
 
 // returned returns the index of the return that the thread has reached, or -1.
-func (a *solo) returned(regs *General) int {
+func (a *singleThread) returned(regs *General) int {
 	return slices.IndexFunc(a.o.Returns, func(r Return) bool {
 		return regs.pc() == r.Addr && regs.sp() >= r.CFA && regs.sp()-r.CFA <= r.Pops
 	})
 }
 
-func (a *solo) inside(pc uint64) bool {
+func (a *singleThread) inside(pc uint64) bool {
 	list := a.o.Inside
 	i := sort.Search(len(list), func(i int) bool { return list[i].End > pc })
 	return i < len(list) && pc >= list[i].Start
 }
 
 // enters reports whether the thread is at one of the entries, called by code inside or with the return address of a function in Returns.
-func (a *solo) enters(regs *General) bool {
+func (a *singleThread) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
 	}
@@ -198,7 +198,7 @@ func (a *solo) enters(regs *General) bool {
 }
 
 // entered records the entry. It drops the call outside that led to the entry from Calls.
-func (a *solo) entered(regs *General) {
+func (a *singleThread) entered(regs *General) {
 	back, _ := a.calledFrom(regs, place{})
 	a.run.Entered, a.run.Back = regs.pc(), Return{Addr: back.pc, CFA: regs.sp() + pushedByCall}
 	if n := len(a.run.Calls); a.way && n > 0 {
@@ -208,7 +208,7 @@ func (a *solo) entered(regs *General) {
 
 // leaves records the address outside that the thread went to. If a call led there, it also records the call's return address, so that a breakpoint is
 // written only at a true return address. A handler of a signal that the instruction raised was not called.
-func (a *solo) leaves(regs *General, from place) {
+func (a *singleThread) leaves(regs *General, from place) {
 	a.way = a.t.fault != from && !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
 	if a.way {
 		a.called[regs.pc()] = true
@@ -220,7 +220,7 @@ func (a *solo) leaves(regs *General, from place) {
 }
 
 // stepOnce runs one instruction. It is the one under b unless b is nil.
-func (a *solo) stepOnce(regs *General, b *breakpoint) string {
+func (a *singleThread) stepOnce(regs *General, b *breakpoint) string {
 	if b == nil {
 		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
 	}
@@ -245,7 +245,7 @@ func (a *solo) stepOnce(regs *General, b *breakpoint) string {
 
 // through runs code outside at full speed until it is back inside. Shared memory cannot have breakpoints: if a return place is there, through runs
 // one instruction at a time.
-func (a *solo) through(regs *General) string {
+func (a *singleThread) through(regs *General) string {
 	for {
 		switch b := a.breakpoints[regs.pc()]; {
 		case b != nil: // passed by proceedTo
@@ -279,12 +279,12 @@ func (a *solo) through(regs *General) string {
 }
 
 // arrived reports whether the thread is at a place that proceedTo must handle.
-func (a *solo) arrived(regs *General) bool {
+func (a *singleThread) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
 
 // comesBack reports whether code outside may come back to pc.
-func (a *solo) comesBack(pc uint64) bool {
+func (a *singleThread) comesBack(pc uint64) bool {
 	for at := range a.comebacks() {
 		if at == pc {
 			return true
@@ -294,7 +294,7 @@ func (a *solo) comesBack(pc uint64) bool {
 }
 
 // place sets breakpoints where code outside may come back. If one of these places is in shared memory, it sets none and returns false.
-func (a *solo) place(pc uint64) bool {
+func (a *singleThread) place(pc uint64) bool {
 	a.placed = map[uint64]Code{}
 	for at := range a.comebacks() {
 		if a.shared.of(at) != "" {
@@ -317,7 +317,7 @@ func (a *solo) place(pc uint64) bool {
 }
 
 // comebacks returns the places where code outside may come back.
-func (a *solo) comebacks() iter.Seq[uint64] {
+func (a *singleThread) comebacks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, r := range a.o.Returns {
 			if !yield(r.Addr) {
@@ -339,7 +339,7 @@ func (a *solo) comebacks() iter.Seq[uint64] {
 
 // unplace removes the breakpoints that place has set. If the time limit stopped the thread just as it hit one of them, collect has moved it back
 // before the breakpoint. unplace drops that SIGTRAP, which would end the program.
-func (a *solo) unplace() {
+func (a *singleThread) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
 		a.ledger.drop(at)
@@ -358,7 +358,7 @@ func (a *solo) unplace() {
 }
 
 // trapped reports whether the thread hit a breakpoint of the tracer and was moved back before it.
-func (a *solo) trapped(info *sigInfo, regs *General) bool {
+func (a *singleThread) trapped(info *sigInfo, regs *General) bool {
 	if info.Code == trapCode && a.t.rewound && a.isPlaced(regs.pc()) {
 		a.t.rewound = false
 		regs.arrive()
@@ -372,7 +372,7 @@ func (a *solo) trapped(info *sigInfo, regs *General) bool {
 const maxPopped = 4096
 
 // back reports whether a call of code outside has returned, and forgets that call. Other calls may be active on other stacks, those of coroutines.
-func (a *solo) back(regs *General) bool {
+func (a *singleThread) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
 		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {
 			a.t.backs = slices.Delete(a.t.backs, i, i+1)
@@ -387,7 +387,7 @@ func (a *solo) back(regs *General) bool {
 }
 
 // proceed resumes the thread until it stops after a step or at a breakpoint, and reads its registers.
-func (a *solo) proceed(request int, regs *General) string {
+func (a *singleThread) proceed(request int, regs *General) string {
 	t := a.t
 	for {
 		signal := t.signal
@@ -409,7 +409,7 @@ func (a *solo) proceed(request int, regs *General) string {
 
 // reported handles a report of the thread. stands is true at the end of a step or at a breakpoint, and regs are the registers there. Other events
 // only happen on the way.
-func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
+func (a *singleThread) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
 	const gone = "the process ended"
 	t := a.t
 	event := int(ws) >> 16
@@ -475,7 +475,7 @@ func (a *solo) reported(ws unix.WaitStatus, regs *General) (stands bool, why str
 }
 
 // handles records that a handler begins. If the handler returns, code inside resumes at the instruction that raised the signal.
-func (a *solo) handles(regs *General) {
+func (a *singleThread) handles(regs *General) {
 	a.handling(true)
 	if a.inside(regs.pc()) {
 		a.t.fault = place{regs.pc(), regs.sp()}
@@ -484,12 +484,12 @@ func (a *solo) handles(regs *General) {
 }
 
 // handling records whether a handler has begun or has returned.
-func (a *solo) handling(is bool) {
+func (a *singleThread) handling(is bool) {
 	a.run.Handling, a.t.handling, a.t.fault = is, is, place{}
 }
 
 // awaitBack adds a place where code outside may come back.
-func (a *solo) awaitBack(back place) {
+func (a *singleThread) awaitBack(back place) {
 	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // an earlier call may have been left without a return
 	if len(a.t.backs) == maxBacks {
 		a.t.backs = slices.Delete(a.t.backs, 0, 1)
@@ -499,7 +499,7 @@ func (a *solo) awaitBack(back place) {
 
 // fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". The kernel resets a handler whose
 // signal is blocked (force_sig_info_to_task of Linux's kernel/signal.c).
-func (a *solo) fatal(info *sigInfo) string {
+func (a *singleThread) fatal(info *sigInfo) string {
 	if !a.o.Fatal {
 		return ""
 	}
@@ -519,7 +519,7 @@ func (a *solo) fatal(info *sigInfo) string {
 }
 
 // defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does the same as the default action.
-func (a *solo) defaultTrap(info *sigInfo) bool {
+func (a *singleThread) defaultTrap(info *sigInfo) bool {
 	base := a.handler.base
 	if unix.Signal(info.Signo) != unix.SIGTRAP || base == 0 {
 		return false
@@ -530,7 +530,7 @@ func (a *solo) defaultTrap(info *sigInfo) bool {
 
 // lend runs the process to which the thread has lent its memory by vfork(2) or posix_spawn(3), until that process has its own memory or has ended.
 // The thread waits for that in the kernel. Other such processes, started by stopped threads, stay stopped.
-func (a *solo) lend(before map[int]*thread) string {
+func (a *singleThread) lend(before map[int]*thread) string {
 	if a.placed != nil { // they are only for the thread itself
 		var regs General
 		if getRegs(a.t.tid, &regs) != nil {
@@ -560,7 +560,7 @@ func (a *solo) lend(before map[int]*thread) string {
 
 // raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do; its handler runs before the call returns. No other thread
 // of the process runs that could have sent it. While a postponed signal keeps others blocked, such a signal is postponed with them.
-func (a *solo) raised(info *sigInfo) bool {
+func (a *singleThread) raised(info *sigInfo) bool {
 	switch info.Code {
 	case siUser, siQueue, siTkill:
 		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // one number for each namespace, its own last
@@ -570,7 +570,7 @@ func (a *solo) raised(info *sigInfo) bool {
 }
 
 // awaitUntil waits for a report of a thread until the time limit. Then it stops the thread that runs alone.
-func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
+func (a *singleThread) awaitUntil(tid int, ws *unix.WaitStatus) string {
 	for {
 		switch got, err := a.sleep(tid, ws); {
 		case err != nil && err != unix.EINTR:
@@ -587,7 +587,7 @@ func (a *solo) awaitUntil(tid int, ws *unix.WaitStatus) string {
 }
 
 // interrupt stops the thread where it is.
-func (a *solo) interrupt() {
+func (a *singleThread) interrupt() {
 	if a.t.running && ptrace(unix.PTRACE_INTERRUPT, a.t.tid, 0) == nil {
 		a.interrupted = true
 		a.halt(a.t)
@@ -595,7 +595,7 @@ func (a *solo) interrupt() {
 }
 
 // late stops the thread because of a request or the time limit, and returns the reason.
-func (a *solo) late() string {
+func (a *singleThread) late() string {
 	a.interrupt()
 	if a.asked() {
 		return "it was interrupted"
