@@ -111,6 +111,12 @@ func (c *core) layHeld(s *holder.State, exe string) error {
 		c.addFile(f.Path, f.Bias)
 	}
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
+	if exe == "" && s.Program != "" {
+		if err := c.placeExecutable(s.Program); err != nil {
+			c.target.Notes = append(c.target.Notes, fmt.Sprintf("its program %s is not used: %v; give it with --exe", s.Program, err))
+			c.exe, c.named = "", ""
+		}
+	}
 	if exe != "" {
 		if err := c.placeNamed(exe); err != nil {
 			return err

@@ -1,6 +1,6 @@
 package ptrace
 
-// Provider is what a target comes from.
+// Provider names the source of a target.
 type Provider string
 
 const (

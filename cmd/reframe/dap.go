@@ -172,7 +172,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	config.Limits.Steps = o.Steps
 	config.Describe = k.describer(o.Warn)
 	if o.Core != "" {
-		t, err := k.target(true)
+		t, err := k.target(ctx, true)
 		if err != nil {
 			return nil, err
 		}

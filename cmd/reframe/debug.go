@@ -50,6 +50,8 @@ killed. A started program cannot read from the terminal: --stdin FILE is its sta
 
 ` + positionalHelp + ` ` + coreHelp + `
 
+` + debuggerHelp + `
+
 With --with COMMAND the virtual machine's own interpreter runs the frames that a layout
 describes. step, next, finish, back and restart then work by its instructions, if it can stop after
 an instruction (doc/user/protocol.md); resume runs to the end.
@@ -81,6 +83,7 @@ after SIGTERM or SIGHUP.`,
 	}
 	k.controlFlags(c)
 	k.coreFlags(c)
+	k.debuggerFlags(c)
 	k.objectFlag(c)
 	k.selfFlag(c)
 	f := c.Flags()
@@ -97,9 +100,9 @@ after SIGTERM or SIGHUP.`,
 func (k *debugged) check(c *cobra.Command, command []string) error {
 	given := c.Flags().Changed
 	switch {
-	case len(command) > 0 && (given("pid") || given("core")):
-		return usage("-p, --core and a command to start cannot be combined")
-	case len(command) == 0 && !given("pid") && !given("core"):
+	case len(command) > 0 && len(kindsGiven(c)) > 0:
+		return usage("%s and a command to start cannot be combined", flagName(kindsGiven(c)[0]))
+	case len(command) == 0 && len(kindsGiven(c)) == 0:
 		return usage("usage: reframe debug PID | CORE | -- COMMAND")
 	case len(command) > 0 && len(k.objects) > 0:
 		return usage("--object requires a running process: -p PID")
@@ -114,7 +117,7 @@ func (k *debugged) check(c *cobra.Command, command []string) error {
 }
 
 func (a *app) debug(ctx context.Context, k *debugged, command []string) (err error) {
-	k.follows = k.core == ""
+	k.follows = !k.still()
 	o, err := k.options(a)
 	if err != nil {
 		return err
@@ -186,8 +189,8 @@ func (a *app) debugEnd(err error) error {
 
 // begin attaches to the target. leave detaches from it or kills it; it is nil for a core.
 func (k *debugged) begin(ctx context.Context, c session.Config, command []string) (s *session.Session, leave func(kill bool) error, err error) {
-	if k.core != "" {
-		t, err := k.target(false)
+	if k.still() {
+		t, err := k.target(ctx, false)
 		if err != nil {
 			return nil, nil, err
 		}

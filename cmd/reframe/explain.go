@@ -42,6 +42,8 @@ Nothing is written into it.
 ` + positionalHelp + `
 After -p or --core, the only argument is an address, a record or a frame. ` + coreHelp + `
 
+` + debuggerHelp + `
+
 Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or error.`,
 		Example: `  reframe explain 41822 --ir loop.ll
   reframe explain -p 41822 --ir loop.ll --layout loop.layout.json -f 2
@@ -110,6 +112,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 		},
 	}
 	k.addFlags(c)
+	k.waitFlag(c)
 	k.selfFlag(c)
 	sourceFlag(c, &source)
 	frameFlag(c, &q.Frame, "explain the frame with this `number`"+frameNumbers)

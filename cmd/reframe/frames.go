@@ -33,6 +33,8 @@ such as the end of a very deep stack, or a stack in several pieces.
 
 ` + positionalHelp + ` ` + coreHelp + `
 
+` + debuggerHelp + `
+
 A frame at a recorded site shows the values of its record. With --ir they have names and types.
 With --layout the frame is shown as a frame of the function that resumes. A layout of a virtual machine
 (doc/user/layouts.md) adds the machine's frames and objects below the frame that contains them; --vm shows
@@ -58,8 +60,8 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 		Args:              onlyTarget,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if k.core != "" && hold {
-				return usage("--hold requires a process: a core does not run")
+			if k.still() && hold {
+				return usage("--hold requires a process that runs: -p PID")
 			}
 			k.shows = true
 			var err error
@@ -98,6 +100,7 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 		},
 	}
 	k.addFlags(c)
+	k.waitFlag(c)
 	k.selfFlag(c)
 	flags.Choice(c.Flags(), &choice, flags.Usage{"frame": "show only the frame with this `number`" + frameNumbers, "function": "show only frames of the function with this `NAME`, or /RE/"})
 	unnumbered(c)

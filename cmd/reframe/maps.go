@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -64,7 +65,7 @@ maps are unreadable, --check found a broken rule, or --require found no stack ma
   diff <(llvm-readobj --stackmap loop.o | sed '1,/^LoadName/d') <(reframe maps --format=llvm loop.o)`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && !c.Flags().Changed("pid") && !c.Flags().Changed("core") {
+			if len(args) == 1 && len(kindsGiven(c)) == 0 {
 				is, err := replay.IsCore(args[0])
 				if isNumber(args[0]) || err == nil && is {
 					if err := setTarget(c, args[0]); err != nil {
@@ -80,6 +81,8 @@ maps are unreadable, --check found a broken rule, or --require found no stack ma
 	flags := c.Flags()
 	flags.IntVarP(&f.inputs.pid, "pid", "p", 0, "the process to inspect")
 	f.inputs.coreFlags(c)
+	f.inputs.debuggerFlags(c)
+	f.inputs.waitFlag(c)
 	f.inputs.objectFlag(c)
 	f.inputs.AddModules(flags, inputUsage)
 	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "with --check: a layout of a virtual machine that must be able to read every record, `FILE.star` or a builtin name (repeatable)")
@@ -124,7 +127,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	// No process is stopped, and the output may be long.
 	collecting(400)
 	runtime.GOMAXPROCS(runtime.NumCPU())
-	maps, release, err := f.open(args, o)
+	maps, release, err := f.open(c.Context(), args, o)
 	if errors.Is(err, progspace.ErrNoMaps) {
 		return a.noMaps(maps, f, want, err)
 	}
@@ -284,7 +287,7 @@ func recordID(text string) (uint64, error) {
 }
 
 // open reads the maps. release closes them, after they are printed.
-func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
+func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
 	if len(args) == 1 {
 		found, err = maps.OfFile(args[0], o)
 		return found, found.Close, err
@@ -294,10 +297,10 @@ func (f *mapsFlags) open(args []string, o maps.Options) (found *maps.Maps, relea
 		return nil, nil, err
 	}
 	var t *ptrace.Target
-	if f.inputs.core != "" {
-		core := f.inputs.files
-		core.Given = objects
-		t, err = ptrace.OpenCore(f.inputs.core, core)
+	if f.inputs.still() {
+		o := f.inputs.files
+		o.Given = objects
+		t, err = f.inputs.openStill(ctx, o)
 	} else {
 		t, err = ptrace.SurveyWith(f.inputs.pid, ptrace.Options{DebugDirs: f.inputs.files.DebugDirs, Objects: objects})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -144,13 +145,13 @@ func (k *inputs) describes() bool { return k.undescribed() != trace.Undescribed{
 
 // description adds to o the IR that the target contains, and its layouts if none was given. A process that has a layout and was released is captured
 // again and held. All others are stopped only as long as a copy takes.
-func (k *inputs) description(a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
+func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
 	layouts, modules := len(k.Layouts) == 0, true
-	if layouts && !held && k.core == "" {
+	if layouts && !held && !k.still() {
 		if layouts = len(described.Of(t, true, false).Layouts) > 0; layouts {
 			t.Close()
 			var err error
-			if t, err = k.target(true); err != nil {
+			if t, err = k.target(ctx, true); err != nil {
 				return nil, err
 			}
 		}

@@ -16,10 +16,8 @@ core (--core).`
 
 // setTarget sets -p or --core from a target that is named without a flag.
 func setTarget(c *cobra.Command, arg string) error {
-	for _, flag := range []string{"pid", "core"} {
-		if c.Flags().Changed(flag) {
-			return usage("%q and --%s cannot be combined: both select the target", arg, flag)
-		}
+	for _, flag := range kindsGiven(c) {
+		return usage("%q and --%s cannot be combined: both select the target", arg, flag)
 	}
 	if isNumber(arg) {
 		if err := c.Flags().Set("pid", arg); err != nil {
@@ -52,7 +50,7 @@ var errHelp = &status{code: exitOK}
 // targetOrCommand sets the target of a verb that can also start a command, whose words begin at the first argument. A number or a core is a target,
 // not a command, and flags may follow it. It returns the words of the command.
 func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
-	if len(args) == 0 || c.ArgsLenAtDash() >= 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
+	if len(args) == 0 || c.ArgsLenAtDash() >= 0 || len(kindsGiven(c)) > 0 {
 		return args, nil
 	}
 	if !isNumber(args[0]) {
@@ -74,7 +72,7 @@ func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 
 // completeTarget completes a target that is named without a flag: a process, or a file.
 func completeTarget(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 || c.Flags().Changed("pid") || c.Flags().Changed("core") {
+	if len(args) > 0 || len(kindsGiven(c)) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	pids, _ := completePID(c, args, word)

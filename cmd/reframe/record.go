@@ -98,6 +98,7 @@ SIGTERM or SIGHUP.`,
 	}
 	k.controlFlags(c)
 	k.coreFlags(c)
+	k.debuggerFlags(c)
 	k.siteFlags(c)
 	f := c.Flags()
 	f.SetInterspersed(false) // words after the command's name belong to the command
@@ -268,8 +269,8 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 	o.Thread = 0
 	var t *ptrace.Target
 	var err error
-	if k.core != "" {
-		if t, err = ptrace.OpenCore(k.core, k.files); err == nil {
+	if k.still() {
+		if t, err = k.openStill(ctx, k.files); err == nil {
 			t.KeepTouched()
 		}
 	} else {
@@ -439,7 +440,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if _, err := io.WriteString(fold.To(out), b.String()); err != nil {
 		return err
 	}
-	if k.core == "" {
+	if !k.still() {
 		fmt.Fprintln(fold.To(a.stderr), stoodStill("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
@@ -490,7 +491,7 @@ func (r *recorded) report(k *recording) *recordReport {
 	for _, p := range r.Redacted {
 		out.Redacted = append(out.Redacted, redactedReport{frame.HexOf(uint64(p.Start)), uint64(p.End - p.Start)})
 	}
-	if k.core == "" {
+	if !k.still() {
 		out.PauseUS = new(r.pause.Microseconds())
 	}
 	return out

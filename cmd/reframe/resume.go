@@ -51,6 +51,8 @@ such as output; with --with also if it allocated or took a lock. --dry-run shows
 written, and writes nothing.
 
 ` + positionalHelp + ` ` + coreHelp + `
+
+` + debuggerHelp + `
 The interpreter reads the core's memory on demand. If a page is missing, the run ends there and
 reports the page.`,
 		Example: `  reframe resume 41822 --ir loop.ll --layout loop.layout.json
@@ -74,8 +76,8 @@ reports the page.`,
 			if write.commit && o.Choice.Force {
 				return usage("--force cannot be combined with --commit: a process is never changed by a guess")
 			}
-			if write.commit && k.core != "" {
-				return usage("--commit requires a process, not a core: -p PID")
+			if write.commit && k.still() {
+				return usage("--commit requires a process that runs: -p PID")
 			}
 			if err := k.check(c); err != nil {
 				return err

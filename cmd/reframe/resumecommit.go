@@ -76,7 +76,7 @@ type prepared struct {
 func (a *app) committed(ctx context.Context, s *ptrace.Session, k *inputs, o deopt.Options, dry bool, r *flags.Resume) (p prepared, err error) {
 	t, err := s.Target()
 	if err == nil && k.describes() {
-		t, err = k.description(a, t, true, &o)
+		t, err = k.description(ctx, a, t, true, &o)
 	}
 	if err != nil {
 		return p, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -19,6 +20,8 @@ import (
 type inputs struct {
 	pid     int
 	core    string
+	remote  string        // the address of a stub
+	wait    time.Duration // the time for all answers of the debugger; 0 for no limit
 	files   ptrace.CoreOptions // where the files of a core are
 	thread  int
 	stack   int
@@ -56,6 +59,7 @@ that the core omits, such as code, is read from the files that it names, if thei
 func (k *inputs) addFlags(c *cobra.Command) {
 	k.controlFlags(c)
 	k.coreFlags(c)
+	k.debuggerFlags(c)
 	k.objectFlag(c)
 	c.Flags().IntVar(&k.stack, "stack-bytes", 0, "copy at most `BYTES` of each stack (default 524288, for deep stacks up to 9437184)")
 }
@@ -83,8 +87,8 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&k.core, "core", "", "open the core `FILE`")
 	flags.Core(f, &k.files, flags.Usage{
-		"exe":     "with --core: `FILE` is its program, instead of the one that it names",
-		"sysroot": "with --core: search the files that it names only below `DIR`",
+		"exe":     "with --core or --remote: `FILE` is its program, instead of the one that it names",
+		"sysroot": "with --core or --remote: search the files that it names only below `DIR`",
 	})
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "search separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
@@ -100,16 +104,21 @@ func unnumbered(c *cobra.Command) {
 	c.Flags().Lookup("frame").DefValue = "0" // pflag prints no zero default
 }
 
-// withoutCore adds a hidden --core, so that a verb can say why it does not accept a core.
+// withoutCore adds hidden flags for targets that do not run, so that a verb can say why it does not accept them.
 func (k *inputs) withoutCore(c *cobra.Command) {
-	c.Flags().StringVar(&k.core, "core", "", "")
-	_ = c.Flags().MarkHidden("core")
+	for name, value := range map[string]*string{"core": &k.core, "remote": &k.remote} {
+		c.Flags().StringVar(value, name, "", "")
+		_ = c.Flags().MarkHidden(name)
+	}
 }
 
-// refuseCore rejects --core for such a verb.
+// refuseCore rejects these flags for such a verb.
 func refuseCore(c *cobra.Command) error {
-	if c.Flags().Changed("core") {
+	switch {
+	case c.Flags().Changed("core"):
 		return usage("%s requires a running process, not a core: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
+	case c.Flags().Changed("remote"):
+		return usage("%s controls the process, which --remote does not: -p PID or -- COMMAND; frames, resume and explain take --remote", c.Name())
 	}
 	return nil
 }
@@ -140,14 +149,12 @@ var inputUsage = flags.Usage{
 // check rejects contradictory flags.
 func (k *inputs) check(c *cobra.Command) error {
 	given := c.Flags().Changed
-	if given("pid") || !given("core") {
-		if err := k.checkProcess(c); err != nil {
-			return err
-		}
+	if err := k.checkTarget(c); err != nil {
+		return err
 	}
 	switch {
-	case given("core") && given("stack-bytes"):
-		return usage("--stack-bytes cannot be combined with --core: the size of a core is fixed")
+	case k.still() && given("stack-bytes"):
+		return usage("--stack-bytes requires a process: -p PID")
 	case k.thread < 0:
 		return usage("-t %d: a thread id must be above 0", k.thread)
 	case given("stack-bytes") && (k.stack < 4096 || k.stack > 1<<30):
@@ -156,27 +163,38 @@ func (k *inputs) check(c *cobra.Command) error {
 	return k.checkFiles(c)
 }
 
-func (k *inputs) checkProcess(c *cobra.Command) error {
-	given := c.Flags().Changed
+// checkTarget requires exactly one target.
+func (k *inputs) checkTarget(c *cobra.Command) error {
+	given := kindsGiven(c)
 	switch {
-	case given("pid") && given("core"):
-		return usage("-p and --core cannot be combined")
-	case !given("pid"):
+	case len(given) > 1:
+		return usage("%s and %s cannot be combined", flagName(given[0]), flagName(given[1]))
+	case len(given) == 0:
 		return usage("%s requires a process or a core: -p PID or --core CORE", c.Name())
-	case k.pid <= 0:
+	case given[0] == "pid" && k.pid <= 0:
 		return usage("-p %d: a process id must be above 0", k.pid)
 	}
 	return nil
 }
 
+// flagName returns a flag as users write it.
+func flagName(flag string) string {
+	if flag == "pid" {
+		return "-p"
+	}
+	return "--" + flag
+}
+
 // checkFiles rejects contradictory flags of a core.
 func (k *inputs) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
-	for _, f := range []struct{ name, value string }{{"core", k.core}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
+	for _, f := range []struct{ name, value string }{{"core", k.core}, {"remote", k.remote}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
 		switch {
+		case given(f.name) && f.value == "" && f.name == "remote":
+			return usage("--remote requires an address: HOST:PORT, unix:PATH or '| COMMAND'")
 		case given(f.name) && f.value == "":
 			return usage("--%s requires the name of a file", f.name)
-		case given(f.name) && !given("core"):
+		case given(f.name) && !k.still():
 			return usage("--%s requires a core: the files of a process are known", f.name)
 		}
 	}
@@ -198,7 +216,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		return nil, nil, err
 	}
 	hold = hold || len(o.VMs) > 0 // layouts of virtual machines follow pointers
-	t, err := k.target(hold)
+	t, err := k.target(c.Context(), hold)
 	if err == nil && k.embedded {
 		err = k.inProcess(a, t, &o)
 		if err != nil {
@@ -206,7 +224,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		}
 	}
 	if err == nil && k.describes() {
-		t, err = k.description(a, t, hold, &o)
+		t, err = k.description(c.Context(), a, t, hold, &o)
 	}
 	t, view, err := framesOf(t, err, o)
 	if err == nil {
@@ -229,16 +247,16 @@ func (k *inputs) mistaken(warn func(string)) func(error) {
 	}
 }
 
-// target captures the process, or opens the core.
-func (k *inputs) target(hold bool) (*ptrace.Target, error) {
+// target captures the process, or opens the target that does not run.
+func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) {
 	objects, err := k.given()
 	switch {
 	case err != nil:
 		return nil, err
-	case k.core != "":
+	case k.still():
 		o := k.files
 		o.Given = objects
-		return ptrace.OpenCore(k.core, o)
+		return k.openStill(ctx, o)
 	}
 	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects})
 }

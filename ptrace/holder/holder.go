@@ -28,12 +28,14 @@ type State struct {
 	Addr string // the address of the debugger, as the user gave it
 	Arch *machine.Arch
 	PID  int // the number of the process on its own machine; 0 if unknown
-	// Command is the command line, or the path of the program; "" if unknown.
+	// Command is the command line, or Program; "" if unknown.
 	Command string
 	Threads []machine.Thread
 	// Auxv is the auxiliary vector (getauxval(3)) in the byte order of Arch; nil if unknown.
 	Auxv []byte
-	// Mappings are in ascending order and do not overlap. They are nil if the debugger does not list them; then Files and Stacks describe the memory.
+	// Program is the path of the program's file; "" if unknown.
+	Program string
+	// Mappings are in ascending order and do not overlap. They are nil if the debugger does not list them; then Program and Files describe the memory.
 	Mappings []machine.Mapping
 	Files    []File
 	Memory   Memory

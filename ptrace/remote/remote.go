@@ -1,0 +1,337 @@
+// Package remote reads a process that a stub of gdb's remote serial protocol holds: gdbserver, lldb-server, an emulator, or a debugger that plays a
+// stub. The protocol is appendix E of gdb's manual, "GDB Remote Serial Protocol".
+//
+// Its main function is [Open], which returns a [holder.State].
+//
+// The package only asks. It sends no packet that changes the process or lets it run, and it does not detach: when the connection closes, the stub does
+// what it does for any client that disconnects.
+//
+// # Security
+//
+// All replies are hostile. Packets, descriptions, lists and files have limits, and every request has a time limit. The command of an address that
+// begins with | is the user's own, and runs with the user's rights.
+package remote
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/holder"
+	"example.com/reframe/ptrace/system"
+)
+
+// Options are the options of [Open].
+type Options struct {
+	// Timeout bounds the time of all requests together; 0 means a minute.
+	Timeout time.Duration
+}
+
+// Time limits: for all requests together, and for each.
+const (
+	defaultTime = time.Minute
+	requestTime = 10 * time.Second
+)
+
+// Limits on lists.
+const (
+	maxThreads  = 1 << 16
+	maxText     = 64 << 20 // bytes of one object of qXfer
+	maxMappings = system.MaxMappings
+)
+
+// ErrNoProcess is wrapped in the error for a stub that holds no process.
+var ErrNoProcess = errors.New("the stub holds no process")
+
+// Open connects to a stub and reads the state of the process that it holds. addr is host:port, unix:PATH or | COMMAND. The errors do not name addr.
+func Open(ctx context.Context, addr string, o Options) (_ *holder.State, err error) {
+	limit := o.Timeout
+	if limit == 0 {
+		limit = defaultTime
+	}
+	end := time.Now().Add(limit)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &stub{conn: newConn(c, requestTime, end)}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	state := &holder.State{Kind: holder.Remote, Addr: addr, Arch: s.description.arch, Memory: s, Close: c.Close}
+	if err := s.threads(state); err != nil {
+		return nil, err
+	}
+	s.process(state)
+	if s.lost != nil {
+		return nil, s.lost
+	}
+	if s.canOpen {
+		state.Open = s.open
+	}
+	return state, nil
+}
+
+// stub is a stub that holds a process.
+type stub struct {
+	*conn
+	features    map[string]string // the reply to qSupported: "+", "-", "?" or a value
+	packet      int               // the maximum size of a packet
+	description *description
+	thread      string // the thread that Hg selected
+	pid         int    // 0 if the stub does not give it
+	canOpen     bool   // it opens files
+	fetched     int64  // bytes of files that were copied
+	noBinary    bool   // it does not know the packet x
+}
+
+// begin negotiates features, and checks that a process is stopped.
+func (s *stub) begin() error {
+	reply, err := s.ask("qSupported:multiprocess+;swbreak+;hwbreak+;xmlRegisters=i386,arm,riscv,s390,powerpc")
+	if err != nil {
+		return err
+	}
+	s.packet = leastPacket
+	s.features = map[string]string{}
+	for item := range strings.SplitSeq(string(reply), ";") {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok && item != "" {
+			name, value = item[:len(item)-1], item[len(item)-1:]
+		}
+		s.features[name] = value
+	}
+	if size, err := strconv.ParseUint(s.features["PacketSize"], 16, 32); err == nil {
+		s.packet = int(min(max(size, leastPacket), maxPacket))
+	}
+	if s.features["QStartNoAckMode"] == "+" {
+		if reply, err = s.ask("QStartNoAckMode"); err != nil {
+			return err
+		}
+		s.acks = string(reply) != "OK"
+	}
+	if reply, err = s.ask("?"); err != nil {
+		return err
+	}
+	switch {
+	case len(reply) > 0 && (reply[0] == 'T' || reply[0] == 'S'):
+	case len(reply) > 0 && (reply[0] == 'W' || reply[0] == 'X' || reply[0] == 'N'):
+		return ErrNoProcess
+	case len(reply) > 0 && reply[0] == 'E':
+		return fmt.Errorf("%w: it answers %s", ErrNoProcess, clean(reply))
+	default:
+		return fmt.Errorf("the stub does not report a stopped process: it answers %q", clean(reply))
+	}
+	if s.features["qXfer:features:read"] != "+" {
+		return errors.New("the stub does not describe its registers (qXfer:features:read)")
+	}
+	s.description, err = describe(func(name string) (string, error) {
+		b, err := s.transfer("features", name)
+		return string(b), err
+	})
+	if s.lost != nil {
+		return s.lost
+	}
+	return err
+}
+
+// clean shortens a reply for a message, and drops all but printable ASCII.
+func clean(reply []byte) string {
+	const most = 60
+	out := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, string(reply[:min(len(reply), most)]))
+	return out
+}
+
+// transfer reads an object ("qXfer object read").
+func (s *stub) transfer(object, annex string) ([]byte, error) {
+	var all []byte
+	for {
+		size := s.packet - 8
+		reply, err := s.ask(fmt.Sprintf("qXfer:%s:read:%s:%x,%x", object, annex, len(all), size))
+		switch {
+		case err != nil:
+			return nil, err
+		case len(reply) == 0:
+			return nil, errors.New("the stub does not support it")
+		case reply[0] == 'E':
+			return nil, fmt.Errorf("the stub answers %s", clean(reply))
+		case reply[0] != 'l' && reply[0] != 'm', reply[0] == 'm' && len(reply) == 1:
+			return nil, errors.New("the reply is malformed")
+		}
+		if all = append(all, reply[1:]...); len(all) > maxText {
+			return nil, fmt.Errorf("it has more than %d bytes", maxText)
+		}
+		if reply[0] == 'l' {
+			return all, nil
+		}
+	}
+}
+
+// threadID is a thread in the protocol's form, and its number.
+type threadID struct {
+	text     string
+	pid, tid int
+}
+
+// parseThread reads p1f.2a or 2a. ok is false for 0 and -1, which stand for any and all.
+func parseThread(text string) (id threadID, ok bool) {
+	id.text = text
+	number := text
+	if rest, multi := strings.CutPrefix(text, "p"); multi {
+		process, thread, both := strings.Cut(rest, ".")
+		pid, err := strconv.ParseUint(process, 16, 31)
+		if err != nil || !both || pid == 0 {
+			return id, false
+		}
+		id.pid, number = int(pid), thread
+	}
+	tid, err := strconv.ParseUint(number, 16, 31)
+	id.tid = int(tid)
+	return id, err == nil && tid > 0
+}
+
+// list returns the threads of the first process that the stub lists.
+func (s *stub) list() ([]threadID, error) {
+	var ids []threadID
+	for request := "qfThreadInfo"; ; request = "qsThreadInfo" {
+		reply, err := s.ask(request)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(reply) == 0 && request == "qfThreadInfo":
+			return []threadID{{"", 0, 1}}, nil // a stub without threads
+		case len(reply) == 0 || reply[0] == 'l':
+			if len(ids) == 0 {
+				return nil, ErrNoProcess
+			}
+			return ids, nil
+		case reply[0] != 'm':
+			return nil, fmt.Errorf("the list of threads is malformed: %q", clean(reply))
+		}
+		for text := range strings.SplitSeq(string(reply[1:]), ",") {
+			id, ok := parseThread(text)
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("the list of threads is malformed: %q", clean([]byte(text)))
+			case len(ids) == maxThreads:
+				return nil, fmt.Errorf("the stub lists more than %d threads", maxThreads)
+			case len(ids) == 0 || id.pid == ids[0].pid:
+				ids = append(ids, id)
+			}
+		}
+	}
+}
+
+// threads reads the threads and their registers.
+func (s *stub) threads(out *holder.State) error {
+	ids, err := s.list()
+	if err != nil {
+		return err
+	}
+	s.pid = ids[0].pid
+	names := s.names()
+	for _, id := range ids {
+		th := machine.Thread{ID: id.tid, Name: names[id.tid]}
+		regs, err := s.registers(id)
+		if s.lost != nil {
+			return s.lost
+		}
+		if th.Registers = regs; err != nil {
+			th.Registers, th.Missing = nil, err.Error()
+		}
+		out.Threads = append(out.Threads, th)
+	}
+	slices.SortStableFunc(out.Threads, func(a, b machine.Thread) int {
+		switch {
+		case (a.ID == s.pid) != (b.ID == s.pid):
+			if a.ID == s.pid {
+				return -1
+			}
+			return 1
+		}
+		return a.ID - b.ID
+	})
+	return nil
+}
+
+// names returns the names of threads, as far as the stub lists them (qXfer:threads:read).
+func (s *stub) names() map[int]string {
+	if s.features["qXfer:threads:read"] != "+" {
+		return nil
+	}
+	text, err := s.transfer("threads", "")
+	var list struct {
+		Threads []struct {
+			ID   string `xml:"id,attr"`
+			Name string `xml:"name,attr"`
+		} `xml:"thread"`
+	}
+	if err != nil || xml.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	names := map[int]string{}
+	for _, th := range list.Threads {
+		if id, ok := parseThread(th.ID); ok {
+			names[id.tid] = th.Name
+		}
+	}
+	return names
+}
+
+// registers reads the registers of a thread.
+func (s *stub) registers(id threadID) (*machine.Registers, error) {
+	if id.text != "" {
+		reply, err := s.ask("Hg" + id.text)
+		if err != nil {
+			return nil, err
+		}
+		if string(reply) != "OK" {
+			return nil, fmt.Errorf("the stub cannot select the thread: it answers %q", clean(reply))
+		}
+	}
+	reply, err := s.ask("g")
+	if err != nil {
+		return nil, err
+	}
+	var v values
+	if len(reply) == 0 || reply[0] == 'E' {
+		v = values{} // each register is asked for
+	} else if v, err = s.description.parse(reply); err != nil {
+		return nil, err
+	}
+	for _, r := range s.description.registers {
+		if v[r.name] != nil || 2*(r.at+r.size) <= len(reply) {
+			continue
+		}
+		reply, err := s.ask(fmt.Sprintf("p%x", r.number))
+		if err != nil {
+			return nil, err
+		}
+		if len(reply) != 2*r.size || reply[0] == 'x' {
+			continue
+		}
+		b := make([]byte, r.size)
+		if _, err := hex.Decode(b, reply); err == nil {
+			v[r.name] = b
+		}
+	}
+	return s.description.registersOf(v)
+}
