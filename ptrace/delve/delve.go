@@ -1,0 +1,298 @@
+// Package delve reads a process that Delve holds, through Delve's headless server (dlv attach, dlv debug and dlv exec, with --headless).
+//
+// It only reads: it sends no request that stops, resumes, changes or detaches from the process. Delve knows memory, threads and registers. On the same
+// machine, the package reads memory and the list of mappings from /proc instead, after a proof that this is the process that Delve holds.
+//
+// # Security
+//
+// All replies are hostile. The size of a reply, the time for it and the time for all replies are bounded, and the text of an error is one printable
+// line.
+package delve
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/holder"
+)
+
+// Error is an error of a server, or of the connection to it.
+type Error struct {
+	Addr string
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("Delve at %s: %v", oneLine(e.Addr), e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrRunning is wrapped in the error for a process that Delve lets run.
+var ErrRunning = errors.New("the process runs")
+
+// maxThreads bounds the number of threads, as for a core.
+const maxThreads = 1 << 16
+
+// Open connects to a headless server at host:port or unix:PATH, and reads the state of its process, which must be stopped. timeout bounds the time of one
+// request.
+//
+// The end of the connection ends a server without --accept-multiclient: it detaches from a process that it attached to, and kills a process that it
+// started (Stop in Delve's service/rpccommon/server.go). Notes of the state mention that.
+func Open(addr string, timeout time.Duration) (*holder.State, error) {
+	return open(addr, timeout, true)
+}
+
+// open is Open. Unless look is set, it does not look for the process on this machine.
+func open(addr string, timeout time.Duration, look bool) (*holder.State, error) {
+	c, err := dial(addr, timeout)
+	if err != nil {
+		return nil, &Error{addr, err}
+	}
+	s, err := read(c, look)
+	if err != nil {
+		c.conn.Close()
+		return nil, &Error{addr, err}
+	}
+	return s, nil
+}
+
+// version is the result of GetVersion.
+type version struct {
+	DelveVersion string
+	APIVersion   int
+	Backend      string
+}
+
+// state is the part that is used of the result of State. Delve does not fill the other fields if the process runs.
+type state struct {
+	PID       int    `json:"Pid"`
+	Command   string `json:"TargetCommandLine"`
+	Running   bool
+	Recording bool
+	Dumping   bool     `json:"CoreDumping"`
+	Exited    bool     `json:"exited"`
+	Status    int      `json:"exitStatus"`
+	Threads   []thread `json:"Threads"`
+	When      string   // the event of a recording of rr
+}
+
+type thread struct {
+	ID         int         `json:"id"`
+	PC         uint64      `json:"pc"`
+	Breakpoint *breakpoint `json:"breakPoint"`
+}
+
+// getState returns the state without waiting for the process to stop.
+func (c *client) getState() (*state, error) {
+	var result struct{ State *state }
+	if err := c.call("State", map[string]bool{"NonBlocking": true}, &result); err != nil {
+		return nil, err
+	}
+	s := result.State
+	switch {
+	case s == nil:
+		return nil, errors.New("its reply to State contains no state")
+	case s.Running:
+		return nil, fmt.Errorf("%w: halt it in dlv first (Ctrl-C, or the command halt); --delve never stops a process itself", ErrRunning)
+	case s.Recording:
+		return nil, errors.New("it is still recording the process")
+	case s.Dumping:
+		return nil, errors.New("it is just writing a core of the process: try again")
+	case s.Exited:
+		return nil, fmt.Errorf("the process has exited with status %d", s.Status)
+	}
+	return s, nil
+}
+
+// process is the process of a server while its state is being read.
+type process struct {
+	*client
+	arch    *machine.Arch
+	backend string
+	pid     int
+	first   *state // when the registers were read
+	regs    []machine.Thread
+	patches []patch
+}
+
+// read reads the state of the process of a server; look is that of open.
+func read(c *client, look bool) (*holder.State, error) {
+	var v version
+	if err := c.call("GetVersion", struct{}{}, &v); err != nil {
+		return nil, err
+	}
+	if v.APIVersion != 2 {
+		return nil, fmt.Errorf("its API has version %d, and version 2 is required (dlv --api-version=2)", v.APIVersion)
+	}
+	if v.Backend == "core" {
+		// buildMemory of Delve's pkg/proc/core/linux_core.go assumes that all mappings of files are mappings of the program.
+		return nil, errors.New("it holds a core, and takes memory that a core omits from the wrong files: read the core itself (--core FILE)")
+	}
+	first, err := c.getState()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{client: c, backend: v.Backend, pid: first.PID, first: first}
+	if err := p.readThreads(); err != nil {
+		return nil, err
+	}
+	s := &holder.State{Kind: holder.Delve, Addr: c.addr, Arch: p.arch, PID: p.pid, Command: first.Command}
+	if err := p.readServer(s); err != nil {
+		return nil, err
+	}
+	if err := p.readBreakpoints(s); err != nil {
+		return nil, err
+	}
+	var here *here
+	if look {
+		if here, err = p.prove(); err != nil {
+			return nil, err
+		}
+	}
+	if here != nil {
+		p.readHere(s, here)
+	} else if err := p.readThere(s); err != nil {
+		return nil, err
+	}
+	s.Threads = p.regs
+	return s, nil
+}
+
+// readServer reads how the server behaves at the end of this connection, and which processes it holds.
+func (p *process) readServer(s *holder.State) error {
+	var clients struct{ IsMulticlient bool }
+	var attached struct{ Answer bool }
+	var targets struct {
+		Targets []struct{ Pid int }
+	}
+	err := errors.Join(p.call("IsMulticlient", struct{}{}, &clients), p.call("AttachedToExistingProcess", struct{}{}, &attached), p.call("ListTargets", struct{}{}, &targets))
+	if err != nil {
+		return err
+	}
+	if !clients.IsMulticlient {
+		does := "kills the process, which it started"
+		if attached.Answer {
+			does = "detaches from the process, which runs on"
+		}
+		s.Notes = append(s.Notes, "this dlv was started without --accept-multiclient: after this command it ends, and "+does)
+	}
+	if n := len(targets.Targets); n > 1 {
+		s.Notes = append(s.Notes, fmt.Sprintf("dlv holds %d processes; this is the one that is selected there", n))
+	}
+	return nil
+}
+
+// readThreads reads the registers of all threads.
+func (p *process) readThreads() error {
+	list := slices.SortedFunc(slices.Values(p.first.Threads), func(a, b thread) int {
+		if (a.ID == p.pid) != (b.ID == p.pid) {
+			return cmp.Compare(b2i(b.ID == p.pid), b2i(a.ID == p.pid))
+		}
+		return cmp.Compare(a.ID, b.ID)
+	})
+	switch {
+	case len(list) == 0:
+		return errors.New("it lists no thread")
+	case len(list) > maxThreads:
+		return fmt.Errorf("it lists %d threads; the limit is %d", len(list), maxThreads)
+	}
+	widest := 64
+	if p.backend != "native" {
+		widest = 32 // Delve guesses the place of bytes 32 to 63 in the XSAVE area (AMD64XstateRead in pkg/proc/amd64util)
+	}
+	for i, th := range list {
+		if i > 0 && th.ID == list[i-1].ID {
+			return fmt.Errorf("it lists thread %d twice", th.ID)
+		}
+		var result struct{ Regs []register }
+		if err := p.call("ListRegisters", map[string]any{"ThreadID": th.ID, "IncludeFp": true}, &result); err != nil {
+			return err
+		}
+		arch := archOf(result.Regs)
+		if arch == nil || p.arch != nil && arch != p.arch {
+			return fmt.Errorf("thread %d has the registers of an architecture that is not supported here (x86-64 and arm64 are)", th.ID)
+		}
+		p.arch = arch
+		regs, err := parseRegisters(arch, result.Regs, widest)
+		if err != nil {
+			return fmt.Errorf("thread %d: %w", th.ID, err)
+		}
+		p.regs = append(p.regs, machine.Thread{ID: th.ID, Registers: regs})
+	}
+	return nil
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// breakpoint is one physical breakpoint, or that at which a thread has stopped.
+type breakpoint struct {
+	Addrs   []uint64 `json:"addrs"`
+	PIDs    []int    `json:"addrpid"`
+	Watch   uint8    `json:"WatchType"`
+	Verbose []string `json:"VerboseDescr"`
+	Hits    uint64   `json:"totalHitCount"`
+}
+
+// patch is code that a breakpoint has replaced in memory.
+type patch struct {
+	at   machine.Addr
+	code []byte
+}
+
+// maxBreakpoints bounds the number of breakpoints.
+const maxBreakpoints = 1 << 16
+
+// readBreakpoints reads the code that breakpoints have replaced. Only the description for people contains it (VerboseDescr of Delve's
+// pkg/proc/breakpoints.go).
+func (p *process) readBreakpoints(s *holder.State) error {
+	var result struct{ Breakpoints []breakpoint }
+	if err := p.call("ListBreakpoints", map[string]bool{"All": true}, &result); err != nil {
+		return err
+	}
+	if n := len(result.Breakpoints); n > maxBreakpoints {
+		return fmt.Errorf("it lists %d breakpoints; the limit is %d", n, maxBreakpoints)
+	}
+	for _, b := range result.Breakpoints {
+		if b.Watch != 0 || len(b.Addrs) != 1 || len(b.PIDs) == 1 && b.PIDs[0] != p.pid {
+			continue
+		}
+		at := machine.Addr(b.Addrs[0])
+		code, ok := b.original()
+		if !ok || len(code) != len(trap(p.arch)) {
+			s.Notes = append(s.Notes, fmt.Sprintf("dlv has a breakpoint at %v, and does not show the code that it replaced there", at))
+			continue
+		}
+		p.patches = append(p.patches, patch{at, code})
+	}
+	slices.SortFunc(p.patches, func(a, b patch) int { return cmp.Compare(a.at, b.at) })
+	return nil
+}
+
+// original returns the code that the breakpoint has replaced.
+func (b *breakpoint) original() ([]byte, bool) {
+	for _, line := range b.Verbose {
+		if digits, ok := strings.CutPrefix(line, "OriginalData=0x"); ok {
+			code, err := hex.DecodeString(digits)
+			return code, err == nil
+		}
+	}
+	return nil, false
+}
+
+// trap returns the code of a breakpoint of Delve (AMD64Arch and ARM64Arch of pkg/proc).
+func trap(arch *machine.Arch) []byte {
+	if arch == machine.ARM64 {
+		return []byte{0x00, 0x00, 0x20, 0xd4}
+	}
+	return []byte{0xcc}
+}

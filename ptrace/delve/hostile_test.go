@@ -1,0 +1,212 @@
+package delve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/ptrace/holder"
+)
+
+// peer answers one connection at a socket. A request gets the reply of its method, or what a healthy server of a process on another machine replies:
+// without a reply, and first for as many requests as sound counts.
+func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "peer")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		requests := json.NewDecoder(conn)
+		for {
+			var r struct {
+				Method string
+				Params []json.RawMessage
+				ID     uint64
+			}
+			if requests.Decode(&r) != nil {
+				return
+			}
+			method := strings.TrimPrefix(r.Method, "RPCServer.")
+			if reply := replies[method]; reply != nil {
+				if sound--; sound < 0 {
+					reply(conn, r.ID)
+					continue
+				}
+			}
+			answer(healthy(method, r.Params[0]))(conn, r.ID)
+		}
+	}()
+	return "unix:" + path
+}
+
+// answer replies with a result.
+func answer(result any) func(net.Conn, uint64) {
+	return func(conn net.Conn, id uint64) {
+		text, err := json.Marshal(map[string]any{"id": id, "result": result, "error": nil})
+		if err == nil {
+			_, _ = conn.Write(text)
+		}
+	}
+}
+
+// send replies with a text, in which %d stands for the number of the request, and then with the same text again and again.
+func send(text string, again ...string) func(net.Conn, uint64) {
+	return func(conn net.Conn, id uint64) {
+		_, err := fmt.Fprint(conn, strings.ReplaceAll(text, "%d", fmt.Sprint(id)))
+		for err == nil && len(again) > 0 {
+			_, err = fmt.Fprint(conn, again[0])
+		}
+	}
+}
+
+func hangUp(conn net.Conn, _ uint64) { conn.Close() }
+
+func healthy(method string, params json.RawMessage) any {
+	switch method {
+	case "GetVersion":
+		return version{"Version: 1.27.2", 2, "native"}
+	case "State":
+		return map[string]any{"State": state{PID: 1 << 30, Command: "/bin/x", Threads: []thread{{ID: 1 << 30, PC: 2}}}}
+	case "ListRegisters":
+		return map[string]any{"Regs": formatted(machine.AMD64, 16)}
+	case "ListTargets":
+		return map[string]any{"Targets": []map[string]int{{"Pid": 1 << 30}}}
+	case "ExamineMemory":
+		var args struct{ Length int }
+		if json.Unmarshal(params, &args) != nil || args.Length > maxRead {
+			return nil
+		}
+		return map[string]any{"Mem": make([]byte, args.Length)}
+	}
+	return map[string]any{}
+}
+
+// TestHostileServers opens targets of servers that break the protocol. Each gives one line within the time limit.
+func TestHostileServers(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	regs := formatted(machine.AMD64, 16)
+	big := strings.Repeat("x", 1<<20)
+	for name, c := range map[string]struct {
+		method string
+		reply  func(net.Conn, uint64)
+		want   string
+	}{
+		"healthy":          {"", nil, ""},
+		"silent":           {"GetVersion", func(net.Conn, uint64) {}, "no reply to GetVersion within 300ms"},
+		"hangs up at once": {"GetVersion", hangUp, "it closed the connection without a reply"},
+		"hangs up later":   {"ListRegisters", hangUp, "it closed the connection during ListRegisters"},
+		"truncated":        {"State", func(conn net.Conn, id uint64) { send(`{"id":%d,"result":{"Sta`)(conn, id); conn.Close() }, "it closed the connection during State"},
+		"endless space":    {"State", send(" ", strings.Repeat(" ", 1<<16)), "its reply to State is longer than 16 MiB"},
+		"endless string":   {"State", send(`{"id":%d,"result":"`, big), "its reply to State is longer than 16 MiB"},
+		"endless list":     {"ListBreakpoints", send(`{"id":%d,"result":{"Breakpoints":[{}`, strings.Repeat(",{}", 1<<16)), "its reply to ListBreakpoints is longer than 16 MiB"},
+		"deep":             {"State", send(`{"id":%d,"result":` + strings.Repeat("[", 1<<20)), "its reply to State is malformed"},
+		"drips": {"State", func(conn net.Conn, _ uint64) {
+			for _, err := conn.Write([]byte(" ")); err == nil; _, err = conn.Write([]byte(" ")) {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}, "no reply to State within 300ms"},
+		"not JSON":              {"GetVersion", send("HTTP/1.1 400 Bad Request\r\n"), "its reply to GetVersion is malformed: invalid character 'H'"},
+		"wrong number":          {"State", send(`{"id":77,"result":{},"error":null}`), "its reply to State has the number of another request"},
+		"no number":             {"State", send(`{"result":{},"error":null}`), "its reply to State has the number of another request"},
+		"wrong type":            {"State", send(`{"id":%d,"result":{"State":{"Pid":"x"}},"error":null}`), "its reply to State is malformed: json: cannot unmarshal string"},
+		"error of many lines":   {"State", send(`{"id":%d,"result":null,"error":"Internal\u001b[31m debugger error\nframe\nframe"}`), "Internal\ufffd[31m debugger error ..."},
+		"error of wrong type":   {"State", send(`{"id":%d,"result":null,"error":{"a":1}}`), "its error for State is malformed"},
+		"long error":            {"State", send(`{"id":%d,"result":null,"error":"` + big + `"}`), strings.Repeat("x", maxText) + " ..."},
+		"no state":              {"State", answer(nil), "its reply to State contains no state"},
+		"no thread":             {"State", answer(map[string]any{"State": state{PID: 1}}), "it lists no thread"},
+		"the same thread":       {"State", answer(map[string]any{"State": state{PID: 1, Threads: []thread{{ID: 1}, {ID: 1}}}}), "it lists thread 1 twice"},
+		"runs":                  {"State", answer(map[string]any{"State": state{Running: true}}), "the process runs: halt it in dlv first"},
+		"exited":                {"State", answer(map[string]any{"State": state{Exited: true, Status: 3}}), "the process has exited with status 3"},
+		"a core":                {"GetVersion", answer(version{"", 2, "core"}), "read the core itself"},
+		"an old API":            {"GetVersion", answer(version{"", 1, "native"}), "its API has version 1"},
+		"no registers":          {"ListRegisters", answer(map[string]any{}), "has the registers of an architecture that is not supported"},
+		"a register is missing": {"ListRegisters", answer(map[string]any{"Regs": regs[1:]}), "register rax is missing"},
+		"a short read":          {"ExamineMemory", answer(map[string]any{"Mem": []byte{1}}), "it returned 1 bytes of memory instead of"},
+		"a long read":           {"ExamineMemory", answer(map[string]any{"Mem": make([]byte, 1<<20)}), "it returned 1048576 bytes of memory instead of"},
+		"dies at memory":        {"ExamineMemory", hangUp, "it closed the connection during ExamineMemory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := peer(t, map[string]func(net.Conn, uint64){c.method: c.reply}, 0)
+			limit := limit
+			if strings.HasPrefix(name, "endless") {
+				limit = timeout
+			}
+			start := time.Now()
+			s, err := Open(addr, limit)
+			require.Less(t, time.Since(start), timeout)
+			if c.want == "" {
+				require.NoError(t, err)
+				require.NoError(t, s.Close())
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+			require.Less(t, len(err.Error()), 500)
+		})
+	}
+}
+
+// TestLostServer requires that a target of a server that hangs up later has an error, and does not show what was to be read as unmapped.
+func TestLostServer(t *testing.T) {
+	addr := peer(t, map[string]func(net.Conn, uint64){"ExamineMemory": hangUp}, 130) // those before search for the auxiliary vector
+	s, err := Open(addr, timeout)
+	require.NoError(t, err)
+	defer s.Close()
+	for err == nil {
+		_, err = s.Memory.Read(make([]byte, maxRead), 1<<20)
+	}
+	require.ErrorIs(t, err, holder.ErrLost)
+	_, again := s.Memory.Read(make([]byte, 1), 1<<20)
+	require.Equal(t, err, again)
+}
+
+// TestAddresses requires that wrong addresses are errors of one line.
+func TestAddresses(t *testing.T) {
+	for addr, want := range map[string]string{
+		"":                 "not an address: expected HOST:PORT or unix:PATH",
+		"1234":             "not an address",
+		"unix:/no/such":    "cannot connect: no such file or directory",
+		"127.0.0.1:1":      "cannot connect: connection refused: start the server with dlv attach",
+		"127.0.0.1:100000": "cannot connect",
+	} {
+		_, err := Open(addr, timeout)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// TestOtherProcess requires that nothing of a process of this machine is used if it is not the one that the server holds.
+func TestOtherProcess(t *testing.T) {
+	p, before, _ := attached(t, "--accept-multiclient")
+	list := state{PID: p.PID}
+	for _, th := range before.Threads() {
+		list.Threads = append(list.Threads, thread{ID: th.ID})
+	}
+	addr := peer(t, map[string]func(net.Conn, uint64){"State": answer(map[string]any{"State": list})}, 0)
+	s, err := Open(addr, timeout)
+	require.NoError(t, err)
+	defer s.Close()
+	require.Nil(t, s.Mappings)
+	require.Nil(t, s.Auxv)
+	target, err := ptrace.OpenHeld(s, ptrace.CoreOptions{})
+	require.NoError(t, err)
+	var b [16]byte
+	sp, err := before.Threads()[0].Registers.Addr(machine.AMD64.SP)
+	require.NoError(t, err)
+	require.NoError(t, target.ReadMemory(b[:], sp))
+	require.Zero(t, b) // what the server said
+}
