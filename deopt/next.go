@@ -26,7 +26,7 @@ func (v *View) Next() Next {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for _, f := range t.Frames {
-			if f.Record == nil {
+			if f.Record == nil || t.Parked() { // resume and explain cannot choose a parked goroutine
 				continue
 			}
 			if kind, wants := f.Wants(); kind != "" && !said[kind] {

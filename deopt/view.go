@@ -68,9 +68,9 @@ type View struct {
 	directs    map[*progspace.Objfile]directTable // cached results for it
 }
 
-// Thread is one thread and its frames, innermost first.
+// Thread is one thread, or one goroutine that no thread runs, and its frames, innermost first.
 type Thread struct {
-	ID     int
+	ID     int // 0 for a goroutine that no thread runs
 	Name   string
 	Frames []*Frame // without some in the middle if the stack is deep
 	End    unwind.End
@@ -165,13 +165,15 @@ func (v *View) excuse(err error) error {
 }
 
 // ThreadOf makes the frames of one thread. It does not add them to the view.
-func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
+func (v *View) ThreadOf(t machine.Thread) (Thread, error) { return v.walk(v.unwinder, t) }
+
+func (v *View) walk(u *unwind.Unwinder, t machine.Thread) (Thread, error) {
 	out := Thread{ID: t.ID, Name: t.Name}
 	if t.Registers == nil {
 		out.End = unwind.End{Reason: "cut short: " + t.Missing, Code: frame.ThreadUnread}
 		return out, nil
 	}
-	stack := v.unwinder.WalkDeep(t.Registers, v.depth)
+	stack := u.WalkDeep(t.Registers, v.depth)
 	out.End, out.Total, out.Omitted = stack.End, stack.Total, stack.Omitted
 	var within *Frame
 	for i := range stack.Frames {
@@ -182,6 +184,20 @@ func (v *View) ThreadOf(t machine.Thread) (Thread, error) {
 		out.Frames, within = append(out.Frames, f), f
 	}
 	return out, nil
+}
+
+// Parked reports whether t is a goroutine that no thread runs.
+func (t *Thread) Parked() bool { return t.ID == 0 }
+
+// AddParked makes the frames of a goroutine that no thread runs, and adds them to the view. regs are the registers that it saved, or nil; missing is the
+// reason for that. mem is the memory as it would be if the goroutine ran.
+func (v *View) AddParked(g *frame.Goroutine, regs *machine.Registers, missing string, mem machine.Memory) error {
+	u := *v.unwinder
+	u.Memory = mem
+	out, err := v.walk(&u, machine.Thread{Registers: regs, Missing: missing})
+	out.Goroutine = g
+	v.Threads = append(v.Threads, out)
+	return err
 }
 
 // Unwinder returns the unwinder that found the frames. It caches what it learns about code, so walking the target's stacks again is cheap.
@@ -503,6 +519,10 @@ func (v *View) Report() *frame.Report {
 			out.Frames = append(out.Frames, f.Frame)
 		}
 		out.Total, out.Omitted, out.Goroutine = t.total(), v.omitted(&t), t.Goroutine
+		if t.Parked() {
+			r.Goroutines = append(r.Goroutines, frame.ParkedGoroutine{Goroutine: *t.Goroutine, Frames: out.Frames, End: out.End, EndCode: out.EndCode, Total: out.Total, Omitted: out.Omitted})
+			continue
+		}
 		r.Threads = append(r.Threads, out)
 	}
 	return r

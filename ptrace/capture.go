@@ -27,6 +27,8 @@ type Options struct {
 	DebugDirs []string
 	// Objects are unregistered objects. If their code is not at the given addresses, the error is an [*ObjectError].
 	Objects []Object
+	// Goroutines is called before the stop if the process runs a Go program. It returns where goroutines are, so that more of them is copied, or nil.
+	Goroutines func(*Target) *GoLayout
 }
 
 const (
@@ -195,6 +197,7 @@ func (t *Target) captureHeld(o Options) error {
 
 // prepare allocates the memory that a stop copies into.
 func (t *Target) prepare(s *stopped, o Options) (*codeCopy, error) {
+	t.prepareGoroutines(s, o)
 	if !o.Record {
 		return t.code(t.ownPages(false)), nil
 	}
@@ -360,6 +363,9 @@ func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
 			unread = append(append(unread, thread.unread...), unreadOf(thread.code)...)
 		}
 		t.threads = append(t.threads, out)
+	}
+	if s.goroutines != nil {
+		ranges = append(ranges, s.goroutines.spans...)
 	}
 	if t.recorded != nil {
 		t.recorded.take(s.gatherer, ranges)

@@ -43,6 +43,9 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 		t.block = t.raw.threadBlock()
 		t.copyAll(of.process, of, code.around, code.pages)
 	}
+	if s.goroutines != nil {
+		s.goroutines.copy(of, s.threads)
+	}
 	if s.gatherer != nil {
 		var from []start
 		for _, t := range s.threads {

@@ -35,6 +35,7 @@ func (t *stoppedThread) copyGoStacks(mem memory, maps []machine.Mapping) {
 	for _, g := range known {
 		// Keep all fields, for package goroutine. If this read fails, reading the field from the copy reports it.
 		_ = keep.ReadMemory(make([]byte, goroutineBytes), g.Addr)
+		t.running = append(t.running, g.Addr)
 	}
 	t.runtime = append(t.runtime, keep.spans...)
 	for _, g := range known {

@@ -82,19 +82,20 @@ func (t *seizer) end() {
 // during the stop would prolong it.
 type stopped struct {
 	*seizer
-	pid       int
-	via       int // the thread through which memory is read
-	stack     int // the number of bytes of each stack to copy
-	room      int // remaining bytes for all stacks
-	deep      int // remaining bytes for the deeper parts of deep stacks
-	ready     int // remaining bytes of stack copies whose pages are allocated before the stop
-	looks     int // checks of threads that had not stopped yet
-	threads   []*stoppedThread
-	byTID     map[int]*stoppedThread
-	*gatherer               // collects data for a core; nil if none will be written
-	since     time.Time     // the time of the first stop request
-	stopping  time.Duration // from since until the last thread had stopped
-	pause     time.Duration // from since until the last thread was resumed
+	pid        int
+	via        int // the thread through which memory is read
+	stack      int // the number of bytes of each stack to copy
+	room       int // remaining bytes for all stacks
+	deep       int // remaining bytes for the deeper parts of deep stacks
+	ready      int // remaining bytes of stack copies whose pages are allocated before the stop
+	looks      int // checks of threads that had not stopped yet
+	threads    []*stoppedThread
+	byTID      map[int]*stoppedThread
+	goroutines *goCopy       // copies goroutines that no thread runs; nil if they are not requested
+	*gatherer                // collects data for a core; nil if none will be written
+	since      time.Time     // the time of the first stop request
+	stopping   time.Duration // from since until the last thread had stopped
+	pause      time.Duration // from since until the last thread was resumed
 }
 
 type stoppedThread struct {
@@ -109,8 +110,9 @@ type stoppedThread struct {
 	block   machine.Addr // the thread pointer; 0 if unknown
 	past    []span       // parts of the stacks after unreadable pages
 	unread  []machine.Range
-	stacks  []span // the current stack, then stacks that signals interrupted
-	runtime []span // structures of Go's run time
+	stacks  []span         // the current stack, then stacks that signals interrupted
+	runtime []span         // structures of Go's run time
+	running []machine.Addr // the goroutines that the thread knows
 	code    []system.Want
 	deep    *int // remaining bytes for deep stacks; nil for none
 }

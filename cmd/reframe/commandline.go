@@ -98,7 +98,7 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 		}
 		return about
 	}
-	short := func(t deopt.Thread) bool { return t.End.Code == frame.MemoryNotCopied }
+	short := func(t deopt.Thread) bool { return !t.Parked() && t.End.Code == frame.MemoryNotCopied }
 	if i := slices.IndexFunc(v.Threads, short); i >= 0 && !flags.Changed("hold") {
 		fmt.Fprintf(&b, "more of the stack: %s\n", commandLine(slices.Concat([]string{"frames"}, in(&v.Threads[i]), []string{"--hold"})...))
 	}

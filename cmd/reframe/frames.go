@@ -20,7 +20,7 @@ import (
 )
 
 func (a *app) framesCommand() *cobra.Command {
-	var k inputs
+	k := inputs{goroutines: &goroutines{}}
 	var depth string
 	choice, hold, source, vm := deopt.Choice{Frame: -1}, false, false, false
 	c := &cobra.Command{
@@ -49,6 +49,11 @@ Of a stack with more than 512 frames only the innermost and the outermost 256 ar
 counts the others. --depth changes the number, and -f selects any frame. Repeated frames
 without a record are folded; JSON has each.
 
+For a Go program with DWARF, each thread names the goroutine that it runs. --goroutines also shows those
+that no thread runs, with the C and JIT frames between them and the thread that they are locked to.
+Their stacks are copied while the process is stopped, up to 65536 goroutines and 64 MiB. The pause grows
+by about 2 ms for 1000 goroutines. The text shows equal stacks once.
+
 Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame is unavailable;
 2 the process is unreadable, the frame does not exist, or another error.`,
 		Example: `  reframe frames 41822
@@ -63,6 +68,9 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 			if k.still() && hold {
 				return usage("--hold requires a process that runs: -p PID")
 			}
+			if k.goroutines.parked && k.thread != 0 {
+				return usage("--goroutines cannot be combined with -t, which selects one thread")
+			}
 			k.shows = true
 			var err error
 			if k.depth, err = depthOf(depth, &choice); err != nil {
@@ -73,11 +81,13 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 				return err
 			}
 			defer t.Close()
+			if err := k.goroutines.describe(a, t, view); err != nil {
+				return err
+			}
 			t.Release()
 			frames, records, numbers := view.Frames(), view.Records(), view.HowMany()
 			nearest := view.NearFunction(choice.Function)
 			view.Keep(choice)
-			a.describeGoroutines(t, view)
 			costly := view.Sources(sourceBudget(source))
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
@@ -108,6 +118,7 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 	c.Flags().StringVar(&depth, "depth", "", "rebuild `N` frames of a deep stack, half of them from each end, or all (default 512)")
 	_ = c.RegisterFlagCompletionFunc("depth", cobra.FixedCompletions([]string{"all"}, cobra.ShellCompDirectiveNoFileComp))
 	sourceFlag(c, &source)
+	c.Flags().BoolVar(&k.goroutines.parked, "goroutines", false, "also show the goroutines of a Go program that no thread runs")
 	c.Flags().BoolVar(&vm, "vm", false, "show only the frames of the virtual machine, as a stack trace")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
 	return c
@@ -183,6 +194,9 @@ func titleOf(s style, t *ptrace.Target) string {
 
 // titleOfThread names a thread. Most cores hold only the name of the first thread.
 func titleOfThread(t *deopt.Thread) string {
+	if t.Parked() {
+		return titleOfGoroutine(t.Goroutine)
+	}
 	title := fmt.Sprintf("thread %d", t.ID)
 	if t.Name != "" {
 		title += fmt.Sprintf(" %q", printable(t.Name))
@@ -204,9 +218,16 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	for _, line := range sureLines(compiledFrom(v)) {
 		fmt.Fprintln(&out, line)
 	}
+	also, shown := sameStacks(v.Threads)
 	for i := range v.Threads {
+		if shown[i] {
+			continue
+		}
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
+		if len(also[i]) > 0 {
+			fmt.Fprintf(&out, "  %s\n", s.dim(alsoThere(also[i])))
+		}
 		guesses := map[string]int{} // the first frame with each kind of guess
 		omitted := v.OmittedFrames(thread)
 		for at := 0; at < len(thread.Frames); at++ {

@@ -167,6 +167,6 @@ var elsewhere = []string{
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
 	"guess",                                 // of frames that are not certain
 	"end_code",                              // of stacks that a limit cut short
-	"goroutine", "state", "start", "labels", // of Go programs
+	"goroutine", "goroutines", "state", "start", "labels", // of Go programs
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }

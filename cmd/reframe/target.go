@@ -28,6 +28,7 @@ type inputs struct {
 	depth   unwind.Depth // --depth; the zero value is the default
 	objects []string
 	flags.Inputs
+	goroutines *goroutines // nil for a verb that shows none
 
 	apart     bool                            // run each layout of the user in a process of its own: the verb runs it for many sites
 	follows   bool                            // the verb follows a running process, which may write modules
@@ -258,7 +259,11 @@ func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) 
 		o.Given = objects
 		return k.openStill(ctx, o)
 	}
-	return ptrace.Capture(k.pid, ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects})
+	o := ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects}
+	if k.goroutines != nil {
+		o.Goroutines = k.goroutines.layout
+	}
+	return ptrace.Capture(k.pid, o)
 }
 
 // capture captures a process and builds its frames. The caller closes the target.

@@ -19,6 +19,8 @@ type Report struct {
 	Schema  string   `json:"schema"`
 	Target  Target   `json:"target"`
 	Threads []Thread `json:"threads"`
+	// Goroutines lists the goroutines of a Go program that no thread runs, if they were requested.
+	Goroutines []ParkedGoroutine `json:"goroutines,omitempty"`
 }
 
 // Target describes the process or core that was read.
@@ -48,12 +50,22 @@ type Thread struct {
 	Goroutine *Goroutine `json:"goroutine,omitempty"`
 }
 
-// Goroutine is the goroutine that a thread of a Go program runs.
+// Goroutine describes a goroutine of a Go program.
 type Goroutine struct {
 	ID     int64             `json:"id"`
 	State  string            `json:"state"`            // as in Go's run time: "running", "syscall" (also in a call of C), "waiting"
 	Start  string            `json:"start,omitempty"`  // its first function
 	Labels map[string]string `json:"labels,omitempty"` // of runtime/pprof, if they could be read
+}
+
+// ParkedGoroutine is a goroutine that no thread runs, and its frames, innermost first. Its members have the meaning that they have in [Thread].
+type ParkedGoroutine struct {
+	Goroutine Goroutine `json:"goroutine"`
+	Frames    []Frame   `json:"frames"`
+	End       string    `json:"end,omitempty"`
+	EndCode   Code      `json:"end_code,omitempty"`
+	Total     int       `json:"total,omitempty"`
+	Omitted   []Omitted `json:"omitted,omitempty"`
 }
 
 // Omitted is a part of a deep stack that is not listed.

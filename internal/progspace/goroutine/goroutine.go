@@ -31,6 +31,9 @@ type Reader struct {
 	target  *ptrace.Target
 	process *process
 	group   *proc.Target
+	layout  *layout                 // nil until it is needed
+	starts  map[machine.Addr]string // first functions by the address in g.startpc
+	run     map[int64]bool          // the goroutines that threads run
 }
 
 // quiet makes Delve log nothing: it would write to standard error.
@@ -78,7 +81,7 @@ func Open(t *ptrace.Target) (_ *Reader, err error) {
 		_ = p.info.Close()
 		return nil, err
 	}
-	return &Reader{t, p, group}, nil
+	return &Reader{target: t, process: p, group: group, starts: map[machine.Addr]string{}, run: map[int64]bool{}}, nil
 }
 
 // hasDWARF returns an error if Delve would look for debug information elsewhere, warn on standard error, or allocate more than maxExecutable bytes.
@@ -134,9 +137,7 @@ func (r *Reader) OfThread(th machine.Thread) (_ *frame.Goroutine, err error) {
 	if !ok {
 		return nil, ErrNone
 	}
-	r.group.ClearCaches()
-	r.process.thread = &thread{process: r.process, id: th.ID, registers: registers{pc, found.Current}}
-	g, err := proc.GetG(r.process.thread)
+	g, err := r.byDelve(th.ID, registers{pc, found.Current})
 	switch none := (proc.ErrNoGoroutine{}); {
 	case errors.As(err, &none) || err == nil && g == nil:
 		return nil, ErrNone
@@ -145,7 +146,15 @@ func (r *Reader) OfThread(th machine.Thread) (_ *frame.Goroutine, err error) {
 	case g.Unreadable != nil:
 		return nil, g.Unreadable
 	}
+	r.run[g.ID] = true
 	return r.describe(g), nil
+}
+
+// byDelve returns the goroutine that a thread with these registers runs.
+func (r *Reader) byDelve(tid int, at registers) (*proc.G, error) {
+	r.group.ClearCaches()
+	r.process.thread = &thread{process: r.process, id: tid, registers: at}
+	return proc.GetG(r.process.thread)
 }
 
 // whole reports whether Delve has read all of a string of a label. It reads 64 bytes, and "" where it can read nothing.
@@ -154,18 +163,22 @@ func whole(s string) bool { return 0 < len(s) && len(s) < 64 }
 // states names the values of a goroutine's status (runtime/runtime2.go).
 var states = map[uint64]string{
 	proc.Gidle: "idle", proc.Grunnable: "runnable", proc.Grunning: "running", proc.Gsyscall: "syscall", proc.Gwaiting: "waiting", proc.Gdead: "dead",
-	proc.Gcopystack: "copystack",
+	proc.Gcopystack: "copystack", 9: "preempted", 10: "leaked", 11: "dead",
 }
 
 // scanBit is set in the status while the garbage collector scans the stack (_Gscan in runtime/runtime2.go).
 const scanBit = 0x1000
 
-func (r *Reader) describe(g *proc.G) *frame.Goroutine {
-	out := &frame.Goroutine{ID: g.ID, State: states[g.Status&^scanBit], Labels: g.Labels()}
-	maps.DeleteFunc(out.Labels, func(key, value string) bool { return !whole(key) || !whole(value) })
-	if out.State == "" {
-		out.State = fmt.Sprintf("status %d", g.Status)
+func stateOf(status uint64) string {
+	if name, ok := states[status&^scanBit]; ok {
+		return name
 	}
+	return fmt.Sprintf("status %d", status)
+}
+
+func (r *Reader) describe(g *proc.G) *frame.Goroutine {
+	out := &frame.Goroutine{ID: g.ID, State: stateOf(g.Status), Labels: g.Labels()}
+	maps.DeleteFunc(out.Labels, func(key, value string) bool { return !whole(key) || !whole(value) })
 	if at := g.StartLoc(r.group); at.Fn != nil {
 		out.Start = at.Fn.Name
 	}
