@@ -32,6 +32,12 @@ func (s *stub) process(out *holder.State) {
 			out.Command = strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}
+	for i := range out.Threads {
+		if th := &out.Threads[i]; th.Name == "" && s.canOpen && i < maxNames {
+			text, _ := s.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.pid, th.ID), 64) // without it the thread has no name
+			th.Name = strings.TrimSuffix(string(text), "\n")
+		}
+	}
 	if out.Mappings == nil {
 		out.Mappings = s.regions()
 	}
@@ -46,6 +52,9 @@ func (s *stub) process(out *holder.State) {
 		out.Notes = append(out.Notes, "the stub does not list the process's memory: code that is in no file, and not registered, is found only with --object")
 	}
 }
+
+// maxNames bounds the number of files that are read for names of threads.
+const maxNames = 1 << 10
 
 const maxCommand = 1 << 20
 

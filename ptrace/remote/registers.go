@@ -26,14 +26,13 @@ type register struct {
 	name   string
 	number uint64 // for the packet p
 	size   int    // in bytes
-	at     int    // offset in the reply to g
+	at     int    // offset in the reply to g; -1 until it is known
 }
 
 // description is a target description: the architecture, and the registers in the order of their numbers.
 type description struct {
 	arch      *machine.Arch
 	registers []register
-	size      int // bytes of the reply to g
 }
 
 // architectures maps the names of gdb's BFD and of lldb to architectures.
@@ -82,9 +81,13 @@ func describe(read func(name string) (string, error)) (*description, error) {
 		}
 		return 0
 	})
-	for i := range d.registers {
-		d.registers[i].at = d.size
-		d.size += d.registers[i].size
+	next := 0
+	for i := range d.registers { // lldb-server gives offsets, since some registers are parts of others
+		r := &d.registers[i]
+		if r.at < 0 {
+			r.at = next
+		}
+		next = r.at + r.size
 	}
 	return d, nil
 }
@@ -157,7 +160,15 @@ func (p *parser) file(name string) error {
 			if len(p.registers) == maxRegisters {
 				return fmt.Errorf("it has more than %d registers", maxRegisters)
 			}
-			p.registers = append(p.registers, register{name: attribute("name"), number: p.next, size: int(bits+7) / 8})
+			r := register{name: attribute("name"), number: p.next, size: int(bits+7) / 8, at: -1}
+			if text := attribute("offset"); text != "" {
+				at, err := strconv.ParseUint(text, 10, 32)
+				if err != nil || at > maxPacket {
+					return fmt.Errorf("%s: %q has no valid offset", name, attribute("name"))
+				}
+				r.at = int(at)
+			}
+			p.registers = append(p.registers, r)
 			p.next++
 		}
 	}
