@@ -144,7 +144,9 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 			return nil, &CoreError{o.Exe, -1, err, exeHint}
 		}
 	}
-	c.nameDelveFiles()
+	if c.delve {
+		c.nameLinkedFiles()
+	}
 	c.lay()
 	if err := c.complete(o); err != nil {
 		return nil, err

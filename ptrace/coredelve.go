@@ -157,12 +157,9 @@ func delveArea(b []byte) []byte {
 	return b
 }
 
-// nameDelveFiles lists the mapped files of a core without a list of them: the program, and the files in the dynamic linker's list. It lists a file
-// only if its segments are in the core. Like every other file, it is compared with them later.
-func (c *core) nameDelveFiles() {
-	if !c.delve {
-		return
-	}
+// nameLinkedFiles lists the mapped files of a target without a list of them: the program, and the files in the dynamic linker's list. It lists a file
+// only if its segments are in the target's memory. Like every other file, it is compared with them later.
+func (c *core) nameLinkedFiles() {
 	for m := range linkMap(segmentMemory{c}, c.target.arch.Order, c.auxv, func(...machine.Addr) {}) {
 		name := pathAt(segmentMemory{c}, m.name)
 		if name == "" { // the entry of the program
@@ -188,7 +185,7 @@ func (c *core) execfn() string {
 
 // addFile adds the rows of a file that was loaded at a bias, unless they overlap those of another file.
 func (c *core) addFile(name string, bias machine.Addr) {
-	f, err := c.open(name)
+	f, err := c.openAny(name)
 	if err != nil {
 		return
 	}

@@ -1,7 +1,6 @@
 package ptrace
 
 import (
-	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"slices"
 
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
 	"example.com/reframe/ptrace/files"
 	"example.com/reframe/ptrace/holder"
 )
@@ -107,23 +107,50 @@ func (c *core) layHeld(s *holder.State, exe string) error {
 	}
 	c.unlisted = true
 	c.segments = []segment{heldSegment(machine.Mapping{Start: c.page0(), End: 1 << 63, Read: true, Write: true, Exec: true})}
-	for _, f := range s.Files {
-		c.addFile(f.Path, f.Bias)
-	}
-	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
-	if exe == "" && s.Program != "" {
-		if err := c.placeExecutable(s.Program); err != nil {
-			c.target.Notes = append(c.target.Notes, fmt.Sprintf("its program %s is not used: %v; give it with --exe", s.Program, err))
-			c.exe, c.named = "", ""
-		}
-	}
-	if exe != "" {
+	switch {
+	case exe != "":
 		if err := c.placeNamed(exe); err != nil {
 			return err
 		}
+	case s.Program != "":
+		if err := c.addProgram(s.Program); err != nil {
+			c.target.Notes = append(c.target.Notes, fmt.Sprintf("its program %s is not used: %v; give it with --exe", s.Program, err))
+		}
 	}
+	for _, f := range s.Files {
+		c.addFile(f.Path, f.Bias)
+	}
+	c.nameLinkedFiles()
 	c.lay()
 	return nil
+}
+
+// addProgram adds the file of the program at the addresses where it must have been loaded.
+func (c *core) addProgram(name string) error {
+	f, err := c.openAny(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h, err := elfcore.ReadHeader(f)
+	if err != nil {
+		return err
+	}
+	bias, err := c.biasOf(h)
+	if err != nil {
+		return err
+	}
+	c.addFile(name, bias)
+	return nil
+}
+
+// openAny opens a file of the target: here or, if it is not found, from the debugger.
+func (c *core) openAny(name string) (*os.File, error) {
+	f, err := c.open(name)
+	if err != nil && c.fetch != nil {
+		f, err = c.fetch(name)
+	}
+	return f, err
 }
 
 // page0 returns the address after the first page, which no process maps.

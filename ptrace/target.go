@@ -245,10 +245,10 @@ func (t *Target) ReadObject(addr machine.Addr) {
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
 // IsJITCode reports whether an address is in executable memory that holds no part of a program's files: memory without a file, of a memfd, or of a
-// file that was deleted and is no ELF image. In a core without the names of mapped files that is unknown, and the result is false.
+// file that was deleted and is no ELF image. Where the names of mapped files are unknown, the result is false.
 func (t *Target) IsJITCode(addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
-	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil {
+	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil || t.Unlisted() {
 		return false
 	}
 	switch {
