@@ -13,6 +13,8 @@ import (
 const (
 	objectRounds = 20
 	gdbRounds    = 5
+
+	compiled = 9000 // objects of a JIT when it begins to register one more all the time
 )
 
 // coldCaches bounds the additional time of a stop after 20,000 objects were read before it: some microseconds for caches that were evicted. It is
@@ -28,10 +30,11 @@ type jitHost struct {
 	memory, gdbMemory series[int64]
 }
 
-// objects measures processes with 10, 1,000 and 20,000 registered objects, one of them on the stack.
+// objects measures processes with 10, 1,000, 9,000 and 20,000 registered objects, one of them on the stack, and one whose JIT registers more objects
+// all the time.
 func (b *bench) objects() {
 	b.section("Registered JIT objects, %d runs, gdb %d", objectRounds, gdbRounds)
-	few, some, many := b.manyObjects(10), b.manyObjects(1000), b.manyObjects(20000)
+	few, some, many, quiet, compiling := b.manyObjects(10), b.manyObjects(1000), b.manyObjects(20000), b.manyObjects(compiled), &jitHost{}
 	n := need{threads: 1, function: "jf"}
 	measure := func(h *jitHost) func() {
 		return func() {
@@ -48,16 +51,22 @@ func (b *bench) objects() {
 			h.gdbMemory.add(o.memory)
 		}
 	}
-	interleave(objectRounds, measure(few), measure(some), measure(many))
+	interleave(objectRounds, measure(few), measure(some), measure(many), measure(quiet), func() {
+		compiling.Process = livetest.ManyObjects(b, compiled, "compile") // a new one each time, because its list grows
+		measure(compiling)()
+		compiling.Kill()
+	})
 	interleave(gdbRounds, debugger(few), debugger(some))
 	// This run is the last: a gdb that is killed half-way leaves the process in the state that it had then.
 	last := b.runGDB(many.PID, n)
-	for _, h := range []*jitHost{few, some, many} {
+	for _, h := range []*jitHost{few, some, many, quiet} {
 		h.Kill()
 	}
 
 	pauseRow := against("pause, 20,000 objects", "reframe, 10 objects", few.pause, many.pause)
 	pauseRow.target = "at most 0.05 ms more: " + verdict(many.pause.median()-few.pause.median() <= coldCaches)
+	compilingRow := against("pause, 9,000 objects, compiling", "reframe, 9,000 objects", quiet.pause, compiling.pause)
+	compilingRow.target = "less than 1 ms: " + verdict(compiling.pause.median() < time.Millisecond)
 	most := row{what: "frames, 20,000 objects", peer: "gdb bt", theirs: duration(last.wall), ours: spread(many.wall), ratio: ratio(many.wall.median(), last.wall)}
 	if last.over {
 		most.theirs, most.ratio = fmt.Sprintf("over %.0f s", patience.Seconds()), "below "+most.ratio
@@ -65,6 +74,7 @@ func (b *bench) objects() {
 	b.print(
 		pauseRow,
 		against("pause, 1,000 objects", "reframe, 10 objects", few.pause, some.pause),
+		compilingRow,
 		against("frames, 10 objects", "gdb bt", few.gdb, few.wall),
 		against("frames, 1,000 objects", "gdb bt", some.gdb, some.wall),
 		most,
@@ -72,6 +82,7 @@ func (b *bench) objects() {
 		against("", "reframe, 1,000 objects", some.wall, many.wall),
 		b.memoryRow("memory, 1,000 objects", "gdb bt", some.gdbMemory, some.memory),
 		b.memoryRow("memory, 20,000 objects", "gdb bt, 1,000 objects", some.gdbMemory, many.memory),
+		b.memoryRow("memory, 9,000 objects, compiling", "reframe, 9,000 objects", quiet.memory, compiling.memory),
 	)
 }
 
