@@ -22,11 +22,13 @@ type sharedMachine struct {
 
 var arm64Machine = &sharedMachine{}
 
-// machineTurn reports whether make test runs a test on that machine: a selection has two of the four, because emulation takes minutes of processor time.
+// machineTurn reports whether make test runs a test on that machine: a selection has one of the two groups, because emulation takes minutes of
+// processor time.
 func machineTurn(t *testing.T) bool {
 	t.Helper()
-	for _, pair := range livetest.ShareOf([][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64"}}, "arm64 machine") {
-		if slices.Contains(pair, t.Name()) {
+	groups := [][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64", "TestPatchedShadowsLiveOnARM64"}}
+	for _, group := range livetest.ShareOf(groups, "arm64 machine") {
+		if slices.Contains(group, t.Name()) {
 			return true
 		}
 	}

@@ -1,10 +1,12 @@
-// The code behind the stackmap of @f (f.ll) is patched in one form before f reaches it. The patch leads to handler, which aborts.
+// The code after the stackmap of @f (f.ll) is patched in one form before f reaches it. The patch leads to handler, which aborts, or waits if WAITS is
+// defined. A _ in the name of the form is a space.
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 long f(long *, long), g(long *, long);
 
@@ -13,6 +15,10 @@ static const char *form;
 
 __attribute__((noinline, used)) void handler(void)
 {
+#ifdef WAITS
+	for (;;)
+		pause();
+#endif
 	signal(SIGABRT, SIG_DFL);
 	abort();
 }
@@ -80,6 +86,9 @@ int main(int count, char **arguments)
 {
 	if (count < 2)
 		return 2;
+	for (char *c = arguments[1]; *c; c++)
+		if (*c == '_')
+			*c = ' ';
 	form = arguments[1];
 	signal(SIGTRAP, onsignal);
 	signal(SIGILL, onsignal);

@@ -1,8 +1,16 @@
-// @f (f.ll) keeps a vector of SVE on its stack while it calls stop.
+// @f (f.ll) keeps a vector of SVE on its stack while it calls stop, which aborts, or waits if WAITS is defined.
 #include <stdlib.h>
+#include <unistd.h>
 
 long entry(void);
 
-void stop(void) { abort(); }
+void stop(void)
+{
+#ifdef WAITS
+	for (;;)
+		pause();
+#endif
+	abort();
+}
 
 int main(void) { return entry(); }
