@@ -335,6 +335,9 @@ func (f *Frame) OtherNotes(shown func(record uint64) bool) (notes []string) {
 // certain. It is the first of the frame's notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
 
+// GuessKind is the same for guesses that differ only in numbers and addresses.
+func (f *Frame) GuessKind() string { return f.physical.GuessKind }
+
 // findRecord finds the record of the frame, if any. owner is the start of the function whose records may describe the frame.
 func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	if o := f.physical.Overwritten; o != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -157,9 +156,6 @@ func (a *app) note(text string) {
 	fmt.Fprintln(fold.To(a.stderr), "reframe: note: "+printableLines(text))
 }
 
-// digits matches the parts in which guesses of one kind differ.
-var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
-
 // afterwards returns the state of a process after reframe has released it.
 func afterwards(stopped bool) string {
 	if stopped {
@@ -244,7 +240,7 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 				at += count - 1
 				continue
 			}
-			kind := digits.ReplaceAllString(f.Guess(), "")
+			kind := f.GuessKind()
 			first, said := guesses[kind]
 			if kind == "" || !said {
 				guesses[kind] = f.Index

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Code identifies the kind of a reason, for programs. A code keeps its meaning between releases; the text of a reason may change.
@@ -20,6 +21,16 @@ func Because(code Code, args ...any) *Reason { return &Reason{code, args} }
 
 // Error returns the reason as text.
 func (r *Reason) Error() string { return fmt.Sprintf(texts[r.Code], r.args...) }
+
+// Without returns the text without a subject that it begins with, so that reasons of several subjects can be grouped: "is caller-saved …" for a
+// register. It returns the whole text if the text does not begin with the subject.
+func (r *Reason) Without(subject string) string {
+	rest, begins := strings.CutPrefix(texts[r.Code], "%s")
+	if !begins || rest == "" || r.args[0] != subject {
+		return r.Error()
+	}
+	return fmt.Sprintf(strings.TrimLeft(rest, ": "), r.args[1:]...)
+}
 
 // Unwrap returns the error that is an argument of the text, or nil.
 func (r *Reason) Unwrap() error {

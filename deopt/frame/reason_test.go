@@ -49,3 +49,10 @@ func TestReason(t *testing.T) {
 	s.Doubt(Because(GuessedFrame, "a word that looks like a return address"))
 	require.Equal(t, Slot{Name: "%i", Value: "1", Hex: "0x1", Bytes: []byte{1}, Status: Guessed, Code: GuessedFrame, Reason: "a word that looks like a return address"}, s)
 }
+
+func TestReasonWithoutSubject(t *testing.T) {
+	r := Because(CallerSaved, "rdx", 3)
+	require.Equal(t, "is caller-saved and frame #3 does not preserve it", r.Without("rdx"))
+	require.Equal(t, r.Error(), r.Without("rcx"))
+	require.Equal(t, "it was not saved", Because(NotCaptured, "rdx", "it was not saved").Without("rdx"))
+}

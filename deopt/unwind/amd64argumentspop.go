@@ -36,7 +36,8 @@ func (w *walk) returned(callee, f *Frame) {
 	case known:
 		f.Registers.Forget(w.Arch.SP, frame.Because(frame.TailCall, callee.Index))
 	case f.Skipped != 0 && way.popped > 0 && f.Guess == "":
-		f.Guess = fmt.Sprintf("frame #%d took the place of what was called, and how many arguments it has on the stack is not known", callee.Index)
+		f.GuessKind = "frame #%d took the place of what was called, and how many arguments it has on the stack is not known"
+		f.Guess = fmt.Sprintf(f.GuessKind, callee.Index)
 	}
 }
 

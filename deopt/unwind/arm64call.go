@@ -67,7 +67,7 @@ func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	f.CFA, _ = w.cfa(f.Registers, s.row.CFA)
 	f.NoCFA, w.floor = "", f.CFA
 	if !certain {
-		by.guess = guessedLink + in.others()
+		by.guess, by.kind = guessedLink+in.others(), guessedLink
 	}
 	return w.atCall(f, &by, pc), true, nil
 }

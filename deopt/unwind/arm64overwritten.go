@@ -76,7 +76,7 @@ func (w *walk) arm64Left(f *Frame, places []Overwritten, best *departed, count [
 		f.ambiguous = true
 	default:
 		if others && f.Guess == "" {
-			f.Guess = guessedJump + in.others()
+			f.Guess, f.GuessKind = guessedJump+in.others(), guessedJump
 		}
 		f.Overwritten, f.Registers, f.code = best.place, best.regs, w.Finder.Code(best.place.At)
 	}

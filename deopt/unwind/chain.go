@@ -80,7 +80,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	if none := (*uncalled)(nil); errors.As(err, &none) && w.linksOn(chain, base) {
 		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues, so this is such a return
 		// address.
-		s.jumped, s.guess = true, fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
+		s.jumped, s.kind = true, "no call ends at the return address: "+string(rule)
+		s.guess = fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
 		return follow()
 	}
 	if err != nil {

@@ -93,6 +93,7 @@ type step struct {
 	signal        bool
 	switched      bool     // the code has switched stacks, so the CFA may be anywhere
 	guess         string   // [Frame.Guess] of the caller; %d stands for the number of the unwound frame
+	kind          string   // [Frame.GuessKind] of the caller, or "" if it is guess
 	late          uint64   // number of bytes by which the row's stack pointer is too low
 	fde           *cfi.FDE // the FDE of the row; nil for a row made here
 	machine.Range          // code range of the row's FDE

@@ -23,7 +23,7 @@ const MaxDepth = 1 << 20
 type Omitted struct {
 	From, Count int
 	PCs         []PCCount // most frequent first, at most maxPCs
-	guess       string    // reason of the first uncertain frame among them, or ""
+	guess, kind string    // guess of the first uncertain frame among them, and its kind, or ""
 	scanned     int       // first of them that was found by a scan, or -1
 }
 
@@ -113,8 +113,8 @@ func (s *foundFrames) follow(f, callee *Frame) {
 	s.callees[f.Index] = &c
 	f.Registers.Detach()
 	c.Registers.Detach()
-	if guess := s.omitted[len(s.omitted)-1].guess; f.Guess == "" && guess != "" {
-		f.Guess = guess
+	if o := &s.omitted[len(s.omitted)-1]; f.Guess == "" && o.guess != "" {
+		f.Guess, f.GuessKind = o.guess, o.kind
 	}
 }
 
@@ -127,6 +127,7 @@ func (s *foundFrames) tally(f *Frame) {
 	o.Count++
 	if f.Guess != "" && o.guess == "" {
 		o.guess = fmt.Sprintf("it lies beyond frame #%d, which is not kept and was found by a guess: %s", f.Index, f.Guess)
+		o.kind = "beyond a guess: " + f.GuessKind
 	}
 	if f.Rule == FromScan && o.scanned < 0 {
 		o.scanned = f.Index

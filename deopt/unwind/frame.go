@@ -56,6 +56,8 @@ type Frame struct {
 	// Guess is the reason why this frame may not be the caller of the one before, or why a frame may be missing between the two; "" if both are
 	// certain.
 	Guess string
+	// GuessKind is the same for guesses that differ only in numbers and addresses.
+	GuessKind string
 
 	// Skipped is the function that this frame called, if the frame before belongs to another function. The called function left by a tail call, and
 	// its frame is missing between the two.

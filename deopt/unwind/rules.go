@@ -1,6 +1,7 @@
 package unwind
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,7 +90,7 @@ func (r *rules) caller(f *Frame, s *step, pc machine.Addr) caller {
 	regs.SetUint(r.arch.PC, uint64(pc))
 	c := caller{pc: pc, regs: regs, rule: s.rule}
 	if s.guess != "" {
-		c.guess = fmt.Sprintf(s.guess, f.Index)
+		c.guess, c.kind = fmt.Sprintf(s.guess, f.Index), cmp.Or(s.kind, s.guess)
 	}
 	return c
 }

@@ -44,6 +44,7 @@ type caller struct {
 	regs  *machine.Registers
 	rule  Rule
 	guess string
+	kind  string // [Frame.GuessKind]
 }
 
 // Walk walks a stack from the registers of its innermost frame. The result has at least that frame, unless its pc is unavailable.
@@ -99,7 +100,7 @@ func (w *walk) enter(c caller) *Frame {
 		callee = &w.frames[n-1]
 	}
 	f := Frame{
-		Index: w.found(), PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess,
+		Index: w.found(), PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess, GuessKind: c.kind,
 		Return: callee != nil && !callee.Signal,
 		NoCFA:  "it was not unwound",
 	}
@@ -178,7 +179,8 @@ func (w *walk) checkJumped(f *Frame, c caller, end *End) (caller, *End) {
 	case how == fitsNot:
 		return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, fmt.Sprintf("the call before %v, which would be its return address, is of another function", c.pc)))
 	default:
-		c.guess = fmt.Sprintf("frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one", f.Index)
+		c.kind = "frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one"
+		c.guess = fmt.Sprintf(c.kind, f.Index)
 	}
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/machine"
 )
@@ -77,8 +78,10 @@ func (at *Place) registers() *Registers {
 			r.Keys = strings.Join(keys, " ")
 			out.There = append(out.There, r)
 		default:
-			// Without the register's name most reasons are the same, and are grouped.
-			why := strings.TrimPrefix(strings.TrimPrefix(err.Error(), info.Name+" "), info.Name+": ")
+			why := err.Error()
+			if r, ok := err.(*frame.Reason); ok {
+				why = r.Without(info.Name) // without the register's name most reasons are the same, and are grouped
+			}
 			n, known := reasons[why]
 			if !known {
 				n = len(out.Missing)
