@@ -96,6 +96,8 @@ func (c *core) readNote(n elfcore.Note) {
 			c.readMemoryNote(n)
 		case ntRedacted:
 			c.readRedacted(n)
+		case ntRegisters:
+			c.readHeldRegisters(n)
 		}
 		return
 	case elfcore.OwnerCore:

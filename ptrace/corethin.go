@@ -24,6 +24,9 @@ const maxNotesKept = 256 << 20
 
 // identity reads the parts that another core takes over. It omits the core's notes about its own memory and, if nameless, clears the command line.
 func (c *core) identity(nameless bool) (*coreSource, error) {
+	if c.header == nil {
+		return c.heldSource(nameless)
+	}
 	s := &coreSource{order: c.target.arch.Order, header: c.header.Raw}
 	budget := elfcore.MaxNotes
 	for _, p := range c.notes {

@@ -134,8 +134,7 @@ var recordedModes = map[CoreMemory]uint64{Minimal: 1, Writable: 2, All: 3}
 
 func (m *coreMoment) namesNote() (b []byte) {
 	for _, t := range m.names {
-		b = binary.LittleEndian.AppendUint32(b, uint32(t.tid))
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(t.name)))
+		b, _ = binary.Append(b, m.order(), [2]uint32{uint32(t.tid), uint32(len(t.name))}) // fails only for types without a fixed size
 		b = append(b, t.name...)
 	}
 	return b
@@ -196,13 +195,11 @@ func (m *coreMoment) fileNote() []byte {
 			rows = append(rows, r)
 		}
 	}
-	b := binary.LittleEndian.AppendUint64(nil, uint64(len(rows)))
-	b = binary.LittleEndian.AppendUint64(b, elfcore.Page) // the unit of offsets
+	words := []uint64{uint64(len(rows)), elfcore.Page} // the unit of offsets
 	for _, r := range rows {
-		for _, v := range []uint64{uint64(r.Start), uint64(r.End), r.Offset / elfcore.Page} {
-			b = binary.LittleEndian.AppendUint64(b, v)
-		}
+		words = append(words, uint64(r.Start), uint64(r.End), r.Offset/elfcore.Page)
 	}
+	b, _ := binary.Append(nil, m.order(), words) // fails only for types without a fixed size
 	for _, r := range rows {
 		b = append(append(b, r.Path...), 0)
 	}

@@ -130,12 +130,14 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	k.every = 1
 	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
 	waits := k.waits(c, args)
-	switch inCore := c.Flags().Changed("core"); {
-	case inCore && waits:
+	switch {
+	case k.core != "" && waits:
 		return nil, usage("--core: cannot wait for an exit in a core")
-	case inCore && k.held.Memory != ptrace.Minimal:
-		return nil, usage("--memory %s: with --core only minimal is supported", k.held.Memory)
-	case inCore:
+	case k.still() && waits:
+		return nil, usage("%s: cannot wait for an exit while a debugger holds the process", flagName(kindsGiven(c)[0]))
+	case k.still() && k.held.Memory != ptrace.Minimal:
+		return nil, usage("--memory %s: with %s only minimal is supported", k.held.Memory, flagName(kindsGiven(c)[0]))
+	case k.still():
 		if err := k.inputs.check(c); err != nil {
 			return nil, err
 		}

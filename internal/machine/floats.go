@@ -38,6 +38,17 @@ func FloatControlOf(a *Arch, b []byte) (FloatControl, error) {
 	return FloatControl{}, frame.Because(frame.FloatsUnread, fmt.Sprintf("the floating-point environment of %s is not read", a.Title))
 }
 
+// Put writes the registers to the places in a register set from which [FloatControlOf] reads them.
+func (c FloatControl) Put(a *Arch, b []byte) {
+	switch {
+	case a == AMD64 && len(b) >= mxcsrAt+4:
+		a.Order.PutUint32(b[mxcsrAt:], c.MXCSR)
+		a.Order.PutUint16(b[x87ControlAt:], c.X87)
+	case a == ARM64 && len(b) >= fpcrAt+4:
+		a.Order.PutUint32(b[fpcrAt:], uint32(c.FPCR))
+	}
+}
+
 // These are the offsets at which a signal frame saves the floating-point registers of the interrupted code (asm/sigframe.h, asm/ucontext.h and
 // asm/sigcontext.h). They count from the stack pointer of the frame that the handler returns to. On x86-64 a pointer to an FXSAVE area lies there. On
 // arm64 struct fpsimd_context lies there, the first record after the general registers.

@@ -56,6 +56,14 @@ var Notes = map[*machine.Arch][]Note{
 	},
 }
 
+// GeneralSize and FloatSize are the sizes of the sets of general and of floating-point registers: elf_gregset_t and elf_fpregset_t of asm/elf.h, in bytes.
+var (
+	GeneralSize = map[*machine.Arch]int{machine.AMD64: 27 * 8, machine.ARM64: 34 * 8, machine.ARM64BE: 34 * 8, machine.RISCV64: 32 * 8, machine.S390X: 27 * 8,
+		machine.PPC64: 48 * 8, machine.PPC64LE: 48 * 8, machine.LOONG64: 45 * 8}
+	FloatSize = map[*machine.Arch]int{machine.AMD64: 512, machine.ARM64: 528, machine.ARM64BE: 528, machine.RISCV64: 33 * 8, machine.S390X: 17 * 8,
+		machine.PPC64: 33 * 8, machine.PPC64LE: 33 * 8}
+)
+
 // arm64Notes returns struct user_pt_regs, with pc after x0 to x30 and sp, and struct user_fpsimd_state.
 func arm64Notes(a *machine.Arch) []Note {
 	return []Note{

@@ -1,0 +1,173 @@
+package ptrace
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/elfcore"
+	"example.com/reframe/ptrace/regset"
+)
+
+// ntRegisters holds the registers of the thread before it, as far as a debugger provided them. Other notes of the core hold those of them for which the
+// kernel has a place. It holds 64-bit words: the thread pointer and the number of registers; then for each its DWARF number and its size as two words,
+// and its bytes, lowest address first, padded to a word.
+const ntRegisters = 0x52460004
+
+// Limits on that note.
+const (
+	maxHeldNote      = 1 << 20
+	maxHeldRegister  = 8 << 10
+)
+
+// heldMachines maps architectures to the machines of cores, and to e_flags where readers need them.
+var heldMachines = map[*machine.Arch]struct {
+	of    elf.Machine
+	flags uint32
+}{
+	machine.AMD64: {elf.EM_X86_64, 0}, machine.ARM64: {elf.EM_AARCH64, 0}, machine.ARM64BE: {elf.EM_AARCH64, 0}, machine.RISCV64: {elf.EM_RISCV, 0},
+	machine.S390X: {elf.EM_S390, 0}, machine.PPC64: {elf.EM_PPC64, 1}, machine.PPC64LE: {elf.EM_PPC64, 2}, // e_flags: the version of the ABI
+	machine.LOONG64: {elf.EM_LOONGARCH, 0},
+}
+
+// heldSource makes the header and the notes of a core of a process that a debugger holds.
+func (c *core) heldSource(nameless bool) (*coreSource, error) {
+	t := c.target
+	of, known := heldMachines[t.arch]
+	if !known {
+		return nil, &HeldError{t.Debugger, fmt.Errorf("cannot write a core for %s", t.arch.Title), ""}
+	}
+	s := &coreSource{order: t.arch.Order}
+	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of.of), Version: uint32(elf.EV_CURRENT), Flags: of.flags, Ehsize: elfcore.HeaderSize, Phentsize: elfcore.ProgramSize}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	if t.arch.BigEndian() {
+		h.Ident[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
+	}
+	header, err := binary.Append(nil, s.order, h)
+	if err != nil {
+		return nil, err
+	}
+	copy(s.header[:], header)
+
+	notes := elfcore.NoteList{Order: s.order}
+	m := &coreMoment{maps: c.target.maps, from: s}
+	for i, th := range t.threads {
+		m.names = append(m.names, threadNote{th.ID, th.Name})
+		if th.Registers != nil {
+			notes.Add(elfcore.OwnerCore, elf.NT_PRSTATUS, heldStatus(&th))
+		}
+		if i == 0 {
+			command := t.Command
+			if nameless {
+				command = ""
+			}
+			notes.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, heldInfo(s.order, t.PID, th.Name, command))
+			notes.Add(elfcore.OwnerCore, ntAUXV, c.auxv)
+			if !c.unlisted {
+				notes.Add(elfcore.OwnerCore, ntFile, m.fileNote())
+			}
+		}
+		if th.Registers != nil {
+			c.addRegisterNotes(&notes, th.Registers)
+		}
+	}
+	notes.Add(ownOwner, ntNames, m.namesNote())
+	s.notes = notes.Bytes
+	return s, nil
+}
+
+// heldStatus returns a struct elf_prstatus of linux/elfcore.h. Fields that no debugger provides are 0.
+func heldStatus(th *machine.Thread) []byte {
+	a := th.Registers.Arch()
+	var places []regset.Place
+	if known := regset.Notes[a]; len(known) > 0 {
+		places = known[0].Places
+	}
+	b := make([]byte, statusRegisters+max(regset.GeneralSize[a], 8)+8)
+	a.Order.PutUint32(b[statusPID:], uint32(th.ID))
+	put(b[statusRegisters:], places, th.Registers)
+	if a == machine.AMD64 {
+		a.Order.PutUint64(b[statusRegisters+fsBase:], uint64(th.Registers.ThreadPointer()))
+	}
+	a.Order.PutUint32(b[len(b)-8:], 1) // pr_fpvalid
+	return b
+}
+
+// put writes the registers that are available to their places.
+func put(b []byte, places []regset.Place, regs *machine.Registers) {
+	for _, p := range places {
+		if v, err := regs.Bytes(p.Reg); err == nil && len(v) >= p.Size {
+			copy(b[p.At:p.At+p.Size], v)
+		}
+	}
+}
+
+// heldInfo returns a struct elf_prpsinfo of linux/elfcore.h.
+func heldInfo(order binary.ByteOrder, pid int, name, command string) []byte {
+	b := make([]byte, infoSize)
+	b[1] = 'T'
+	order.PutUint32(b[infoPID:], uint32(pid))
+	copy(b[infoName:infoCommand-1], name)
+	copy(b[infoCommand:infoSize-1], command)
+	return b
+}
+
+// addRegisterNotes adds the registers that the status lacks.
+func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers) {
+	a := c.target.arch
+	for _, n := range regset.Notes[a] {
+		if n.Owner != elfcore.OwnerCore || n.Kind != elf.NT_FPREGSET {
+			continue
+		}
+		b := make([]byte, regset.FloatSize[a])
+		put(b, n.Places, regs)
+		if control, err := regs.FloatControl(); err == nil {
+			control.Put(a, b)
+		} else if a == machine.AMD64 || a == machine.ARM64 {
+			continue // readers would take zeros for the control registers
+		}
+		notes.Add(n.Owner, n.Kind, b)
+	}
+	var list []byte
+	count := uint64(0)
+	for _, reg := range a.Registers() {
+		v, err := regs.Bytes(reg)
+		if err != nil || len(v) == 0 || len(v) > maxHeldRegister {
+			continue
+		}
+		count++
+		list, _ = binary.Append(list, a.Order, [2]uint64{uint64(reg), uint64(len(v))}) // fails only for types without a fixed size
+		list = append(list, v...)
+		list = append(list, make([]byte, -len(v)&7)...)
+	}
+	head, _ := binary.Append(nil, a.Order, [2]uint64{uint64(regs.ThreadPointer()), count}) // as above
+	notes.Add(ownOwner, ntRegisters, append(head, list...))
+}
+
+// readHeldRegisters reads ntRegisters into the newest thread.
+func (c *core) readHeldRegisters(n elfcore.Note) {
+	b, ok := n.Read(16, maxHeldNote)
+	if !ok || len(c.target.threads) == 0 {
+		return
+	}
+	th := &c.target.threads[len(c.target.threads)-1]
+	if th.Registers == nil {
+		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, notHeld), ""
+	}
+	order := c.target.arch.Order
+	th.Registers.SetThreadPointer(machine.Addr(order.Uint64(b)))
+	count := order.Uint64(b[8:])
+	b = b[16:]
+	for ; count > 0 && len(b) >= 16; count-- {
+		reg, size := order.Uint64(b), order.Uint64(b[8:])
+		b = b[16:]
+		info, known := c.target.arch.Register(machine.DWARFReg(reg))
+		if !known && machine.DWARFReg(reg) != c.target.arch.PC || size > uint64(len(b)) || size > maxHeldRegister || known && size > uint64(info.Size) {
+			return
+		}
+		th.Registers.Set(machine.DWARFReg(reg), b[:size:size])
+		b = b[min(uint64(len(b)), (size+7)&^7):]
+	}
+}
