@@ -97,10 +97,9 @@ func (p *Finder) codeFrom(at, end machine.Addr) machine.Range {
 	return machine.Range{Start: next, End: next}
 }
 
-// branchesIn adds the branches in a range of code, which one table describes. It returns an error if the code cannot be read or has more branches than
-// are kept.
+// branchesIn adds the branches in a range of code. It returns an error if the code cannot be read or has more branches than are kept.
 func (p *Finder) branchesIn(r machine.Range, to *arm64Branches) error {
-	in := branchCode{table: p.Space.Code(r.Start).Table}
+	in := branchCode{table: func(at machine.Addr) *cfi.Table { return p.Space.Code(at).Table }}
 	room := make([]byte, min(branchChunk, r.End-r.Start))
 	for at := (r.Start + arm64.Size - 1) &^ (arm64.Size - 1); at+arm64.Size <= r.End; at += branchChunk {
 		code := room[:min(branchChunk, (r.End-at)&^(arm64.Size-1))]
@@ -119,10 +118,11 @@ func (p *Finder) branchesIn(r machine.Range, to *arm64Branches) error {
 	return nil
 }
 
-// branchCode is code that is searched for branches.
+// branchCode is code that is searched for branches. Several objects may be in one range, each with its own table.
 type branchCode struct {
-	table *cfi.Table    // nil if it has no CFI
-	last  machine.Range // the function that was found last
+	table func(at machine.Addr) *cfi.Table // nil for code without CFI
+	of    *cfi.Table
+	last  machine.Range // the function that was found last, in the table of
 }
 
 // leaves reports whether an instruction calls, jumps out of its function, or jumps to an address in a register.
@@ -136,14 +136,17 @@ func (c *branchCode) leaves(code []byte, at machine.Addr) bool {
 	case !jumps:
 		const branch = 0xd61f0000 // br, and those that authenticate the address
 		return arm64.IsCall(code) || binary.LittleEndian.Uint32(code)&0xfeff0000 == branch
-	case c.table == nil:
+	}
+	table := c.table(at)
+	if table == nil {
 		return true
-	case !c.last.Contains(at):
-		fde, err := c.table.Find(at)
+	}
+	if table != c.of || !c.last.Contains(at) {
+		fde, err := table.Find(at)
 		if err != nil {
 			return true
 		}
-		c.last = fde.Range
+		c.of, c.last = table, fde.Range
 	}
 	return !c.last.Contains(to)
 }

@@ -12,6 +12,7 @@ import (
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/progspace"
 	"example.com/reframe/ptrace"
@@ -59,4 +60,46 @@ func TestBranchesWithinBudget(t *testing.T) {
 	require.EqualError(t, missing, "the search for the call that led here ended at its limit of 67108864 bytes of code")
 	_, missing = (&Finder{Space: progspace.New(armCore(t, 1<<40, code...))}).Branches() // as a JIT may reserve
 	require.Equal(t, frame.SearchBudget, frame.CodeOf(missing))
+}
+
+// tableOf returns the table of an object with one function.
+func tableOf(t *testing.T, function machine.Range) *cfi.Table {
+	t.Helper()
+	var data []byte
+	entry := func(parts ...any) {
+		var b bytes.Buffer
+		for _, part := range parts {
+			require.NoError(t, binary.Write(&b, binary.LittleEndian, part))
+		}
+		b.Write(make([]byte, -b.Len()&7+4)) // after the length, it is a multiple of 8
+		data = append(binary.LittleEndian.AppendUint32(data, uint32(b.Len())), b.Bytes()...)
+	}
+	entry(uint32(0), []byte{1, 0, 1, 0x78, 30, 0x0c, 31, 0}) // CIE: the return address is in x30, and the CFA is sp
+	entry(uint32(len(data)+4), uint64(function.Start), uint64(function.End-function.Start))
+	table, err := cfi.NewTable(cfi.Sections{Arch: machine.ARM64, EHFrame: cfi.Section{Addr: 0x8000, Data: bytes.NewReader(data), Size: int64(len(data))}})
+	require.NoError(t, err)
+	return table
+}
+
+// TestBranchesOfSeveralObjects requires that the jumps in a range of code with several objects are rated by the functions of their own object.
+func TestBranchesOfSeveralObjects(t *testing.T) {
+	first, second := machine.Range{Start: 0x1000, End: 0x1020}, machine.Range{Start: 0x1020, End: 0x1060}
+	// The first object's unwind information claims the code of the second one, too, as that of an object which was unloaded may.
+	tables := []*cfi.Table{tableOf(t, machine.Range{Start: first.Start, End: second.End}), tableOf(t, second)}
+	code := branchCode{table: func(at machine.Addr) *cfi.Table {
+		switch {
+		case first.Contains(at):
+			return tables[0]
+		case second.Contains(at):
+			return tables[1]
+		}
+		return nil
+	}}
+	jump := func(from, to machine.Addr) bool {
+		return code.leaves(binary.LittleEndian.AppendUint32(nil, 0x14000000|uint32(to-from)>>2&0x03ffffff), from) // b
+	}
+	require.False(t, jump(0x1008, 0x1010))
+	require.False(t, jump(0x1030, 0x1040))
+	require.True(t, jump(0x1030, 0x1010), "from the second object into the first one")
+	require.True(t, jump(0x2000, 0x2010), "in code without CFI")
 }
