@@ -18,7 +18,7 @@
 //	traps    a SIGTRAP every 1,000 calls: of an int3 of its own and of raise(3), by turns
 //	vforks   meanwhile another thread waits in vfork(2) for children that take their time
 //	alarms   an instruction reads address 0 each time, under a timer, and its handler repairs that
-//	int1     an INT1 before an instruction in a debug register: for the kernel this looks as if a hypervisor had lost the reason of the stop
+//	unreason a SIGTRAP at an instruction in a debug register, as if a hypervisor had lost the reason of the stop
 //	another  the first thread ends, and another thread becomes another program: this one, in mode plain
 //	churn    threads that do nothing start and end all the time, beside those that call site()
 #define _GNU_SOURCE
@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -58,10 +59,16 @@ __attribute__((noinline)) long poke(volatile char *p) {
   return n;
 }
 
-// The breakpoint is on the instruction after the INT1. Without a debug register there the program ends by SIGTRAP.
+// The breakpoint is on the instruction after the system call, which sends SIGTRAP with TRAP_BRKPT to its own thread. For the tracer this looks as if a
+// hypervisor had lost the reason of a stop. Without a debug register there the program ends by SIGTRAP.
 __attribute__((noinline)) long unreasoned(long n) {
 #ifdef __x86_64__
-  __asm__ volatile(".byte 0xf1\n.globl behind\nbehind: nop" : "+D"(n));
+  siginfo_t info = {.si_signo = SIGTRAP, .si_code = TRAP_BRKPT};
+  long result, self = getpid();
+  register siginfo_t *sent __asm__("r10") = &info;
+  __asm__ volatile("syscall\n.globl unreason\nunreason: nop" : "=a"(result)
+                   : "a"(SYS_rt_tgsigqueueinfo), "D"(self), "S"(self), "d"(SIGTRAP), "r"(sent) : "rcx", "r11", "memory");
+  if (result) abort();
 #endif
   return n * 3 + 1;
 }
@@ -268,7 +275,7 @@ int main(int argc, char **argv) {
   else if (!strcmp(mode, "traps")) sum = traps();
   else if (!strcmp(mode, "vforks")) sum = vforks();
   else if (!strcmp(mode, "alarms")) sum = alarms();
-  else if (!strcmp(mode, "int1"))
+  else if (!strcmp(mode, "unreason"))
     for (long n = 0; n < count; n++) sum += unreasoned(n);
   else if (!strcmp(mode, "churn")) sum = churned();
   else if (!strcmp(mode, "another")) {

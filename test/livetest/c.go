@@ -220,16 +220,6 @@ func DebugRegisters(t testing.TB) bool {
 	return string(out) == "20\n"
 }
 
-// INT1Completes reports whether the pc is after an INT1 when its SIGTRAP comes. On some virtual machines it is at the INT1, which then never completes
-// (seen: Firecracker on AMD with Linux 6.18).
-func INT1Completes(t testing.TB) bool {
-	t.Helper()
-	out, err := exec.Command(CBinary(t, "int1.c")).Output()
-	require.NoError(t, err)
-	require.Contains(t, []string{"0\n", "1\n"}, string(out))
-	return string(out) == "1\n"
-}
-
 // HeldPlaces returns the number of breakpoints that debug registers can hold on this machine.
 func HeldPlaces(t testing.TB) int {
 	t.Helper()
