@@ -1,4 +1,6 @@
 export CGO_ENABLED = 0
+# Tests that need more than Go run, and fail if a tool is missing (livetest.NeedsTools).
+export REFRAME_TOOLS = 1
 # Go and the tests keep what they make below the home directory, which not every CI names.
 export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
@@ -6,7 +8,7 @@ FUZZTIME ?= 30s
 RUN :=
 PREFIX ?= /usr/local
 
-.PHONY: all build install uninstall demo check test test-all rotate fidelity anywhere bench lint cross fuzz man generate release release-check
+.PHONY: all build install uninstall demo check test test-all rotate fidelity anywhere goalone bench lint cross fuzz man generate release release-check
 
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
@@ -99,6 +101,10 @@ fidelity:
 anywhere:
 	@scripts/setup.sh test
 	scripts/anywhere.sh
+
+# The tests that need only Go, without any other program.
+goalone:
+	scripts/goalone.sh
 
 bench:
 	@scripts/setup.sh test

@@ -13,12 +13,7 @@ import (
 
 // ExampleFrames shows the frames of a process that is stopped at an exit: that of `reframe demo`. The value without a name is a constant.
 func ExampleFrames() {
-	process, err := demo.Start()
-	if err != nil {
-		panic(err)
-	}
-	defer process.Kill()
-	target, err := ptrace.Capture(process.PID, ptrace.Options{})
+	target, err := ptrace.OpenCore("../testdata/cores/demo.core.zst", ptrace.CoreOptions{Exe: "../internal/demo/target-gcc12-llc19-amd64"})
 	if err != nil {
 		panic(err)
 	}

@@ -47,6 +47,7 @@ func TestNoProcess(t *testing.T) {
 }
 
 func TestZombie(t *testing.T) {
+	livetest.NeedsTools(t)
 	cmd := exec.Command("true")
 	require.NoError(t, cmd.Start())
 	defer cmd.Wait() //nolint: its status does not matter
@@ -129,6 +130,7 @@ func TestThreadTraced(t *testing.T) {
 
 // TestPermission requires an error with advice when permission is missing. The test runs itself as another user.
 func TestPermission(t *testing.T) {
+	livetest.NeedsTools(t)
 	if pid, err := strconv.Atoi(os.Getenv(asNobody)); err == nil {
 		refused(t, pid, ErrPermission, "run as root")
 		return

@@ -297,6 +297,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 
 // TestSessionLaunchedAsWithout requires that a launched program has the same ignored and blocked signals, files and limits as without a session.
 func TestSessionLaunchedAsWithout(t *testing.T) {
+	livetest.NeedsTools(t)
 	signal.Ignore(unix.SIGHUP, unix.SIGINT)
 	defer signal.Reset(unix.SIGHUP, unix.SIGINT)
 	const look = `grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status; ls /proc/$$/fd; ulimit -Sn; env | sort`

@@ -130,6 +130,7 @@ func TestScriptFailures(t *testing.T) {
 
 // The position is reported for any path of a script.
 func TestScriptFailuresOfOddPaths(t *testing.T) {
+	livetest.NeedsTools(t)
 	dir := t.TempDir()
 	for _, name := range []string{"a b", "(x)[1-2]*", "$HOME", "new\nline", "in\xffvalid", "FAIL: a:1: b"} {
 		path := filepath.Join(dir, name+replay.ScriptSuffix)
@@ -169,6 +170,7 @@ func TestScriptSkips(t *testing.T) {
 
 // Update rewrites only the files that cmp compares; the script passes then.
 func TestScriptUpdate(t *testing.T) {
+	livetest.NeedsTools(t)
 	const text = "# A comment.\nexec echo new\ncmp stdout want.txt\n\n-- other.txt --\nold\n-- want.txt --\n"
 	path, r := script(t, &replay.Scripts{}, text+"old\n")
 	require.Equal(t, replay.Failed, r.Outcome)
@@ -185,6 +187,7 @@ func TestScriptUpdate(t *testing.T) {
 
 // A script that still fails after an update is reported as failed.
 func TestScriptUpdateThatDoesNotPass(t *testing.T) {
+	livetest.NeedsTools(t)
 	for name, command := range map[string]string{
 		"a line that looks like the head of a file": "exec echo '-- a.txt --'",
 		"no newline at the end":                     "exec printf hello",

@@ -8,7 +8,7 @@
 # Packages with their tests are the fast part: what starts programs, reads processes, files and what tools print, in a minute or two.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-export CGO_ENABLED=0
+export CGO_ENABLED=0 REFRAME_TOOLS=1
 
 fast='
 test/livetest  TestPlainPrograms|TestThreads|TestClock|TestHostEndings|TestDumpIsRemoved|TestChildrenHaveAllSignals|TestBuildIsKeyedByContent|TestStandIns

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints how long the three tiers of tests take, make check, make test and .ci/run: cold, as after go clean -testcache, and warm, right
-# after that. CPU is that of all processes waited for, so that a busy machine changes it little. Usage: scripts/tiers.sh [check|test|ci]...
+# Prints how long the tiers of tests take, go test ./..., make check, make test and .ci/run: cold, as after go clean -testcache, and warm, right
+# after that. CPU is that of all processes waited for, so that a busy machine changes it little. Usage: scripts/tiers.sh [go|check|test|ci]...
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
-[ $# -gt 0 ] || set -- check test ci
+[ $# -gt 0 ] || set -- go check test ci
 log=$(mktemp)
 trap 'rm -f "$log" "$log.times"' EXIT
 TIMEFORMAT='%R %U %S'
@@ -12,6 +12,7 @@ failed=0
 printf '%-12s %-5s %8s %8s\n' tier cache wall/s CPU/s
 for tier; do
   case $tier in
+  go) command=(env -u REFRAME_TOOLS go test ./...) ;;
   check | test) command=(make "$tier") ;;
   ci) command=(.ci/run) ;;
   *) sed -n '2,3p' "$0" >&2; exit 64 ;;

@@ -68,6 +68,7 @@ const ordersFrames = `
 
 // The demo runs without PATH, HOME or any file and, the second time, without privileges: the program contains all that it needs.
 func TestDemo(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	for _, user := range []string{"root", "nobody"} {
 		c := clitest.Command(t, "demo")

@@ -14,6 +14,7 @@ import (
 
 // A program that a verb launches inherits exactly the file descriptors above 2 that it would have without reframe.
 func TestLaunchedHasAllFiles(t *testing.T) {
+	livetest.NeedsTools(t)
 	livetest.Slow(t)
 	t.Parallel()
 	module := livetest.IR(t, 19, "tick.ll")

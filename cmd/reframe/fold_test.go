@@ -9,10 +9,12 @@ import (
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/cli/fold"
+	"example.com/reframe/test/livetest"
 )
 
 // A command that is copied from a narrow terminal is the original command.
 func TestFoldCommand(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	words := []string{"resume", "-p", "41822", "--ir", "it's a long name of a file.ll", "--layout", `"$HOME"`, "--exe", "a\x01b  c", "-f", "2"}
 	line := commandLine(words...)

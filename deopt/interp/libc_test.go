@@ -29,6 +29,7 @@ type ran struct {
 // native runs a command with an input; every exit status is a valid result.
 func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
+	livetest.NeedsTools(t)
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	// Close descriptors inherited by the test process: they would shift the program's descriptor numbers.

@@ -58,6 +58,7 @@ func interpreted(t *testing.T, src string) outcome {
 // status runs a command, which may end with any exit status.
 func status(t *testing.T, name string, args ...string) outcome {
 	t.Helper()
+	livetest.NeedsTools(t)
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -86,9 +86,9 @@ func TestLinked(t *testing.T) {
 				path := object(t, 19, p, "-relocation-model=pic")
 				if i == 2 { // the same code again, under other names
 					renamed := filepath.Join(t.TempDir(), "again.o")
-					run(t, "objcopy", "--prefix-symbols=again_", path, renamed)
+					run(t, livetest.Tool(t, "objcopy"), "--prefix-symbols=again_", path, renamed)
 					for _, name := range []string{"use", "callee"} {
-						run(t, "objcopy", "--redefine-sym", "again_"+name+"="+name, renamed)
+						run(t, livetest.Tool(t, "objcopy"), "--redefine-sym", "again_"+name+"="+name, renamed)
 					}
 					path = renamed
 				}
@@ -97,7 +97,7 @@ func TestLinked(t *testing.T) {
 				require.Len(t, maps, 1)
 				want = append(want, maps[0])
 			}
-			run(t, "gcc", args...)
+			run(t, livetest.Tool(t, "gcc"), args...)
 			f, err := elf.Open(out)
 			require.NoError(t, err)
 			defer f.Close()

@@ -86,8 +86,8 @@ func stepThrough(t *testing.T, llvm int, llcFlags, flags []string) *readProgram 
 		livetest.Make(t, livetest.LLVM(t, llvm, "llc"), append(llcFlags, "-filetype=obj", "-o", object, "testdata/reading.ll")...)
 		args = append(args, "-DLLVM", object)
 	}
-	run(t, "gcc", args...)
-	for line := range bytes.Lines(run(t, "gdb", "-nx", "-batch", "-x", "testdata/reading.py", "--args", p.path)) {
+	run(t, livetest.Tool(t, "gcc"), args...)
+	for line := range bytes.Lines(run(t, livetest.Tool(t, "gdb"), "-nx", "-batch", "-x", "testdata/reading.py", "--args", p.path)) {
 		if bytes.HasPrefix(line, []byte("{")) {
 			var s stepped
 			require.NoError(t, json.Unmarshal(line, &s))

@@ -112,7 +112,7 @@ func TestReadLibraries(t *testing.T) {
 		{"libstdc++.so.6", 7, .87, .80},
 	} {
 		t.Run(lib.name, func(t *testing.T) {
-			path := strings.TrimSpace(string(run(t, "gcc", "-print-file-name="+lib.name)))
+			path := strings.TrimSpace(string(run(t, livetest.Tool(t, "gcc"), "-print-file-name="+lib.name)))
 			file, err := elf.Open(path)
 			require.NoError(t, err)
 			defer file.Close()

@@ -21,7 +21,7 @@ func TestStackOfConstructor(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	livetest.Make(t, "gcc", "-O2", "-shared", "-fPIC", "-o", library, filepath.Join(dir, "stops.c"))
-	run(t, "gcc", "-O2", "-fPIE", "-pie", "-o", program, filepath.Join(dir, "program.c"), library, "-Wl,-rpath,"+dir)
+	run(t, livetest.Tool(t, "gcc"), "-O2", "-fPIE", "-pie", "-o", program, filepath.Join(dir, "program.c"), library, "-Wl,-rpath,"+dir)
 	want, c := underGDB(t, program)
 	s := stop{want, c}.walk()
 	require.True(t, s.End.Complete, s.End.Reason)

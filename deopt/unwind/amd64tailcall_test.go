@@ -17,7 +17,7 @@ func tails(t *testing.T, flags ...string) string {
 	program, library := filepath.Join(dir, "tails"), filepath.Join(dir, "libtails.so")
 	flags = append([]string{"-O2", "-g", "-freorder-blocks-and-partition"}, flags...)
 	livetest.Make(t, "gcc", append(flags, "-shared", "-fPIC", "-o", library, "testdata/tailslib.c")...)
-	run(t, "gcc", append(flags, "-fPIE", "-pie", "-o", program, "testdata/tails.c", library, "-Wl,-rpath,"+dir)...)
+	run(t, livetest.Tool(t, "gcc"), append(flags, "-fPIE", "-pie", "-o", program, "testdata/tails.c", library, "-Wl,-rpath,"+dir)...)
 	return program
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/deopt/unwind/cfi"
-	"example.com/reframe/internal/demo"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/ptrace"
@@ -44,14 +43,9 @@ func (i *images) Code(pc machine.Addr) *unwind.Code {
 	return i.codes[img]
 }
 
-// The physical frames of the process of `reframe demo`, by call frame information.
+// The physical frames of a core of the process of `reframe demo`, by call frame information.
 func ExampleUnwinder_Walk() {
-	process, err := demo.Start()
-	if err != nil {
-		panic(err)
-	}
-	defer process.Kill()
-	target, err := ptrace.Capture(process.PID, ptrace.Options{})
+	target, err := ptrace.OpenCore("../../testdata/cores/demo.core.zst", ptrace.CoreOptions{Exe: "../../internal/demo/target-gcc12-llc19-amd64"})
 	if err != nil {
 		panic(err)
 	}

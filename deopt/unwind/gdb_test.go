@@ -55,7 +55,7 @@ func stops(t *testing.T, to []string, program string, args ...string) []stop {
 	path := filepath.Join(t.TempDir(), "core")
 	steps, err := json.Marshal(to)
 	require.NoError(t, err)
-	out := run(t, "gdb", append([]string{"-nx", "-batch", "-ex", fmt.Sprintf("python core='%s'; moments=%s", path, steps),
+	out := run(t, livetest.Tool(t, "gdb"), append([]string{"-nx", "-batch", "-ex", fmt.Sprintf("python core='%s'; moments=%s", path, steps),
 		"-x", "testdata/frames.py", "--args", program}, args...)...)
 	all := make([]stop, len(to))
 	for line := range bytes.Lines(out) {

@@ -19,6 +19,7 @@ import (
 // thread's control group is frozen meanwhile. Another process freezes the group, because the tracer gives up the privileges for that. If this process
 // may not create a group, the call is not late.
 func TestLateCall(t *testing.T) {
+	livetest.NeedsTools(t)
 	if dirs := os.Getenv("LATE_CALL_IN"); dirs != "" {
 		for _, dir := range strings.Split(dirs, " ") {
 			lateCall(t, dir)

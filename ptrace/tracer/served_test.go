@@ -15,6 +15,7 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
 // untouchedFile maps a file of two pages into this process without touching it, and returns the memory of this process with the mapping as a served one.
@@ -41,6 +42,7 @@ func untouchedFile(t *testing.T, protection, by int) (m memory, mapped []byte, a
 
 // TestFetchByLivingThread requires that a page is fetched if the thread by which pages are read has ended.
 func TestFetchByLivingThread(t *testing.T) {
+	livetest.NeedsTools(t)
 	ended := exec.CommandContext(t.Context(), "true")
 	require.NoError(t, ended.Run())
 	m, _, addr := untouchedFile(t, unix.PROT_READ, ended.Process.Pid)
@@ -53,6 +55,7 @@ func TestFetchByLivingThread(t *testing.T) {
 // TestExecuteOnlyIsNotFetched requires that a page that only the kernel's override can read is not read unless it is in memory: that could wait for its
 // file system without end.
 func TestExecuteOnlyIsNotFetched(t *testing.T) {
+	livetest.NeedsTools(t)
 	m, _, addr := untouchedFile(t, unix.PROT_EXEC, os.Getpid())
 	var b [8]byte
 	_, err := m.read(b[:], addr)
@@ -71,6 +74,7 @@ func TestExecuteOnlyIsNotFetched(t *testing.T) {
 
 // TestReadUpToUnfetchedPage requires that a read ends before the first page that cannot be fetched.
 func TestReadUpToUnfetchedPage(t *testing.T) {
+	livetest.NeedsTools(t)
 	m, mapped, addr := untouchedFile(t, unix.PROT_READ, os.Getpid())
 	page := unix.Getpagesize()
 	require.NoError(t, unix.Mprotect(mapped[page:], unix.PROT_EXEC))

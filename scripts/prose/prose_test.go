@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	_ "example.com/reframe/test/livetest" // restores signals for the programs that are started
+	"example.com/reframe/test/livetest"
 )
 
 // TestSameTree changes a comment, which is accepted, and then a statement and a directive, which are not.
 func TestSameTree(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Chdir(t.TempDir())
 	write := func(source string) {
 		t.Helper()

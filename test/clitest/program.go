@@ -73,6 +73,7 @@ const NobodyUID = 65534
 // AsNobody makes a command run as another user, which requires root.
 func AsNobody(t *testing.T, c *exec.Cmd) *exec.Cmd {
 	t.Helper()
+	livetest.NeedsTools(t)
 	require.Zero(t, os.Geteuid(), "this test gives up root's rights: run it as root")
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: NobodyUID, Gid: NobodyUID}}
 	c.Dir = "/"

@@ -145,6 +145,7 @@ var BuiltExamples struct {
 // Examples returns a directory with a copy of examples/ that make has built.
 func Examples(t *testing.T) string {
 	t.Helper()
+	livetest.NeedsTools(t)
 	b := &BuiltExamples
 	b.Do(func() {
 		b.err = errors.New("another test failed to build them")

@@ -70,6 +70,7 @@ func spelled(content string) string {
 
 // Peers that are not clients of this user are refused. They start no program, and do not end the adapter.
 func TestDAPListenRefusesAttacks(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -124,6 +125,7 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 
 // With --from-anywhere the token decides, not the user.
 func TestDAPListenAsksForTheToken(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	l := listen(t, "--from-anywhere")
 	token := strings.Trim(l.after(t, `the launch configuration must have "token": `), `"`)

@@ -30,6 +30,7 @@ func TestNoSuchProcess(t *testing.T) {
 
 // The process has ended, but its number still exists.
 func TestZombie(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	c := exec.Command("true")
 	require.NoError(t, c.Start())

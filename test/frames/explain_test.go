@@ -18,6 +18,7 @@ import (
 // demoTarget starts the target of the demo and returns it with the files that describe its code.
 func demoTarget(t *testing.T) (pid, module, layout string) {
 	t.Helper()
+	livetest.NeedsTools(t)
 	p, err := demo.Start()
 	require.NoError(t, err)
 	t.Cleanup(p.Kill)

@@ -20,6 +20,7 @@ import (
 // numba's code with stackmaps of all live values can be compared with the interpreter at every site that is reached, also where an i1 or the result
 // of an overflow intrinsic is live, which LLVM 14 does not record, or only in part.
 func TestVerifyNumba(t *testing.T) {
+	livetest.NeedsTools(t)
 	livetest.Slow(t)
 	t.Parallel()
 	sites := filepath.Join(t.TempDir(), "sites")

@@ -82,6 +82,7 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 // Command runs a tool that must succeed. With an empty dir and "-o", the result may be cached.
 func Command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
+	livetest.NeedsTools(t)
 	if dir == "" && slices.Contains(args, "-o") {
 		livetest.Make(t, name, args...)
 		return

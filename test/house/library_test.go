@@ -19,6 +19,7 @@ import (
 
 // TestLibrary requires that the program of doc/user/library.md is complete, and prints for the demo's process the text below it.
 func TestLibrary(t *testing.T) {
+	livetest.NeedsTools(t)
 	inRoot(t)
 	text, err := os.ReadFile("doc/user/library.md")
 	require.NoError(t, err)

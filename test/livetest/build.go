@@ -74,6 +74,7 @@ func Make(t testing.TB, tool string, args ...string) {
 // make builds the output, or returns the reason of the failure. The cache holds failures too.
 func (r recipe) make(t testing.TB) (output, failure string) {
 	t.Helper()
+	NeedsTools(t)
 	dir := filepath.Join(CacheRoot(), r.key(t))
 	output = filepath.Join(dir, r.output)
 	used(dir)

@@ -42,6 +42,7 @@ func ModuleBinary(t testing.TB, version int, module string, flags ...string) str
 // DebianSource returns the directory of an unpacked Debian source package that scripts/sources.sh has fetched.
 func DebianSource(t testing.TB, name string) string {
 	t.Helper()
+	NeedsTools(t)
 	dir := filepath.Join(CacheRoot(), "sources", name)
 	_, err := os.Stat(dir)
 	require.NoError(t, err, "run scripts/sources.sh")

@@ -1,8 +1,9 @@
 // Package livetest builds and starts the real processes that this module's tests inspect: LLVM's own lli, C hosts of the LLVM C API, and the C
 // programs under testdata. Its main type is [Process].
 //
-// Nothing here is simulated. A missing tool fails the test with the command that installs it; it never skips. Built files are kept in the user's
-// cache directory under a hash of everything they were built from, so that a second run compiles nothing.
+// Nothing here is simulated. In make test, a missing tool fails the test with the command that installs it. A plain go test ./... skips the tests that
+// need tools ([NeedsTools]). Built files are kept in the user's cache directory under a hash of everything they were built from, so that a second run
+// compiles nothing.
 //
 // # Security
 //
@@ -13,7 +14,6 @@ package livetest
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -27,14 +27,6 @@ func init() { os.Setenv("LC_ALL", "C") }
 func LLVM(t testing.TB, version int, tool string) string {
 	t.Helper()
 	return Tool(t, fmt.Sprintf("%s-%d", tool, version))
-}
-
-// Tool returns the path of a program that the tests need, such as gdb or eu-stack.
-func Tool(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	require.NoError(t, err, "run scripts/setup.sh test")
-	return path
 }
 
 // Testdata returns the absolute path of a file under this module's testdata directory.

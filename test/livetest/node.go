@@ -11,6 +11,7 @@ import (
 // NodeModules returns the directory of the packages from the npm registry that scripts/clients.sh has fetched.
 func NodeModules(t testing.TB) string {
 	t.Helper()
+	NeedsTools(t)
 	lock, err := os.ReadFile(filepath.Join(moduleRoot(t), "scripts", "clients", "package-lock.json"))
 	require.NoError(t, err)
 	dir := filepath.Join(CacheRoot(), "clients")

@@ -45,6 +45,7 @@ const (
 // start runs cmd on a pseudo-terminal. The programs of lli print with puts and never flush, so nothing appears while stdout is a pipe.
 func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	t.Helper()
+	NeedsTools(t)
 	master, slave := Terminal(t)
 	cmd.Stdout, cmd.Stderr = slave, slave
 	cmd.Dir = t.TempDir() // it may write a core there

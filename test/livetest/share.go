@@ -77,19 +77,26 @@ func First(of int) int {
 // turns is the number of selections after which each slow test has run.
 const turns = 4
 
-// Slow skips a test in make check (go test -short), which runs only fast tests, and in three of four selections of make test. A test that go test
-// -run names is not skipped, so make test-all runs each test.
+// Slow skips a test in make check (go test -short) and in a plain go test ./..., which run only fast tests, and in three of four selections of make
+// test. A test that go test -run names is not skipped, so make test-all runs each test.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("not in make check: it takes its time")
 	}
-	if named := flag.Lookup("test.run"); named != nil && named.Value.String() != "" || Whole() {
+	NeedsTools(t)
+	if named() || Whole() {
 		return
 	}
 	if !turn(selection(), t.Name()) {
 		t.Skip("not in this selection: go test -run names it, make test-all runs it")
 	}
+}
+
+// named reports whether go test -run names the tests.
+func named() bool {
+	run := flag.Lookup("test.run")
+	return run != nil && run.Value.String() != ""
 }
 
 // turn reports whether a slow test runs in a selection. Selections are numbers that make rotate increments, so each test runs in one of any four

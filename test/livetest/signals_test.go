@@ -13,6 +13,7 @@ import (
 // TestChildrenHaveAllSignals requires that programs started by a test have the default handling of all signals, however the test was started, and
 // that an ignored SIGHUP does not reach them.
 func TestChildrenHaveAllSignals(t *testing.T) {
+	NeedsTools(t)
 	const inner = "LIVETEST_SIGNALS"
 	// SIGCHLD and others that Go handles matter as much as SIGHUP and SIGTSTP, which Go leaves unchanged.
 	look := func() string {

@@ -45,6 +45,7 @@ func verdict(t *testing.T, r clitest.Result) (broken map[string][]map[string]any
 // LLVM's output keeps every rule, for each release and each target. The objects of one target are members of one archive. make test has a third of all
 // pairs of a program and a target, by one of the releases.
 func TestCheckCorpus(t *testing.T) {
+	livetest.NeedsTools(t)
 	livetest.Slow(t)
 	var objects atomic.Int64
 	var seen sync.Map // the rules that were checked

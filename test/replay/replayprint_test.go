@@ -64,6 +64,7 @@ func TestScriptsTopic(t *testing.T) {
 
 // Ctrl-C ends the programs that scripts have launched, and their children; kill -9 ends only the programs.
 func TestReplayScriptInterrupted(t *testing.T) {
+	livetest.NeedsTools(t)
 	for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		script := filepath.Join(t.TempDir(), "hang.txtar")
 		require.NoError(t, os.WriteFile(script, []byte("env MARK="+script+"\nlaunch sleep 1000\ncontinue\n"), 0o644))

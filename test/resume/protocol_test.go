@@ -175,6 +175,7 @@ func TestProtocolPageKeepsItsSchema(t *testing.T) {
 
 // Violations by an interpreter are reported with status 1, and errors in the command line before anything is started.
 func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	r := clitest.Run(t, "protocol", "check", "cat")
 	require.Equal(t, 1, r.Code, r.Stderr)

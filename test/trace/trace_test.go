@@ -313,6 +313,7 @@ func TestTraceEndings(t *testing.T) {
 }
 
 func TestTraceUsage(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	clitest.RequireRefusals(t, []clitest.Refusal{
 		{Args: "trace", Want: "trace requires a process: -p PID, or -- COMMAND"},

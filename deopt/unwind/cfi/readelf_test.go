@@ -59,6 +59,7 @@ type readelfFDE struct {
 
 // readelfFDEs parses readelf's output for one section and calls each for every FDE.
 func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each func(readelfFDE)) {
+	livetest.NeedsTools(t)
 	cmd := exec.Command("readelf", "--wide", "--debug-dump=frames-interp", path)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -172,11 +173,12 @@ func sameRules(want, got readelfRow) bool {
 
 // TestReadelf compares every row of real images with readelf's.
 func TestReadelf(t *testing.T) {
+	livetest.NeedsTools(t)
 	livetest.Slow(t)
 	gdb, err := exec.LookPath("gdb")
 	require.NoError(t, err)
-	libc := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libc.so.6")))
-	libstdcxx := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libstdc++.so.6")))
+	libc := strings.TrimSpace(string(run(t, livetest.Tool(t, "gcc"), "-print-file-name=libc.so.6")))
+	libstdcxx := strings.TrimSpace(string(run(t, livetest.Tool(t, "gcc"), "-print-file-name=libstdc++.so.6")))
 	object := filepath.Join(t.TempDir(), "shapes.o")
 	livetest.Make(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
 	for _, image := range []struct {
@@ -250,7 +252,7 @@ func compareFDE(t *testing.T, table *Table, arch *machine.Arch, want readelfFDE,
 // TestIndexEqualsSearch looks up each function's first and last byte, and the
 // byte past it, with and without .eh_frame_hdr.
 func TestIndexEqualsSearch(t *testing.T) {
-	libc := strings.TrimSpace(string(run(t, "gcc", "-print-file-name=libc.so.6")))
+	libc := strings.TrimSpace(string(run(t, livetest.Tool(t, "gcc"), "-print-file-name=libc.so.6")))
 	s := sectionsOf(t, libc, 0x7f0000000000)
 	search, err := NewTable(s)
 	require.NoError(t, err)

@@ -82,6 +82,7 @@ func TestPrivileges(t *testing.T) {
 
 // TestPrivateProgram requires that a program that the unprivileged user cannot run keeps the user that starts it, but has no capabilities.
 func TestPrivateProgram(t *testing.T) {
+	livetest.NeedsTools(t)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700))
 	program := filepath.Join(dir, "status")

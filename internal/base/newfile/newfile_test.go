@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/livetest"
 )
 
 // makeFile creates a file with a text.
@@ -179,6 +181,7 @@ func TestUnused(t *testing.T) {
 
 // TestEmptyFileOfAnotherUser requires that an existing file of another user is not written to, even if it is empty: that user could read it.
 func TestEmptyFileOfAnotherUser(t *testing.T) {
+	livetest.NeedsTools(t)
 	require.Zero(t, os.Geteuid(), "this test makes a file of another user: run it as root")
 	path := filepath.Join(t.TempDir(), "waiting")
 	require.NoError(t, os.WriteFile(path, nil, 0o666))

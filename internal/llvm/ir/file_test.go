@@ -38,6 +38,7 @@ func TestReadsBitcode(t *testing.T) {
 }
 
 func TestBitcodeThatCannotBeRead(t *testing.T) {
+	livetest.NeedsTools(t)
 	file := write(t, "broken.bc", "BC\xC0\xDEbroken")
 	_, err := ParseFile(file)
 	require.ErrorContains(t, err, file+" is LLVM bitcode, and no installed llvm-dis can read it: llvm-dis-22: exit status 1: ")

@@ -57,6 +57,7 @@ func openFile(t *testing.T, path string) *Image {
 
 func library(t *testing.T, pattern string) string {
 	t.Helper()
+	livetest.NeedsTools(t)
 	files, err := filepath.Glob(pattern)
 	require.NoError(t, err)
 	require.NotEmpty(t, files, pattern)

@@ -43,6 +43,7 @@ func moment() *protocheck.Moment {
 // toyWith returns the options for checking the toy interpreter with a fault.
 func toyWith(t *testing.T, fault string) protocheck.Options {
 	t.Helper()
+	livetest.NeedsTools(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	return protocheck.Options{Command: faultVariable + "=" + fault + " exec " + self, Timeout: livetest.Patience, Errors: os.Stderr, Moment: moment(),
@@ -53,6 +54,7 @@ func silent(*protocheck.Result) error { return nil }
 
 // TestEachFaultBreaksItsCheck requires that each fault of an interpreter violates the check for it, and no other.
 func TestEachFaultBreaksItsCheck(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	for fault, want := range map[string]map[string]string{
 		"":                      {},
@@ -105,6 +107,7 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 // TestWhatIsNotTried requires that without an exit only checks that need none run, and that an interpreter that does not answer initialize gets no
 // other request.
 func TestWhatIsNotTried(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	o := toyWith(t, "")
 	o.Moment = nil
@@ -146,6 +149,7 @@ func TestWhatIsNotTried(t *testing.T) {
 
 // TestExitIsCounted requires that the cost of the exit is counted.
 func TestExitIsCounted(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	report, err := protocheck.Run(t.Context(), toyWith(t, ""), silent)
 	require.NoError(t, err)
@@ -209,6 +213,7 @@ func TestMembersAreTheSchemas(t *testing.T) {
 
 // TestEnds requires that it ends when its caller closes its input.
 func TestEnds(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	enough := errors.New("enough")
 	_, err := protocheck.Run(t.Context(), toyWith(t, ""), func(*protocheck.Result) error { return enough })

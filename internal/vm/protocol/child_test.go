@@ -16,7 +16,7 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/vm/protocol"
-	_ "example.com/reframe/test/livetest" // restores signals that the test was started without
+	"example.com/reframe/test/livetest"
 )
 
 // memory is two pages from 0x1000 on, of which only the second is writable; each byte is the low one of its address.
@@ -50,6 +50,7 @@ const returns7 = `{"jsonrpc":"2.0","id":2,"result":{"returned":{"type":"i64","bi
 // asked returns the answers to an interpreter that sends these requests, in order, line by line, and then ends the resume.
 func asked(t *testing.T, h *protocol.Host, lines ...string) (answers []string, a *protocol.Answer) {
 	t.Helper()
+	livetest.NeedsTools(t)
 	script := filepath.Join(t.TempDir(), "asks.sh")
 	text := greets
 	for _, line := range lines {
@@ -73,6 +74,7 @@ func asked(t *testing.T, h *protocol.Host, lines ...string) (answers []string, a
 
 // TestServes requires that requests are answered as doc/user/protocol.md describes.
 func TestServes(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	for _, c := range []struct{ name, ask, want string }{
 		{"reads several ranges", `{"jsonrpc":"2.0","id":1,"method":"memory.read","params":{"ranges":[{"at":"0x1ffe","size":4},{"at":"0x10","size":8},{"at":"0x2000","size":0}]}}`,
@@ -115,6 +117,7 @@ func TestServes(t *testing.T) {
 
 // TestOverlay requires that writes are read back and do not reach the target, and that allocations are at unmapped addresses.
 func TestOverlay(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	h := host()
 	answers, a := asked(t, h,
@@ -155,6 +158,7 @@ func TestOverlay(t *testing.T) {
 // TestBrokenInterpreters requires that each violation gives a one-line error that names the message, and ends the interpreter and all processes it
 // started.
 func TestBrokenInterpreters(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	request := `echo '{"jsonrpc":"2.0","id":1,"method":"symbol","params":{"names":[]}}'; `
 	for _, c := range []struct{ name, script, want string }{
@@ -253,6 +257,7 @@ func requireNoGroup(t *testing.T, group string) {
 
 // TestEndsWithItsInput requires that an interpreter that does not end at the end of its input is killed, with all processes it started.
 func TestEndsWithItsInput(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	for name, script := range map[string]string{"at once": greets + `echo '` + returns7 + `'; read l`, "never": greets + `echo '` + returns7 + `'; trap '' TERM HUP INT; while :; do sleep 60; done`} {
 		t.Run(name, func(t *testing.T) {
@@ -272,6 +277,7 @@ func TestEndsWithItsInput(t *testing.T) {
 
 // TestPipelining requires that an interpreter that sends many requests before it reads an answer is served: neither side waits for the other forever.
 func TestPipelining(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	const n = 20_000
 	script := filepath.Join(t.TempDir(), "asks.sh")
@@ -293,6 +299,7 @@ read l
 
 // TestCancelled requires that a cancelled resume returns the cause, and ends the interpreter.
 func TestCancelled(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
@@ -308,6 +315,7 @@ func TestCancelled(t *testing.T) {
 
 // TestCancelledWhileAnswering requires the same of a cancellation during an answer that the interpreter does not read.
 func TestCancelledWhileAnswering(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	for _, ask := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"memory.read","params":{"ranges":[{"at":"0x1000","size":4096}` + strings.Repeat(`,{"at":"0x1000","size":4096}`, 100) + `]}}`, // more than a pipe holds

@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/reframe/internal/vm/protocol"
+	"example.com/reframe/test/livetest"
 )
 
 // stopsBy returns the result of a resume with a stop, from an interpreter that sends this answer.
 func stopsBy(t *testing.T, stop *protocol.Stop, answer string) (*protocol.Answer, error) {
 	t.Helper()
+	livetest.NeedsTools(t)
 	script := greets + "cat <<'END'\n" + `{"jsonrpc":"2.0","id":2,"result":` + strings.ReplaceAll(answer, "\n", " ") + "}\nEND\nread l\n"
 	c, err := protocol.Start(t.Context(), protocol.Spec{Command: script, Hello: hello, Errors: os.Stderr})
 	require.NoError(t, err)

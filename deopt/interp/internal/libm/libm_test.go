@@ -45,6 +45,7 @@ var edges = []float64{
 
 // TestResultsAreRoundedCorrectly compares with libquadmath, rounded from 113 bits to 53. It also bounds how many results of glibc differ.
 func TestResultsAreRoundedCorrectly(t *testing.T) {
+	livetest.NeedsTools(t)
 	program := filepath.Join(t.TempDir(), "libm")
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()

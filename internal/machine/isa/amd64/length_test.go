@@ -94,8 +94,8 @@ func TestLibraries(t *testing.T) {
 		path  string
 		limit uint64 // number of bytes of .text that are compared
 	}{
-		{strings.TrimSpace(run(t, "gcc", "-print-file-name=libc.so.6")), 4 << 20},
-		{strings.TrimSpace(run(t, "gcc", "-print-file-name=libstdc++.so.6")), 4 << 20},
+		{strings.TrimSpace(run(t, livetest.Tool(t, "gcc"), "-print-file-name=libc.so.6")), 4 << 20},
+		{strings.TrimSpace(run(t, livetest.Tool(t, "gcc"), "-print-file-name=libstdc++.so.6")), 4 << 20},
 		{libLLVM, 3 << 20}, // all 14,057,222 instructions in its 59 MB agreed when this was written
 	} {
 		f, err := elf.Open(c.path)
