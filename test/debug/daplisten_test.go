@@ -29,6 +29,7 @@ type listening struct {
 
 func listen(t *testing.T, flags ...string) *listening {
 	t.Helper()
+	livetest.NeedsTools(t)
 	c := clitest.Command(t, append([]string{"dap", "--listen", "127.0.0.1:0"}, flags...)...)
 	stderr, err := c.StderrPipe()
 	require.NoError(t, err)
@@ -70,7 +71,6 @@ func spelled(content string) string {
 
 // Peers that are not clients of this user are refused. They start no program, and do not end the adapter.
 func TestDAPListenRefusesAttacks(t *testing.T) {
-	livetest.NeedsTools(t)
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o777))
@@ -125,7 +125,6 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 
 // With --from-anywhere the token decides, not the user.
 func TestDAPListenAsksForTheToken(t *testing.T) {
-	livetest.NeedsTools(t)
 	t.Parallel()
 	l := listen(t, "--from-anywhere")
 	token := strings.Trim(l.after(t, `the launch configuration must have "token": `), `"`)
