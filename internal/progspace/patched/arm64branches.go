@@ -132,8 +132,7 @@ func (c *branchCode) leaves(code []byte, at machine.Addr) bool {
 		return false
 	}
 	to, jumps := arm64.Jump(code, at)
-	switch {
-	case !jumps:
+	if !jumps {
 		const branch = 0xd61f0000 // br, and those that authenticate the address
 		return arm64.IsCall(code) || binary.LittleEndian.Uint32(code)&0xfeff0000 == branch
 	}
