@@ -121,3 +121,27 @@ func TestResumeCommitKilled(t *testing.T) {
 		require.Equal(t, "ready\nsum 332833500 770\n", p.Output(), fmt.Sprint(r))
 	}
 }
+
+// TestResumeCommitInAProgramWithSourceLines requires that the debug information of the program can be read after the process has resumed: that of the
+// code which calls the resumed function.
+func TestResumeCommitInAProgramWithSourceLines(t *testing.T) {
+	t.Parallel()
+	path := clitest.TempFile(t, "work.ll", `
+declare i32 @pause()
+declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)
+define i64 @work(i64 %n) noinline {
+  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 7, i32 16, ptr @pause, i32 0, i64 %n)
+  %s = add i64 %n, 1
+  ret i64 %s
+}
+`)
+	source := clitest.TempFile(t, "host.c", "#include <stdio.h>\nlong work(long);\nint main(void) { puts(\"ready\"); fflush(stdout); return work(41) != 42; }\n")
+	program := livetest.CProgram(t, "gcc", []string{"-g", "-Wl,-z,notext"}, source, livetest.PICObject(t, 19, path, "-O2"))
+	p := livetest.Program(t, program)
+	for _, flags := range [][]string{{"--dry-run"}, {}} {
+		r := clitest.Run(t, append([]string{"resume", "-p", clitest.PID(p), "--ir", path, "--function", "work", "--result", "0", "--commit"}, flags...)...)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.NotContains(t, r.Stdout+r.Stderr, "closed")
+	}
+	require.NoError(t, p.Wait())
+}
