@@ -16,7 +16,7 @@ import (
 
 // targetFlags select the target, and fileFlags the files that describe its code. A suggested command for the same target repeats both.
 var (
-	targetFlags = []string{"pid", "core", "remote", "exe", "sysroot", "debug-dir", "stack-bytes"}
+	targetFlags = []string{"pid", "core", "remote", "delve", "exe", "sysroot", "debug-dir", "stack-bytes"}
 	fileFlags   = []string{"ir", "object", "layout"}
 )
 

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/reframe/ptrace"
+	"example.com/reframe/ptrace/delve"
 	"example.com/reframe/ptrace/remote"
 )
 
 // kinds lists the flags of which each selects a target.
-var kinds = []string{"pid", "core", "remote"}
+var kinds = []string{"pid", "core", "remote", "delve"}
 
 // kindsGiven returns those of them that were given.
 func kindsGiven(c *cobra.Command) (list []string) {
@@ -26,25 +27,34 @@ func kindsGiven(c *cobra.Command) (list []string) {
 
 // debuggerHelp is the help text of every verb that can look at a process that another debugger holds.
 const debuggerHelp = `--remote ADDR looks at the process that a stub of gdb's remote protocol holds: gdbserver,
-lldb-server, qemu, valgrind. It changes nothing there, and the process stays stopped.`
+lldb-server, qemu, valgrind. --delve ADDR looks at the process that dlv --headless holds.
+Both change nothing there, and the process stays stopped.`
 
-// debuggerFlags adds --remote.
+// debuggerFlags adds --remote and --delve.
 func (k *inputs) debuggerFlags(c *cobra.Command) {
 	c.Flags().StringVar(&k.remote, "remote", "", "look at the process that a stub holds: `ADDR` is host:port, unix:PATH or '| COMMAND'")
+	c.Flags().StringVar(&k.delve, "delve", "", "look at the process that dlv --headless holds: `ADDR` is host:port or unix:PATH")
 }
 
 // waitFlag adds --timeout.
 func (k *inputs) waitFlag(c *cobra.Command) {
-	c.Flags().DurationVar(&k.wait, "timeout", time.Minute, "with --remote: bound the time for all answers of the stub")
+	c.Flags().DurationVar(&k.wait, "timeout", time.Minute, "with --remote or --delve: bound the time for all answers")
 }
 
 // still reports whether the target does not run: a core, or a process that another debugger holds.
-func (k *inputs) still() bool { return k.core != "" || k.remote != "" }
+func (k *inputs) still() bool { return k.core != "" || k.remote != "" || k.delve != "" }
 
 // openStill opens such a target.
 func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.Target, error) {
 	if k.core != "" {
 		return ptrace.OpenCore(k.core, o)
+	}
+	if k.delve != "" {
+		state, err := delve.Open(ctx, k.delve, delve.Options{Timeout: k.wait})
+		if err != nil {
+			return nil, &ptrace.HeldError{Addr: k.delve, Err: err, Hint: delveHint(err)}
+		}
+		return ptrace.OpenHeld(state, o)
 	}
 	state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait})
 	if err != nil {
@@ -57,6 +67,19 @@ func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.T
 func remoteHint(err error) string {
 	if errors.Is(err, remote.ErrNoProcess) {
 		return "start one in it, or attach it to one: gdbserver HOST:PORT --attach PID"
+	}
+	return ""
+}
+
+// delveHint returns what a user can do after an error of a server of dlv.
+func delveHint(err error) string {
+	switch {
+	case errors.Is(err, delve.ErrConnect):
+		return "start the server: dlv attach PID --headless --accept-multiclient --listen ADDR"
+	case errors.Is(err, delve.ErrRunning):
+		return "halt it in dlv first, with Ctrl-C or the command halt"
+	case errors.Is(err, delve.ErrCore):
+		return "read the core itself: --core FILE"
 	}
 	return ""
 }

@@ -55,7 +55,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, args []string) error {
 			changed := c.Flags().Changed
-			if len(args) > 0 && !changed("pid") && !changed("core") && !strings.HasPrefix(args[0], "0x") && !strings.HasPrefix(args[0], "#") {
+			if len(args) > 0 && len(kindsGiven(c)) == 0 && !strings.HasPrefix(args[0], "0x") && !strings.HasPrefix(args[0], "#") {
 				if err := setTarget(c, args[0]); err != nil {
 					return err
 				}

@@ -202,12 +202,7 @@ func noneFits(maps *maps.Maps, want *maps.Filter) string {
 
 // options returns the options and the filter, or rejects contradictory flags.
 func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Options, want *maps.Filter, err error) {
-	sources := len(args)
-	for _, name := range []string{"pid", "core"} {
-		if c.Flags().Changed(name) {
-			sources++
-		}
-	}
+	sources := len(args) + len(kindsGiven(c))
 	given := c.Flags().Changed
 	filtered := given("function") || given("record") || given("address")
 	switch {

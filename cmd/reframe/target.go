@@ -20,8 +20,9 @@ import (
 type inputs struct {
 	pid     int
 	core    string
-	remote  string        // the address of a stub
-	wait    time.Duration // the time for all answers of the debugger; 0 for no limit
+	remote  string             // the address of a stub
+	delve   string             // the address of a server of dlv
+	wait    time.Duration      // the time for all answers of the debugger; 0 for no limit
 	files   ptrace.CoreOptions // where the files of a core are
 	thread  int
 	stack   int
@@ -88,8 +89,8 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&k.core, "core", "", "open the core `FILE`")
 	flags.Core(f, &k.files, flags.Usage{
-		"exe":     "with --core or --remote: `FILE` is its program, instead of the one that it names",
-		"sysroot": "with --core or --remote: search the files that it names only below `DIR`",
+		"exe":     "with --core, --remote or --delve: `FILE` is its program, instead of the one that it names",
+		"sysroot": "with --core, --remote or --delve: search the files that it names only below `DIR`",
 	})
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "search separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
@@ -107,7 +108,7 @@ func unnumbered(c *cobra.Command) {
 
 // withoutCore adds hidden flags for targets that do not run, so that a verb can say why it does not accept them.
 func (k *inputs) withoutCore(c *cobra.Command) {
-	for name, value := range map[string]*string{"core": &k.core, "remote": &k.remote} {
+	for name, value := range map[string]*string{"core": &k.core, "remote": &k.remote, "delve": &k.delve} {
 		c.Flags().StringVar(value, name, "", "")
 		_ = c.Flags().MarkHidden(name)
 	}
@@ -120,6 +121,8 @@ func refuseCore(c *cobra.Command) error {
 		return usage("%s requires a running process, not a core: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
 	case c.Flags().Changed("remote"):
 		return usage("%s controls the process, which --remote does not: -p PID or -- COMMAND; frames, resume and explain take --remote", c.Name())
+	case c.Flags().Changed("delve"):
+		return usage("%s controls the process, which --delve does not: -p PID or -- COMMAND; frames, resume and explain take --delve", c.Name())
 	}
 	return nil
 }
@@ -189,10 +192,12 @@ func flagName(flag string) string {
 // checkFiles rejects contradictory flags of a core.
 func (k *inputs) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
-	for _, f := range []struct{ name, value string }{{"core", k.core}, {"remote", k.remote}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
+	for _, f := range []struct{ name, value string }{{"core", k.core}, {"remote", k.remote}, {"delve", k.delve}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
 		switch {
 		case given(f.name) && f.value == "" && f.name == "remote":
 			return usage("--remote requires an address: HOST:PORT, unix:PATH or '| COMMAND'")
+		case given(f.name) && f.value == "" && f.name == "delve":
+			return usage("--delve requires an address: HOST:PORT or unix:PATH")
 		case given(f.name) && f.value == "":
 			return usage("--%s requires the name of a file", f.name)
 		case given(f.name) && !k.still():

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"example.com/reframe/internal/machine/object"
@@ -22,7 +21,11 @@ func WhyNoMaps(t *ptrace.Target) string {
 			}
 		}
 	}
-	trouble := slices.Concat(RegistryTrouble(t), t.Notes, ModuleTrouble(t))
+	trouble := RegistryTrouble(t)
+	if t.Provider == ptrace.FromCore { // notes of a debugger do not explain it
+		trouble = append(trouble, t.Notes...)
+	}
+	trouble = append(trouble, ModuleTrouble(t)...)
 	if why := Unopened(t); why != "" {
 		trouble = append(trouble, why)
 	}

@@ -1,6 +1,7 @@
 package delve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,31 +18,29 @@ import (
 const (
 	// maxReply bounds the size of a reply. That of a request for 64 KiB of memory has 88 KB, and the state of 10,000 threads has 4 MB.
 	maxReply = 16 << 20
-	// patience bounds the time of all requests together, in multiples of the timeout of one.
-	patience = 30
 )
 
 // client sends requests to Delve's server, one at a time. The server speaks JSON-RPC 1.0 (package net/rpc/jsonrpc) without any framing.
 type client struct {
-	addr    string
 	conn    net.Conn
 	timeout time.Duration // of one request
-	waited  time.Duration // for all replies up to now
+	end     time.Time     // of all requests
 	number  uint64        // of the latest request
 	replies bounded
 	decoder *json.Decoder
 	lost    error // the error after which the connection cannot be used
 }
 
-// dial connects to host:port or unix:PATH.
-func dial(addr string, timeout time.Duration) (*client, error) {
+// dial connects to host:port or unix:PATH. limit bounds the time of all requests together.
+func dial(ctx context.Context, addr string, limit time.Duration) (*client, error) {
 	network, where := "tcp", addr
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		network, where = "unix", path
 	} else if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, fmt.Errorf("not an address: expected HOST:PORT or unix:PATH")
+		return nil, ErrAddress
 	}
-	conn, err := net.DialTimeout(network, where, timeout)
+	c := &client{timeout: min(requestTime, limit), end: time.Now().Add(limit)}
+	conn, err := (&net.Dialer{Timeout: c.timeout}).DialContext(ctx, network, where)
 	if err != nil {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {
 			err = op.Err
@@ -49,10 +48,11 @@ func dial(addr string, timeout time.Duration) (*client, error) {
 		if sys := (*os.SyscallError)(nil); errors.As(err, &sys) {
 			err = sys.Err
 		}
-		return nil, fmt.Errorf("cannot connect: %w: start the server with dlv attach PID --headless --accept-multiclient --listen %s", err, addr)
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
 	}
-	c := &client{addr: addr, conn: conn, timeout: timeout, replies: bounded{from: conn}}
+	c.conn, c.replies = conn, bounded{from: conn}
 	c.decoder = json.NewDecoder(&c.replies)
+	context.AfterFunc(ctx, func() { conn.Close() })
 	return c, nil
 }
 
@@ -85,12 +85,15 @@ func (e lostError) Unwrap() error { return e.error }
 
 // exchange is call without the record of an earlier error.
 func (c *client) exchange(method string, args, result any) error {
-	if c.waited > patience*c.timeout {
-		return fmt.Errorf("it took %v for its replies up to now", c.waited.Round(time.Second))
+	now := time.Now()
+	if !now.Before(c.end) {
+		return errors.New("it did not send all replies in time: allow more with --timeout")
 	}
-	start := time.Now()
-	defer func() { c.waited += time.Since(start) }()
-	if err := c.conn.SetDeadline(start.Add(c.timeout)); err != nil {
+	end := now.Add(c.timeout)
+	if end.After(c.end) {
+		end = c.end
+	}
+	if err := c.conn.SetDeadline(end); err != nil {
 		return err
 	}
 	c.number++

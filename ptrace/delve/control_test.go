@@ -16,7 +16,7 @@ import (
 // command runs a command of Delve as another client.
 func command(t *testing.T, addr, name string) {
 	t.Helper()
-	c, err := dial(addr, timeout)
+	c, err := dial(t.Context(), addr, timeout)
 	require.NoError(t, err)
 	defer c.conn.Close()
 	var result struct{}
@@ -26,13 +26,13 @@ func command(t *testing.T, addr, name string) {
 // TestRunning requires that a process that runs is refused, and that it still runs afterwards.
 func TestRunning(t *testing.T) {
 	p, _, addr := attached(t, "--accept-multiclient", "--continue")
-	require.Eventually(t, func() bool { return system.ThreadState(p.PID, p.PID) != 't' }, livetest.Patience, time.Millisecond)
-	_, err := Open(addr, timeout)
+	require.Eventually(t, func() bool { return idle(t, addr) != nil }, livetest.Patience, time.Millisecond)
+	_, err := Open(t.Context(), addr, Options{})
 	require.ErrorIs(t, err, ErrRunning)
-	require.ErrorContains(t, err, "halt it in dlv first")
+	require.ErrorContains(t, err, "the process runs")
 	require.NotEqual(t, byte('t'), system.ThreadState(p.PID, p.PID))
 	command(t, addr, "halt")
-	s, err := Open(addr, timeout)
+	s, err := Open(t.Context(), addr, Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
@@ -44,26 +44,28 @@ func TestResumedMeanwhile(t *testing.T) {
 		sp, err := before.Threads()[0].Registers.Addr(machine.AMD64.SP)
 		require.NoError(t, err)
 		both(t, func(t *testing.T, look bool) {
-			s, err := open(addr, timeout, look)
+			s, err := open(t.Context(), addr, Options{}, look)
 			require.NoError(t, err)
 			defer s.Close()
 			b := make([]byte, 16)
 			_, err = s.Memory.Read(b, sp)
 			require.NoError(t, err)
-			other, err := dial(addr, timeout)
+			other, err := dial(t.Context(), addr, timeout)
 			require.NoError(t, err)
 			defer other.conn.Close()
 			_, err = other.conn.Write([]byte(`{"method":"RPCServer.Command","params":[{"name":"continue"}],"id":1}`))
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { _, err := other.idle(t, addr); return err != nil }, livetest.Patience, time.Millisecond)
+			require.Eventually(t, func() bool { return idle(t, addr) != nil }, livetest.Patience, time.Millisecond)
 			if again {
 				command(t, addr, "halt")
 			}
-			_, err = s.Memory.Read(b, sp)
 			if again && !look {
+				_, err = s.Memory.Read(b, sp)
 				require.NoError(t, err) // it stopped at the same place
 				return
 			}
+			// Delve marks the process as running before it resumes the threads.
+			require.Eventually(t, func() bool { _, err = s.Memory.Read(b, sp); return err != nil }, livetest.Patience, time.Millisecond)
 			require.ErrorIs(t, err, holder.ErrLost)
 			require.ErrorContains(t, err, "another client of dlv resumed it")
 			if !again {
@@ -74,12 +76,13 @@ func TestResumedMeanwhile(t *testing.T) {
 }
 
 // idle returns an error if the process runs.
-func (*client) idle(t *testing.T, addr string) (*state, error) {
+func idle(t *testing.T, addr string) error {
 	t.Helper()
-	c, err := dial(addr, timeout)
+	c, err := dial(t.Context(), addr, timeout)
 	require.NoError(t, err)
 	defer c.conn.Close()
-	return c.getState()
+	_, err = c.getState()
+	return err
 }
 
 // TestEnd requires that the end of a connection leaves a server for many clients as it was, and does to the process of another server what the note says.
@@ -87,7 +90,7 @@ func TestEnd(t *testing.T) {
 	t.Run("many clients", func(t *testing.T) {
 		p, _, addr := attached(t, "--accept-multiclient")
 		for range 3 {
-			s, err := Open(addr, timeout)
+			s, err := Open(t.Context(), addr, Options{})
 			require.NoError(t, err)
 			require.Empty(t, s.Notes)
 			require.NoError(t, s.Close())
@@ -96,7 +99,7 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("attach", func(t *testing.T) {
 		p, _, addr := attached(t)
-		s, err := Open(addr, timeout)
+		s, err := Open(t.Context(), addr, Options{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"this dlv was started without --accept-multiclient: after this command it ends, and detaches from the process, which runs on"}, s.Notes)
 		require.NoError(t, s.Close())
@@ -105,7 +108,7 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("exec", func(t *testing.T) {
 		exe := livetest.CBinary(t, "nojit.c")
-		s, err := Open(livetest.Headless(t, "exec", exe).Addr, timeout)
+		s, err := Open(t.Context(), livetest.Headless(t, "exec", exe).Addr, Options{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"this dlv was started without --accept-multiclient: after this command it ends, and kills the process, which it started"}, s.Notes)
 		require.NoError(t, s.Close())
@@ -118,13 +121,13 @@ func TestEndedProcess(t *testing.T) {
 	p, before, addr := attached(t, "--accept-multiclient")
 	sp, err := before.Threads()[0].Registers.Addr(machine.AMD64.SP)
 	require.NoError(t, err)
-	s, err := Open(addr, timeout)
+	s, err := Open(t.Context(), addr, Options{})
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, syscall.Kill(p.PID, syscall.SIGKILL))
 	require.Eventually(t, func() bool { return system.Ended(p.PID, p.PID) }, livetest.Patience, time.Millisecond)
 	_, err = s.Memory.Read(make([]byte, 16), sp)
 	require.ErrorIs(t, err, holder.ErrLost)
-	_, err = Open(addr, timeout)
+	_, err = Open(t.Context(), addr, Options{})
 	require.ErrorContains(t, err, "no such process")
 }

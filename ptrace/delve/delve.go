@@ -11,6 +11,7 @@ package delve
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,42 +23,51 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// Error is an error of a server, or of the connection to it.
-type Error struct {
-	Addr string
-	Err  error
+// Options are the options of [Open].
+type Options struct {
+	// Timeout bounds the time of all requests together; 0 means a minute.
+	Timeout time.Duration
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("Delve at %s: %v", oneLine(e.Addr), e.Err) }
+// Time limits: for all requests together, and for each.
+const (
+	defaultTime = time.Minute
+	requestTime = 10 * time.Second
+)
 
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrRunning is wrapped in the error for a process that Delve lets run.
-var ErrRunning = errors.New("the process runs")
+// These errors are wrapped in those of [Open].
+var (
+	ErrAddress = errors.New("not an address: expected HOST:PORT or unix:PATH")
+	ErrConnect = errors.New("cannot connect")
+	ErrRunning = errors.New("the process runs, and is not stopped by this command")
+	// ErrCore is the error for a core. Delve assumes that all mappings of files are mappings of the program (buildMemory of its
+	// pkg/proc/core/linux_core.go), so that its memory may be wrong.
+	ErrCore = errors.New("dlv holds a core, and takes memory that a core omits from the wrong files")
+)
 
 // maxThreads bounds the number of threads, as for a core.
 const maxThreads = 1 << 16
 
-// Open connects to a headless server at host:port or unix:PATH, and reads the state of its process, which must be stopped. timeout bounds the time of one
-// request.
+// Open connects to a headless server at host:port or unix:PATH, and reads the state of its process, which must be stopped. The errors do not name addr.
 //
 // The end of the connection ends a server without --accept-multiclient: it detaches from a process that it attached to, and kills a process that it
 // started (Stop in Delve's service/rpccommon/server.go). Notes of the state mention that.
-func Open(addr string, timeout time.Duration) (*holder.State, error) {
-	return open(addr, timeout, true)
+func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
+	return open(ctx, addr, o, true)
 }
 
 // open is Open. Unless look is set, it does not look for the process on this machine.
-func open(addr string, timeout time.Duration, look bool) (*holder.State, error) {
-	c, err := dial(addr, timeout)
+func open(ctx context.Context, addr string, o Options, look bool) (*holder.State, error) {
+	c, err := dial(ctx, addr, cmp.Or(o.Timeout, defaultTime))
 	if err != nil {
-		return nil, &Error{addr, err}
+		return nil, err
 	}
 	s, err := read(c, look)
 	if err != nil {
 		c.conn.Close()
-		return nil, &Error{addr, err}
+		return nil, err
 	}
+	s.Addr = addr
 	return s, nil
 }
 
@@ -98,7 +108,7 @@ func (c *client) getState() (*state, error) {
 	case s == nil:
 		return nil, errors.New("its reply to State contains no state")
 	case s.Running:
-		return nil, fmt.Errorf("%w: halt it in dlv first (Ctrl-C, or the command halt); --delve never stops a process itself", ErrRunning)
+		return nil, ErrRunning
 	case s.Recording:
 		return nil, errors.New("it is still recording the process")
 	case s.Dumping:
@@ -130,8 +140,7 @@ func read(c *client, look bool) (*holder.State, error) {
 		return nil, fmt.Errorf("its API has version %d, and version 2 is required (dlv --api-version=2)", v.APIVersion)
 	}
 	if v.Backend == "core" {
-		// buildMemory of Delve's pkg/proc/core/linux_core.go assumes that all mappings of files are mappings of the program.
-		return nil, errors.New("it holds a core, and takes memory that a core omits from the wrong files: read the core itself (--core FILE)")
+		return nil, ErrCore
 	}
 	first, err := c.getState()
 	if err != nil {
@@ -141,7 +150,7 @@ func read(c *client, look bool) (*holder.State, error) {
 	if err := p.readThreads(); err != nil {
 		return nil, err
 	}
-	s := &holder.State{Kind: holder.Delve, Addr: c.addr, Arch: p.arch, PID: p.pid, Command: first.Command}
+	s := &holder.State{Kind: holder.Delve, Arch: p.arch, PID: p.pid, Command: first.Command}
 	if err := p.readServer(s); err != nil {
 		return nil, err
 	}

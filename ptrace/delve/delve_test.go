@@ -37,7 +37,7 @@ func both(t *testing.T, f func(t *testing.T, look bool)) {
 func TestOpen(t *testing.T) {
 	p, before, addr := attached(t, "--accept-multiclient")
 	both(t, func(t *testing.T, look bool) {
-		s, err := open(addr, timeout, look)
+		s, err := open(t.Context(), addr, Options{}, look)
 		require.NoError(t, err)
 		defer s.Close()
 		require.Equal(t, p.PID, s.PID)
@@ -84,7 +84,7 @@ func TestOpen(t *testing.T) {
 			return
 		}
 		require.Nil(t, s.Mappings)
-		require.Equal(t, exe, s.Files[0].Path)
+		require.Equal(t, exe, s.Program)
 		require.Len(t, s.Notes, 1)
 		for _, f := range s.Files {
 			m := before.ModuleAt(f.Bias)
@@ -100,7 +100,7 @@ func TestOpen(t *testing.T) {
 func TestBreakpoints(t *testing.T) {
 	_, before, addr := attached(t, "--accept-multiclient")
 	both(t, func(t *testing.T, look bool) {
-		s, err := open(addr, timeout, look)
+		s, err := open(t.Context(), addr, Options{}, look)
 		require.NoError(t, err)
 		defer s.Close()
 		patches := s.Memory.(*memory).patches
@@ -129,7 +129,7 @@ func TestEndOfMemory(t *testing.T) {
 		}
 	}
 	both(t, func(t *testing.T, look bool) {
-		s, err := open(addr, timeout, look)
+		s, err := open(t.Context(), addr, Options{}, look)
 		require.NoError(t, err)
 		defer s.Close()
 		for _, before := range []int{8, 4096, 5000, 65536} {

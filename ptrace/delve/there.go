@@ -1,9 +1,7 @@
 package delve
 
 import (
-	"debug/elf"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -37,14 +35,12 @@ func (p *process) readThere(s *holder.State) error {
 	}
 	cache := holder.NewCache(m)
 	s.Auxv = p.findAuxv(cache)
-	program, bias, err := p.program(cache, s)
-	switch {
-	case cache.Lost() != nil:
+	s.Program = program(cache, s)
+	if cache.Lost() != nil {
 		return cache.Lost()
-	case err != nil:
-		s.Notes = append(s.Notes, fmt.Sprintf("the program was not found: %v", err))
-	default:
-		s.Files = append([]holder.File{{Path: program, Bias: bias}}, s.Files...)
+	}
+	if s.Program == "" {
+		s.Notes = append(s.Notes, "Delve does not list the path of the program: give it with --exe")
 	}
 	s.Notes = append(s.Notes, "Delve lists neither the mappings nor the names of threads, and this machine does not run the process or denies access to it")
 	return nil
@@ -54,7 +50,6 @@ func (p *process) readThere(s *holder.State) error {
 const (
 	atPhdr     = 3
 	atPhent    = 4
-	atPhnum    = 5
 	atPageSize = 6
 	atExecFn   = 31
 )
@@ -81,8 +76,7 @@ func (p *process) findAuxv(mem holder.Memory) []byte {
 	return auxvIn(stack)
 }
 
-// auxvIn returns the last auxiliary vector in a stack that begins at a multiple of 16, or nil. The vector is as far from a multiple of 16 as the number of
-// words before it demands.
+// auxvIn returns the last auxiliary vector in the words of a stack, or nil.
 func auxvIn(stack []byte) (found []byte) {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(stack[at:]) }
 	for at := 0; at+16 <= len(stack); at += 8 {
@@ -116,34 +110,21 @@ const (
 	maxPath       = 4096
 )
 
-// program returns the path and the place of the program.
-func (p *process) program(mem holder.Memory, s *holder.State) (string, machine.Addr, error) {
-	entries := map[uint64]uint64{}
+// program returns the path of the program, or "" if it is unknown. The kernel has the path that was given to execve(2), which may be relative.
+func program(mem holder.Memory, s *holder.State) string {
+	command, _, _ := strings.Cut(s.Command, " ")
 	for b := s.Auxv; len(b) >= 16; b = b[16:] {
-		entries[binary.LittleEndian.Uint64(b)] = binary.LittleEndian.Uint64(b[8:])
-	}
-	count := entries[atPhnum]
-	if entries[atPhdr] == 0 || count == 0 || count > 1<<10 {
-		return "", 0, errors.New("the stack of the first thread does not contain the auxiliary vector")
-	}
-	headers := make([]byte, count*programHeader)
-	if _, err := mem.Read(headers, machine.Addr(entries[atPhdr])); err != nil {
-		return "", 0, fmt.Errorf("its headers cannot be read: %w", err)
-	}
-	for b := headers; len(b) >= programHeader; b = b[programHeader:] {
-		if elf.ProgType(binary.LittleEndian.Uint32(b)) != elf.PT_PHDR {
+		if binary.LittleEndian.Uint64(b) != atExecFn {
 			continue
 		}
-		path := text(mem, machine.Addr(entries[atExecFn]))
-		if first, _, _ := strings.Cut(s.Command, " "); !strings.HasPrefix(path, "/") {
-			path = first
+		if path := text(mem, machine.Addr(binary.LittleEndian.Uint64(b[8:]))); strings.HasPrefix(path, "/") {
+			return path
 		}
-		if !strings.HasPrefix(path, "/") {
-			return "", 0, errors.New("it was started by a relative path: give the program with --exe")
-		}
-		return path, machine.Addr(entries[atPhdr] - binary.LittleEndian.Uint64(b[16:])), nil
 	}
-	return "", 0, errors.New("it has no header PT_PHDR")
+	if strings.HasPrefix(command, "/") {
+		return command
+	}
+	return ""
 }
 
 // text returns the string at an address, or "" if it cannot be read.
