@@ -28,7 +28,8 @@ func screenOf(r clitest.Result, target string) screen {
 		rest = r.Stdout
 	}
 	named := strings.NewReplacer(" {request=42}", "", // -p does not copy the labels of goroutines
-		" at "+target, "", "-p "+target, "TARGET", "--delve "+target, "TARGET", "--core "+target, "TARGET")
+		" at "+target, "", "-p "+target, "TARGET", "--delve "+target, "TARGET", "--core "+target, "TARGET",
+		"core "+target, "process "+strings.TrimPrefix(filepath.Base(target), "core."))
 	if i := strings.Index(r.Stderr, " was stopped for "); i >= 0 { // only -p stops it
 		_, r.Stderr, _ = strings.Cut(r.Stderr, "\n")
 	}
@@ -67,7 +68,7 @@ func requireSame(t *testing.T, p *livetest.Process) {
 	for _, args := range verbs(p.IR) {
 		require.Equal(t, want[strings.Join(args, " ")], show(args, []string{"--delve", dlv.Addr}), "%v", args)
 	}
-	core := filepath.Join(t.TempDir(), "core")
+	core := filepath.Join(t.TempDir(), "core."+clitest.PID(p))
 	r := clitest.Run(t, "record", "--delve", dlv.Addr, "-o", core)
 	require.Zero(t, r.Code, r.Stderr)
 	for _, args := range verbs(p.IR)[:2] {
@@ -77,7 +78,7 @@ func requireSame(t *testing.T, p *livetest.Process) {
 }
 
 func TestHostsInC(t *testing.T) {
-	for _, mode := range []string{"mcjit", "orcgdb", "orc"} {
+	for _, mode := range []string{"mcjit", "orc"} {
 		t.Run(mode, func(t *testing.T) { requireSame(t, livetest.Host(t, 19, mode, "block")) })
 	}
 	t.Run("threads", func(t *testing.T) { requireSame(t, livetest.C(t, "threads.c", nil)) })
@@ -85,7 +86,7 @@ func TestHostsInC(t *testing.T) {
 
 func TestHostInGo(t *testing.T) {
 	exe := livetest.CgoBinary(t, filepath.Join("..", "gohost", "testdata", "host"), "-gcflags=-l")
-	for _, way := range []string{"plain", "thread", "signal"} {
+	for _, way := range []string{"plain", "signal"} {
 		t.Run(way, func(t *testing.T) {
 			p := livetest.Program(t, exe, way)
 			p.Quiet(t, 0)
