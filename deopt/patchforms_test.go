@@ -11,6 +11,8 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/ptrace"
 	"example.com/reframe/test/frametest"
 	"example.com/reframe/test/livetest"
 )
@@ -53,12 +55,43 @@ func functionsOf(t *testing.T, v *deopt.View) (names []string) {
 	return names
 }
 
+// TestCoreOfATrapInAShadow requires that the core of a process that died of a trap in a shadow has the record and all values: no handler takes the
+// signal.
+func TestCoreOfATrapInAShadow(t *testing.T) {
+	for _, version := range []int{14, 19, 22} {
+		program := livetest.Testdata(t, "..", "deopt", "testdata", "patchforms", "shadows.ll")
+		object := livetest.PICObject(t, version, program, "-O2")
+		binary := livetest.CBinary(t, "../deopt/testdata/patchforms/shadows.c", "-fno-omit-frame-pointer", object, "-Wl,-z,notext")
+		m, err := ir.ParseFile(livetest.IR(t, version, program))
+		require.NoError(t, err)
+		for _, form := range []string{"int3dies", "ud2dies", "hltdies"} {
+			output, path, can := livetest.DiedCore(t, binary, form)
+			if !can {
+				t.Skip("the kernel writes no core into the working directory of a process")
+			}
+			core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
+			require.NoError(t, err)
+			v, err := deopt.Frames(core, deopt.Options{Modules: []*ir.Module{m}})
+			require.NoError(t, err)
+			require.Equal(t, []string{"f", "main"}, functionsOf(t, v)[:2], form)
+			hasValues(t, output, v.Threads[0].Frames[0], "")
+			core.Close()
+		}
+	}
+}
+
 // holdsValues compares the slots of f with the program's output. Values in registers that the written code has changed may be missing.
 func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown string) {
 	t.Helper()
+	hasValues(t, p.Output(), f, unknown)
+}
+
+// hasValues does the same for the output of a process that has ended.
+func hasValues(t *testing.T, output string, f *deopt.Frame, unknown string) {
+	t.Helper()
 	require.NotNil(t, f.Record)
 	require.EqualValues(t, 77, f.Record.ID)
-	want := patchedValues.FindStringSubmatch(p.Output())
+	want := patchedValues.FindStringSubmatch(output)
 	require.Len(t, want, 5)
 	for n, name := range []string{"%p", "%x", "%b", "%y"} {
 		at := slices.IndexFunc(f.Slots, func(s frame.Slot) bool { return s.Name == name })

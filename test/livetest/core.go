@@ -35,9 +35,7 @@ func Gcore(t testing.TB, p *Process, settings ...string) string {
 // kernel passes cores to a program, keeps them in a common directory (core_pattern of core(5)), or may not write any.
 func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	t.Helper()
-	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
-	require.NoError(t, err)
-	if strings.ContainsAny(string(pattern), "|/") {
+	if !kernelWritesCores(t) {
 		return "", false
 	}
 	const unlimited = 1<<64 - 1
@@ -50,13 +48,41 @@ func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
 	}
 	<-p.exited // do not wait for the end of its output: LLVM has started a program that still writes to it
-	files, err := os.ReadDir(p.cmd.Dir)
+	return onlyFile(t, p.cmd), true
+}
+
+// DiedCore runs a command that dies of a signal, and returns its output and the path of the core that the kernel wrote. It returns false if the kernel
+// writes no core into the working directory of a process.
+func DiedCore(t testing.TB, name string, args ...string) (output, path string, can bool) {
+	t.Helper()
+	if !kernelWritesCores(t) {
+		return "", "", false
+	}
+	cmd := exec.Command(Tool(t, "prlimit"), append([]string{"--core=unlimited", name}, args...)...)
+	cmd.Dir = t.TempDir()
+	text, err := cmd.Output()
+	require.Error(t, err, "it did not die")
+	return string(text), onlyFile(t, cmd), true
+}
+
+// kernelWritesCores reports whether the kernel writes a core into the working directory of the process.
+func kernelWritesCores(t testing.TB) bool {
+	t.Helper()
+	pattern, err := os.ReadFile("/proc/sys/kernel/core_pattern")
+	require.NoError(t, err)
+	return !strings.ContainsAny(string(pattern), "|/")
+}
+
+// onlyFile returns the path of the core in the working directory of a command.
+func onlyFile(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
+	files, err := os.ReadDir(cmd.Dir)
 	require.NoError(t, err)
 	for _, f := range files {
 		if f.Type().IsRegular() {
-			return filepath.Join(p.cmd.Dir, f.Name()), true
+			return filepath.Join(cmd.Dir, f.Name())
 		}
 	}
-	require.FailNow(t, "the kernel wrote no core", "%s", p.cmd)
-	return "", false
+	require.FailNow(t, "the kernel wrote no core", "%s", cmd)
+	return ""
 }

@@ -136,6 +136,9 @@ static void patch(void **ret) {
 	IF("int3") trap(SIGTRAP, 0, "\xcc", 1);
 	IF("int3late") trap(SIGTRAP, 0, "\x90\x90\x90\x90\xcc", 5);
 	IF("ud2late") trap(SIGILL, 0, "\x90\x90\x90\x90\x0f\x0b", 6);
+	IF("int3dies") BYTES(0, "\xcc");
+	IF("ud2dies") BYTES(0, "\x0f\x0b");
+	IF("hltdies") BYTES(0, "\xf4");
 	IF("returned") *ret = (uint8_t *)cfi_return;
 	IF("returneddeclared") *ret = (uint8_t *)cfi_base + 1;
 	IF("returnedbare") *ret = (uint8_t *)bare_return;
