@@ -80,6 +80,19 @@ func TestSelfDescription(t *testing.T) {
 	}
 }
 
+// TestSelfDescriptionBesideAModule requires that --ir does not switch the description in the process off: the given module has another function.
+func TestSelfDescriptionBesideAModule(t *testing.T) {
+	t.Parallel()
+	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
+	require.NoError(t, err)
+	other := clitest.TempFile(t, "other.ll", "declare void @llvm.experimental.stackmap(i64, i32, ...)\ndefine i64 @other(i64 %a) {\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 9, i32 0, i64 %a)\n  ret i64 %a\n}\n")
+	p := livetest.Lli(t, 19, describing(t, "simple", module), "orc")
+	r := clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", other)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "note: using the layout and IR found in the process: ")
+	require.Contains(t, r.Stdout, "      vm Foo.bar @ 17, reexecute\n           local[0]         f64    3.5                    slot 11\n")
+}
+
 // A target's description of itself is untrusted: whatever it contains, each error is one line, and the rest of the output is shown.
 func TestHostileSelfDescription(t *testing.T) {
 	livetest.Slow(t)
