@@ -428,10 +428,18 @@ func (f *Frame) fillAlso() {
 // About describes the target.
 func (v *View) About() frame.Target {
 	t := v.target
-	out := frame.Target{Kind: string(t.Provider), PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Debugger: t.Debugger, Notes: v.Notes()}
-	if t.Provider == ptrace.FromProcess {
+	out := frame.Target{Kind: "process", PID: t.PID, Arch: t.Arch().Name, Core: t.Core, Debugger: t.Debugger, Notes: v.Notes()}
+	switch {
+	case t.Provider == ptrace.FromProcess:
 		out.PauseUS, out.Stopped = new(t.Pause.Microseconds()), t.Stopped
+		return out
+	case t.Provider == ptrace.FromCore:
+		out.Kind = "core"
+		return out
+	case t.PID == 0:
+		out.Kind = "machine"
 	}
+	out.Provider = string(t.Provider)
 	return out
 }
 

@@ -62,7 +62,7 @@ test)
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev libc6-dev-i386 lib32gcc-12-dev"
   # What else reads cores and compresses them, and disks that are full.
-  packages="$packages lldb-19 zstd util-linux mount locales"
+  packages="$packages lldb-19 gdbserver valgrind zstd util-linux mount locales"
   # Shells that complete the command line, and what reads manual pages.
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.

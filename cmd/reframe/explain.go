@@ -40,7 +40,7 @@ The process stays stopped until everything is read; the output shows for how lon
 Nothing is written into it.
 
 ` + positionalHelp + `
-After -p or --core, the only argument is an address, a record or a frame. ` + coreHelp + `
+After -p, --core or --remote, the only argument is an address, a record or a frame. ` + coreHelp + `
 
 ` + debuggerHelp + `
 

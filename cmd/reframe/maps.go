@@ -209,7 +209,7 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	case given("object") && len(args) > 0:
 		return o, nil, usage("--object requires a process or a core: -p PID or --core CORE")
 	case sources != 1:
-		return o, nil, usage("maps takes one of FILE, -p PID and --core CORE")
+		return o, nil, usage("maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR")
 	case len(args) == 1 && args[0] == "":
 		return o, nil, usage("the name of the file must not be empty")
 	case c.Flags().Changed("pid") && f.inputs.pid <= 0:

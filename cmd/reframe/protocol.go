@@ -98,7 +98,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	if k.timeout <= 0 {
 		return usage("--timeout %v: must be above 0", k.timeout)
 	}
-	if c.Flags().Changed("pid") || c.Flags().Changed("core") {
+	if len(kindsGiven(c)) > 0 {
 		k.depth = k.choice.Depth()
 		t, view, err := k.look(a, c, true)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"example.com/reframe/ptrace/holder"
@@ -143,7 +144,7 @@ func (c *conn) explain(err error) error {
 		return errors.New("the time limit was reached (--timeout)")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("no reply within %v", c.timeout)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return errors.New("the stub closed the connection")
 	}
 	if e := (*net.OpError)(nil); errors.As(err, &e) {

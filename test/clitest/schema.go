@@ -24,15 +24,14 @@ func RequireValid(t *testing.T, schema, text string) {
 	require.NoError(t, published.Validate(asPublished(v)), "what was published refuses: %s", text)
 }
 
-// asPublished replaces a target that another debugger holds by a core. Kinds of targets were added after the publication; a reader meets them only if it
-// gives the new flags.
+// asPublished replaces a machine by a core. This kind of target was added after the publication; a reader meets it only if it gives the new flags.
 func asPublished(v any) any {
 	report, ok := v.(map[string]any)
 	if !ok {
 		return v
 	}
 	target, ok := report["target"].(map[string]any)
-	if !ok || target["kind"] != "delve" && target["kind"] != "remote" {
+	if !ok || target["kind"] != "machine" {
 		return v
 	}
 	report, target = maps.Clone(report), maps.Clone(target)
