@@ -17,8 +17,8 @@ const ntRegisters = 0x52460004
 
 // Limits on that note.
 const (
-	maxHeldNote      = 1 << 20
-	maxHeldRegister  = 8 << 10
+	maxHeldNote     = 1 << 20
+	maxHeldRegister = 8 << 10
 )
 
 // heldMachines maps architectures to the machines of cores, and to e_flags where readers need them.

@@ -115,7 +115,7 @@ type conn struct {
 	stream  stream
 	in      *bufio.Reader
 	timeout time.Duration // for each request
-	end     time.Time     // of all requests
+	end     time.Time     // of all requests; zero for none
 	acks    bool          // packets are acknowledged
 	lost    error         // set by the first error after which the stream is unusable
 }
@@ -140,7 +140,7 @@ func (c *conn) ask(request string) ([]byte, error) {
 // explain replaces the errors of a stream by what they mean here.
 func (c *conn) explain(err error) error {
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(c.end):
+	case errors.Is(err, os.ErrDeadlineExceeded) && !c.end.IsZero() && !time.Now().Before(c.end):
 		return errors.New("the time limit was reached (--timeout)")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("no reply within %v", c.timeout)
@@ -158,7 +158,7 @@ func (c *conn) explain(err error) error {
 
 func (c *conn) exchange(request string) ([]byte, error) {
 	limit := time.Now().Add(c.timeout)
-	if c.end.Before(limit) {
+	if !c.end.IsZero() && c.end.Before(limit) {
 		limit = c.end
 	}
 	if err := c.stream.SetDeadline(limit); err != nil {

@@ -13,6 +13,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/xml"
@@ -30,7 +31,7 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Timeout bounds the time of all requests together; 0 means a minute.
+	// Timeout bounds the time of all requests together. 0 means a minute for those of [Open], and no limit for later ones together.
 	Timeout time.Duration
 }
 
@@ -51,19 +52,20 @@ const (
 var ErrNoProcess = errors.New("the stub holds no process")
 
 // Open connects to a stub and reads the state of the process that it holds. addr is host:port, unix:PATH or | COMMAND. The errors do not name addr.
-func Open(ctx context.Context, addr string, o Options) (_ *holder.State, err error) {
-	limit := o.Timeout
-	if limit == 0 {
-		limit = defaultTime
-	}
-	end := time.Now().Add(limit)
+func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
+	return open(ctx, addr, requestTime, o.Timeout)
+}
+
+// open is Open with a time limit for each request.
+func open(ctx context.Context, addr string, request, all time.Duration) (_ *holder.State, err error) {
+	end := time.Now().Add(cmp.Or(all, defaultTime))
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	c, err := dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	s := &stub{conn: newConn(c, requestTime, end)}
+	s := &stub{conn: newConn(c, request, end)}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -82,6 +84,9 @@ func Open(ctx context.Context, addr string, o Options) (_ *holder.State, err err
 	}
 	if s.canOpen {
 		state.Open = s.open
+	}
+	if all == 0 { // a session at a prompt reads memory as long as its user likes
+		s.end = time.Time{}
 	}
 	return state, nil
 }

@@ -186,11 +186,11 @@ func TestMapsUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "maps takes one of FILE, -p PID and --core CORE"},
-		{[]string{missing, "-p", "1"}, "maps takes one of FILE, -p PID and --core CORE"},
-		{[]string{missing, "--core", missing}, "maps takes one of FILE, -p PID and --core CORE"},
-		{[]string{"-p", "1", "--core", missing}, "maps takes one of FILE, -p PID and --core CORE"},
-		{[]string{missing, "-p", "1", "--core", missing}, "maps takes one of FILE, -p PID and --core CORE"},
+		{nil, "maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR"},
+		{[]string{missing, "-p", "1"}, "maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR"},
+		{[]string{missing, "--core", missing}, "maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR"},
+		{[]string{"-p", "1", "--core", missing}, "maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR"},
+		{[]string{missing, "-p", "1", "--core", missing}, "maps takes one of FILE, -p PID, --core CORE, --remote ADDR and --delve ADDR"},
 		{[]string{missing, missing}, "received 2"},
 		{[]string{"-p", "0"}, "-p 0: a process id must be above 0"},
 		{[]string{"-p", "-5"}, "-p -5: a process id must be above 0"},
