@@ -1,6 +1,7 @@
 package delve
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,4 +138,26 @@ func TestStartedByDLV(t *testing.T) {
 	require.Contains(t, []int{0, 1}, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "this dlv was started without --accept-multiclient: after this command it ends, and kills the process, which it started\n")
 	require.Contains(t, r.Stdout, "  #0   native  ")
+}
+
+// TestThroughLLDBServer looks at a process that Delve holds through lldb-server. Then only Delve's requests give its memory.
+func TestThroughLLDBServer(t *testing.T) {
+	p := livetest.Host(t, 19, "mcjit", "block")
+	report := func(target ...string) map[string]any {
+		o := clitest.Run(t, append([]string{"frames", "--json", "--ir", p.IR}, target...)...).Object(t)
+		delete(o, "target")
+		for _, thread := range clitest.Objects(t, o["threads"]) {
+			delete(thread, "name")
+			for _, f := range clitest.Objects(t, thread["frames"]) {
+				f["module"] = filepath.Base(fmt.Sprint(f["module"])) // the dynamic linker has another path of it
+			}
+		}
+		return o
+	}
+	want := report("-p", clitest.PID(p))
+	bin := t.TempDir()
+	require.NoError(t, os.Symlink(livetest.LLVM(t, 19, "lldb-server"), filepath.Join(bin, "lldb-server")))
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	dlv := livetest.Headless(t, "--backend=lldb", "attach", clitest.PID(p), "--accept-multiclient")
+	require.Equal(t, want, report("--delve", dlv.Addr))
 }
