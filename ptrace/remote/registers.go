@@ -259,8 +259,11 @@ func (d *description) registersOf(v values) (*machine.Registers, error) {
 		return nil, errors.New("the stub does not provide the stack pointer")
 	}
 	if _, err := out.Addr(a.PC); err != nil {
-		b, ok := v["pc"]
-		if !ok || len(b) != 8 {
+		b := v["pc"]
+		if a == machine.S390X {
+			b = v["pswa"] // the address in the program status word
+		}
+		if len(b) != 8 {
 			return nil, errors.New("the stub does not provide the program counter")
 		}
 		out.SetUint(a.PC, a.Order.Uint64(b))

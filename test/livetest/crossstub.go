@@ -281,3 +281,23 @@ func (s *Stub) read(at, size uint64) (data []byte) {
 	require.NotEmpty(s.t, data)
 	return data
 }
+
+// Serve lets one other client speak to QEMU's stub, while the program is stopped. It returns the path of a socket.
+func (s *Stub) Serve() string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "stub")
+	l, err := net.Listen("unix", path)
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.conn.SetDeadline(time.Time{}))
+	go func() {
+		defer l.Close()
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		go func() { _, _ = io.Copy(client, s.from) }() // it ends with the stub's connection
+		_, _ = io.Copy(s.conn, client)                 // it ends with the client's
+	}()
+	return path
+}
