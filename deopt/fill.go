@@ -172,7 +172,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 	for n, want := range x.Slots {
 		if want.Operand < 0 || want.Operand >= len(record) {
 			return l.Wrong(fmt.Sprintf("%s.slots[%d].operand", x.Path, n),
-				fmt.Errorf("%d: record %d of @%s has %d live values, counted from 0", want.Operand, f.Record.ID, f.Function, len(record)))
+				layout.NoSuchOperand(want.Operand, fmt.Sprintf("record %d of @%s has", f.Record.ID, f.Function), len(record)))
 		}
 		slot := record[want.Operand]
 		own := slot.Name

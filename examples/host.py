@@ -19,7 +19,7 @@ STOP = 26
 
 
 def stand():
-    print(f"pid {os.getpid()} stands at i = {STOP}", flush=True)
+    print(f"pid {os.getpid()} stopped at i = {STOP}", flush=True)
     time.sleep(600)
     os._exit(0)
 

@@ -34,7 +34,7 @@ def probe(context, record, values):
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64)
 def stand(i):
-    print(f"pid {os.getpid()} stands at i = {i}", flush=True)
+    print(f"pid {os.getpid()} stopped at i = {i}", flush=True)
     time.sleep(600)
 
 

@@ -12,7 +12,7 @@ extern "C" void stackmap(long id, int nops, ...) noexcept __asm("llvm.experiment
 
 static __attribute__((noinline)) void tick(long i) {
   if (i != 26) return;
-  printf("pid %d stands at i = %ld\n", getpid(), i), fflush(stdout);
+  printf("pid %d stopped at i = %ld\n", getpid(), i), fflush(stdout);
   sleep(600);
   _exit(0);
 }

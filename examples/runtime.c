@@ -11,7 +11,7 @@ int64_t (*baseline)(int64_t);
 
 static void stand(void) {
   if (!stops) return;
-  printf("pid %d stands at i = %d\n", getpid(), STOP);
+  printf("pid %d stopped at i = %d\n", getpid(), STOP);
   fflush(stdout);
   sleep(600);
   exit(0);

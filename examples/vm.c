@@ -35,12 +35,12 @@ static const struct instruction squares[] = {
 };
 enum { INSTRUCTIONS = sizeof squares / sizeof squares[0], ARGUMENT = 3000 };
 
-static int stands = 1, wrong;
+static int waits = 1, wrong;
 
 // The exit of compiled code. Its arguments are those of the call in the IR.
 _Noreturn void __llvm_deoptimize(const struct instruction *code, int64_t pc, int64_t r0, int64_t r1, int64_t r2, int64_t r3) {
-  if (stands) {
-    printf("pid %d stands at its exit at instruction %ld\n", getpid(), (long)pc);
+  if (waits) {
+    printf("pid %d stopped at an exit, at instruction %ld\n", getpid(), (long)pc);
     fflush(stdout);
     sleep(600);
     exit(0);
@@ -144,7 +144,7 @@ static LLVMErrorRef transform(void *unused, LLVMOrcThreadSafeModuleRef *m, LLVMO
 
 int main(int argc, char **argv) {
   wrong = argc == 2 && !strcmp(argv[1], "wrong");
-  stands = argc == 1;
+  waits = argc == 1;
   if (argc > 2 || (argc == 2 && !wrong && strcmp(argv[1], "run"))) {
     fprintf(stderr, "usage: vm [run|wrong]\n");
     return 64;

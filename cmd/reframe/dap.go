@@ -37,9 +37,10 @@ launches a program, attaches to a process or opens a core, and stops at exits. I
 frames with their values. From an exit the interpreter can step through the IR, forwards and
 backwards, while the process stays stopped.
 
-The editor's launch configuration has members instead of the flags of other verbs: program,
-args, cwd, env, stdin; pid; core, exe, sysroot, debugDir; ir, layout, object, noSelfDescription, trustIR,
-stopOnEntry, token. doc/user/editors.md has examples for VS Code, Neovim, Emacs and Helix.
+The settings are members of the editor's launch configuration. To launch a program: program, args,
+cwd, env, stdin. To attach: pid. To open a core: core, exe, sysroot, debugDir. For all: stopOnEntry, and
+as flags of other verbs: ir, layout, object, noSelfDescription, trustIR. For a server: token.
+doc/user/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
 dap uses standard input and output. With --listen it waits for one client at a TCP address, which it
 prints on standard error, and ends when the client disconnects. A client can start programs.

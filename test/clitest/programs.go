@@ -252,7 +252,7 @@ func StartCalling(t *testing.T) *livetest.Process {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.ll"))
 	require.NoError(t, err)
-	const says = `c"pid %d stands in Point.norm\0A\00"`
+	const says = `c"pid %d stopped in Point.norm\0A\00"`
 	require.Contains(t, string(text), says)
 	module := strings.NewReplacer(says, `c"ready\0A`+strings.Repeat(`\00`, 23)+`"`, "declare i32 @sleep(i32)", "declare i32 @pause()", "@sleep(i32 1000)", "@pause()").Replace(string(text))
 	return livetest.Lli(t, 19, TempFile(t, "calling.ll", module), "orc")

@@ -54,8 +54,8 @@ func TestMapsOfWrongFile(t *testing.T) {
 		{"missing", filepath.Join(dir, "missing.o"), 2, "no such file or directory"},
 		{"an archive without members", clitest.TempFile(t, "none.a", "!<arch>\n"), 0, "no stack map"},
 		{"an archive cut short", clitest.TempFile(t, "cut.a", "!<arch>\nmember.o/       0"), 2, "it ends inside the header of a member"},
-		{"cut short", clitest.ChangedObject(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "lies outside of it"},
-		{"cut before the section ends", clitest.ChangedObject(t, object, "cut.o", func(b []byte, at int) []byte { return b[:at+20] }), 2, "lies outside of it"},
+		{"cut short", clitest.ChangedObject(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "it is cut short or damaged: section header"},
+		{"cut before the section ends", clitest.ChangedObject(t, object, "cut.o", func(b []byte, at int) []byte { return b[:at+20] }), 2, "it is cut short or damaged: section header"},
 		{"escapes", clitest.TempFile(t, "\x1b[31mred.o", "text"), 2, "[31mred.o"},
 		// Bytes of the section alone: version, three reserved bytes, then the numbers of functions, constants and records (LLVM, "Stack Map
 		// Format").

@@ -32,11 +32,11 @@ func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	length := int64(binary.LittleEndian.Uint32(b[:]))
 	if length > size-start {
-		return nil, fmt.Errorf("a string table of %d bytes in an image of %d", length, size)
+		return nil, fmt.Errorf("it is cut short or damaged: its string table has %d bytes, but the image has only %d", length, size)
 	}
 	text := make([]byte, length)
 	if _, err := r.ReadAt(text, start); err != nil && length > 0 {
-		return nil, errors.New("its string table lies outside of it")
+		return nil, fmt.Errorf("it is cut short or damaged: its string table is at %#x, but the image has only %#x bytes", start, size)
 	}
 	return text, nil
 }

@@ -51,10 +51,10 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		var b [64]byte
 		at := table + n*row
 		if row < uint64(length) || at < table || at > uint64(size) {
-			return nil, fmt.Errorf("section header %d lies outside of it", n)
+			return nil, fmt.Errorf("it is cut short or damaged: section header %d is at %#x, after its end at %#x", n, at, size)
 		}
 		if _, err := r.ReadAt(b[:length], int64(at)); err != nil {
-			return nil, fmt.Errorf("section header %d lies outside of it", n)
+			return nil, fmt.Errorf("it is cut short or damaged: section header %d is at %#x, after its end at %#x", n, at, size)
 		}
 		if wide {
 			_, err := binary.Decode(b[:], order, s)
@@ -94,11 +94,11 @@ func checkHeader(r io.ReaderAt, size int64) error {
 	case elf.SectionType(strings.Type) == elf.SHT_NOBITS:
 		return nil
 	case strings.Size > uint64(size):
-		return fmt.Errorf("%d bytes of section names in an image of %d", strings.Size, size)
+		return fmt.Errorf("it is cut short or damaged: its section names have %d bytes, but the image has only %d", strings.Size, size)
 	}
 	text := make([]byte, strings.Size)
 	if n, err := r.ReadAt(text, int64(strings.Off)); err != nil && n < len(text) {
-		return errors.New("its section names lie outside of it")
+		return fmt.Errorf("it is cut short or damaged: its section names are at %#x, after its end at %#x", strings.Off, size)
 	}
 	total := 0
 	for n := range count {

@@ -343,7 +343,7 @@ func TestUniversal(t *testing.T) {
 			require.Error(t, err, n)
 		}
 		_, err = fatSlices(strings.NewReader(string(data)), int64(len(data)-1))
-		require.ErrorContains(t, err, "lies outside of it")
+		require.ErrorContains(t, err, "it is cut short or damaged: its image for ")
 	}
 	_, err := fatSlices(strings.NewReader("\xca\xfe\xba\xbe\x00\x00\x00\x34 a Java class"), 20)
 	require.ErrorIs(t, err, ErrNotObject)

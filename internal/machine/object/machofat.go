@@ -54,7 +54,7 @@ func fatSlices(r io.ReaderAt, size int64) ([]slice, error) {
 		}
 		name := cpuName(macho.Cpu(order.Uint32(b)), order.Uint32(b[4:]))
 		if off > uint64(size) || length > uint64(size)-off {
-			return nil, fmt.Errorf("its image for %s lies outside of it: %#x bytes at %#x of %#x", name, length, off, size)
+			return nil, fmt.Errorf("it is cut short or damaged: its image for %s has %#x bytes at offset %#x, but the file has only %#x bytes", name, length, off, size)
 		}
 		list = append(list, slice{name, int64(off), int64(length)})
 	}

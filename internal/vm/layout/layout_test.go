@@ -69,8 +69,8 @@ func TestLayoutMistakes(t *testing.T) {
 		{"block with its sigil", exit(`{"function":"opt","resume":{"function":"plain","block":"%lop"}}`), `"%lop"`, "exits[0].resume.block: @plain has no block %lop"},
 		{"no exit", exit(`{"function":"plain",` + resume + `}`), `{"function":"plain"`, "exits[0]: @plain has no such exit: it has no stackmap, patchpoint, statepoint or deoptimize with that record"},
 		{"record", exit(`{"function":"opt","record":5,` + resume + `}`), `{"function":"opt"`, "exits[0]: @opt has no such exit: it has no stackmap, patchpoint, statepoint or deoptimize with that record"},
-		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), `2,`, "exits[0].when[0].operand: 2: the exits of @opt have 2 live values, counted from 0"},
-		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), `-1`, "exits[0].slots[0].operand: -1: the exits of @opt have 2 live values, counted from 0"},
+		{"condition", exit(`{"function":"opt","when":[{"operand":2,"equals":3}],` + resume + `}`), `2,`, "exits[0].when[0].operand: 2: the exits of @opt have 2 live values: expected a number from 0 to 1"},
+		{"operand", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":-1,"name":"%n"}]}`), `-1`, "exits[0].slots[0].operand: -1: the exits of @opt have 2 live values: expected a number from 0 to 1"},
 		{"value", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"%m"}]}`), `"%m"`, "exits[0].slots[0].name: @plain has no value %m"},
 		{"value without its sigil", exit(`{"function":"opt",` + resume + `,"slots":[{"operand":1,"name":"m"}]}`), `"m"`, "exits[0].slots[0].name: @plain has no value %m"},
 	} {

@@ -85,7 +85,7 @@ func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err err
 	}
 	inside := func(path string, operand int) {
 		if operand < 0 || operand >= most {
-			m := misfit(NoOperand, path, "%d: the exits of @%s have %d live values, counted from 0", operand, x.Function, most)
+			m := misfit(NoOperand, path, "%v", NoSuchOperand(operand, fmt.Sprintf("the exits of @%s have", x.Function), most))
 			m.Operand, m.Most = operand, most
 			wrong = append(wrong, m)
 		}
@@ -176,4 +176,12 @@ func class(t frame.Type) string {
 		return "bfloat"
 	}
 	return "float"
+}
+
+// NoSuchOperand returns the error for an operand that does not exist. have names what has this many live values, with its verb.
+func NoSuchOperand(operand int, have string, values int) error {
+	if values == 0 {
+		return fmt.Errorf("%d: %s no live values", operand, have)
+	}
+	return fmt.Errorf("%d: %s %d live values: expected a number from 0 to %d", operand, have, values, values-1)
 }
