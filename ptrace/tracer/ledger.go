@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
-
-	"example.com/reframe/ptrace/trapcode"
 )
 
 // ledger lists the code under the breakpoints in memory, in a memfd of the tracer. If the tracer is killed, the watchdog reads the ledger and
@@ -25,9 +23,6 @@ type ledger struct {
 const (
 	ledgerName = "rf-breakpoints"
 	ledgerBase = 8 // offset in the head
-	slotSize   = trapcode.SlotSize
-	slotCode   = trapcode.SlotCode
-	slotUsed   = trapcode.SlotUsed
 )
 
 func newLedger() *ledger {
@@ -59,7 +54,7 @@ type table struct {
 func (l *ledger) mirror(m memory, base uint64) {
 	l.table = table{memory: m}
 	if base != 0 {
-		l.table.at = base + trapcode.Table
+		l.table.at = base + trapTable
 		l.table.announce(0)
 		for _, slot := range l.slots {
 			var b [slotSize]byte
@@ -76,14 +71,14 @@ const announced = 64
 
 // announce writes the number of slots into the table.
 func (t *table) announce(slots int) {
-	if t.size = min(slots, trapcode.Slots); t.at != 0 {
+	if t.size = min(slots, trapSlots); t.at != 0 {
 		_, _ = t.memory.write(binary.LittleEndian.AppendUint32(nil, uint32(t.size)), t.at) // if this fails, the handler does not see the new slots
 	}
 }
 
 // set writes a slot.
 func (t *table) set(slot int, b []byte) {
-	if t.at == 0 || slot > trapcode.Slots {
+	if t.at == 0 || slot > trapSlots {
 		return
 	}
 	_, _ = t.memory.write(b, t.at+uint64(slot)*slotSize)
@@ -110,7 +105,7 @@ func (l *ledger) set(addr uint64, code Code) {
 	var b [slotSize]byte
 	binary.LittleEndian.PutUint64(b[:], addr)
 	copy(b[slotCode:], code[:])
-	b[slotUsed] = trapcode.Planted
+	b[slotUsed] = planted
 	_, _ = unix.Pwrite(l.fd, b[:], int64(slot)*slotSize)
 	l.table.set(slot, b[:])
 }
@@ -155,11 +150,11 @@ func restoreBy(ledger, file int) {
 			b := slots[i : i+slotSize]
 			var code Code
 			copy(code[:], b[slotCode:])
-			if b[slotUsed] != trapcode.Planted {
+			if b[slotUsed] != planted {
 				continue
 			}
 			if exchange(target, binary.LittleEndian.Uint64(b), Trap, code) && there != 0 {
-				_, _ = target.write([]byte{trapcode.Restored}, there+uint64(at)+uint64(i)+slotUsed)
+				_, _ = target.write([]byte{restored}, there+uint64(at)+uint64(i)+slotUsed)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (g *General) sp() uint64 { return g.Rsp }
 // trapped returns the address of the breakpoint instruction after which a thread has stopped.
 func (g *General) trapped() uint64 { return g.Rip - 1 }
 
-// rewind moves the thread before the breakpoint instruction. It also sets RF, which tells the SIGTRAP handler (package trapcode) that the thread was
+// rewind moves the thread before the breakpoint instruction. It also sets RF, which tells the SIGTRAP handler (trapcode.go) that the thread was
 // moved: another breakpoint may be just before this one.
 func (g *General) rewind() {
 	g.Rip = g.trapped()

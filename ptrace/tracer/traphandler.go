@@ -16,10 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/reframe/ptrace/system"
-	"example.com/reframe/ptrace/trapcode"
 )
 
-// trapHandler is the state of the SIGTRAP handler that the tracer installs in the target while breakpoints are in its code (package trapcode).
+// trapHandler is the state of the SIGTRAP handler that the tracer installs in the target while breakpoints are in its code (trapcode.go).
 type trapHandler struct {
 	base  uint64 // 0 if it is not installed
 	tried bool   // it could not be installed, for a reason that holds as long as this program runs
@@ -27,12 +26,12 @@ type trapHandler struct {
 }
 
 // trapCodeHere is the handler for this architecture.
-var trapCodeHere, _ = trapcode.For(runtime.GOARCH)
+var trapCodeHere, _ = trapCodeFor(runtime.GOARCH)
 
 // trapRoom is the size of the handler's pages. trapScratch is the offset of the page after them, to which the kernel writes. trapWhole is the total
 // size.
 var (
-	trapRoom    = roundUp(trapcode.Size)
+	trapRoom    = roundUp(trapSize)
 	trapScratch = trapRoom
 	trapWhole   = trapRoom + uint64(os.Getpagesize())
 )
@@ -126,14 +125,14 @@ func (r *remote) install() error {
 		_, _ = r.call(unix.SYS_MUNMAP, base, trapWhole) // an error means that it was killed
 		return err
 	}
-	if err := whole(r.memory.write, trapCodeHere.At(base), base); err != nil {
+	if err := whole(r.memory.write, trapCodeHere.at(base), base); err != nil {
 		return undo(err)
 	}
 	if _, err := r.call(unix.SYS_MMAP, base+trapScratch, trapWhole-trapScratch, unix.PROT_READ|unix.PROT_WRITE, inFixed, ^uint64(0), 0); err != nil {
 		return undo(fmt.Errorf("mmap in the process: %w", err))
 	}
 	r.s.ledger.mirror(r.memory, base)
-	if err := r.setAction(trapCodeHere.Own(base), 0); err != nil {
+	if err := r.setAction(trapCodeHere.ownAction(base), 0); err != nil {
 		r.s.ledger.mirror(memory{file: -1}, 0)
 		return undo(fmt.Errorf("rt_sigaction in the process: %w", err))
 	}
@@ -227,7 +226,7 @@ func (s *server) adoptHandler() error {
 
 // leftHandler returns the address of a handler that a killed tracer left, or 0.
 func (s *server) leftHandler() (base uint64) {
-	code := trapCodeHere.Code()
+	code := trapCodeHere.machineCode()
 	s.eachMapping(func(from, to uint64, kind, name string) bool {
 		b := make([]byte, len(code))
 		if kind == "r-xp" && name == "" && to-from == trapRoom && whole(s.memory.read, b, from) == nil && bytes.Equal(b, code) {
@@ -241,16 +240,16 @@ func (s *server) leftHandler() (base uint64) {
 // restoreLeft restores the code under the breakpoints of a killed tracer, from the table of its handler at base.
 func (s *server) restoreLeft(base uint64) {
 	var count [4]byte
-	if whole(s.memory.read, count[:], base+trapcode.Table) != nil {
+	if whole(s.memory.read, count[:], base+trapTable) != nil {
 		return
 	}
-	left := make([]byte, min(binary.LittleEndian.Uint32(count[:]), trapcode.Slots)*trapcode.SlotSize)
-	if whole(s.memory.read, left, base+trapcode.Table+trapcode.SlotSize) != nil {
+	left := make([]byte, min(binary.LittleEndian.Uint32(count[:]), trapSlots)*slotSize)
+	if whole(s.memory.read, left, base+trapTable+slotSize) != nil {
 		return
 	}
-	for ; len(left) > 0; left = left[trapcode.SlotSize:] {
-		addr, code := binary.LittleEndian.Uint64(left), Code(left[trapcode.SlotCode:])
-		if left[trapcode.SlotUsed] == trapcode.Planted && s.breakpoints[addr] == nil && !s.isPlaced(addr) {
+	for ; len(left) > 0; left = left[slotSize:] {
+		addr, code := binary.LittleEndian.Uint64(left), Code(left[slotCode:])
+		if left[slotUsed] == planted && s.breakpoints[addr] == nil && !s.isPlaced(addr) {
 			exchange(s.memory, addr, Trap, code)
 		}
 	}
@@ -259,7 +258,7 @@ func (s *server) restoreLeft(base uint64) {
 // hasHandler reports whether the process of a stopped thread has the handler at base as its SIGTRAP handler.
 func (s *server) hasHandler(t *thread, base uint64) (ours bool, err error) {
 	err = s.withoutFilter(t, func() error {
-		r, err := s.newRemote(t, s.memory, trapCodeHere.Syscall(base))
+		r, err := s.newRemote(t, s.memory, trapCodeHere.syscallAt(base))
 		if err != nil {
 			return err
 		}
@@ -294,12 +293,12 @@ func (s *server) keepHandler() {
 			return nil // retry at the next check
 		}
 		return s.withoutFilter(t, func() error {
-			r, err := s.newRemote(t, s.memory, trapCodeHere.Syscall(base))
+			r, err := s.newRemote(t, s.memory, trapCodeHere.syscallAt(base))
 			if err != nil {
 				return err
 			}
 			defer r.end()
-			return r.setAction(trapCodeHere.Own(base), 0)
+			return r.setAction(trapCodeHere.ownAction(base), 0)
 		})
 	})
 }
@@ -338,7 +337,7 @@ func (s *server) inHandler(base uint64) bool {
 // removeFrom removes the handler from a thread's process, and with unmap its pages too. It reports whether it did.
 func (s *server) removeFrom(t *thread, m memory, base uint64, unmap bool) (done bool) {
 	err := s.withoutFilter(t, func() error {
-		r, err := s.newRemote(t, m, trapCodeHere.Syscall(base))
+		r, err := s.newRemote(t, m, trapCodeHere.syscallAt(base))
 		if err != nil {
 			return err
 		}
@@ -356,7 +355,7 @@ func (r *remote) remove(base uint64, unmap bool) (done bool, err error) {
 	}
 	switch handler {
 	case base:
-		if err := r.setAction(trapCodeHere.Default(base), 0); err != nil {
+		if err := r.setAction(trapCodeHere.defaultAction(base), 0); err != nil {
 			return false, err
 		}
 	case 0: // the kernel has reset it, since a thread with SIGTRAP blocked hit a breakpoint
