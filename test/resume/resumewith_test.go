@@ -123,7 +123,7 @@ func TestResumeWithRefuses(t *testing.T) {
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--result", "7"}, 2, "--result cannot be used: its innermost VM frame has no pending call"},
 		{[]string{"-p", clitest.PID(call), "--layout", star}, 2, "its innermost VM frame, Point.norm, waits for a call that is still running; use --result for its result"},
 		{[]string{"-p", clitest.PID(call), "--layout", star, "--result", "seven"}, 64, `--result: expected an integer, pointer or float, got "seven"`},
-		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit requires a process, not a core: -p PID"},
+		{[]string{"--core", "x", "--layout", "simple", "--commit"}, 64, "--commit requires a process that runs: -p PID"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--commit", "--force"}, 64, "--force cannot be combined with --commit"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--dry-run"}, 64, "--dry-run requires --commit"},
 		{[]string{"-p", clitest.PID(p), "--layout", "simple", "--call", "f=1"}, 64, "--with and --call cannot be combined"},
