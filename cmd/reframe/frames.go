@@ -177,7 +177,10 @@ func titleOf(s style, t *ptrace.Target) string {
 	case t.Provider != ptrace.FromProcess:
 		title := s.bold(string(t.Provider) + " " + printable(t.Debugger))
 		if t.PID > 0 { // an emulator of a whole machine has no processes
-			title += fmt.Sprintf("  pid %d  %s", t.PID, printable(t.Command))
+			title += fmt.Sprintf("  pid %d", t.PID)
+		}
+		if t.Command != "" {
+			title += "  " + printable(t.Command)
 		}
 		return title + "   " + t.Arch().Title
 	}

@@ -137,6 +137,15 @@ func (c *conn) ask(request string) ([]byte, error) {
 	return reply, nil
 }
 
+// skip returns the packet after one that was no reply to the last request.
+func (c *conn) skip() ([]byte, error) {
+	reply, err := c.reply()
+	if err != nil {
+		c.lost = fmt.Errorf("%w: %w", holder.ErrLost, c.explain(err))
+	}
+	return reply, c.lost
+}
+
 // explain replaces the errors of a stream by what they mean here.
 func (c *conn) explain(err error) error {
 	switch {
@@ -167,6 +176,11 @@ func (c *conn) exchange(request string) ([]byte, error) {
 	if err := c.send(request); err != nil {
 		return nil, err
 	}
+	return c.reply()
+}
+
+// reply returns the next packet of the stub.
+func (c *conn) reply() ([]byte, error) {
 	for range retries {
 		reply, whole, err := c.receive()
 		switch {

@@ -83,6 +83,13 @@ func peer(t *testing.T, replies map[string]string) string {
 	return "unix:" + path
 }
 
+// TestStopsAtConnection requires that a stub may report a stop before it replies.
+func TestStopsAtConnection(t *testing.T) {
+	s, err := Open(context.Background(), peer(t, map[string]string{"qSupported": pack("T02thread:01;") + healthy["qSupported"]}), Options{})
+	require.NoError(t, err)
+	s.Close()
+}
+
 func TestHealthyPeer(t *testing.T) {
 	s, err := Open(context.Background(), peer(t, nil), Options{})
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,11 @@ func (s *stub) begin() error {
 	if err != nil {
 		return err
 	}
+	if stopReply.Match(reply) { // QEMU stops a machine when a client connects, and reports that first
+		if reply, err = s.skip(); err != nil {
+			return err
+		}
+	}
 	s.packet = leastPacket
 	s.features = map[string]string{}
 	for item := range strings.SplitSeq(string(reply), ";") {
@@ -152,6 +158,9 @@ func (s *stub) begin() error {
 	}
 	return err
 }
+
+// stopReply matches the beginning of a report that a process has stopped ("Stop Reply Packets").
+var stopReply = regexp.MustCompile(`^[ST][0-9a-f]{2}`)
 
 // clean shortens a reply for a message, and drops all but printable ASCII.
 func clean(reply []byte) string {

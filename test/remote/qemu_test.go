@@ -42,8 +42,8 @@ var targets = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// TestQEMU requires the values of a record on each architecture that QEMU emulates, also those in float registers, which QEMU's cores lack.
-func TestQEMU(t *testing.T) {
+// TestProgramsInQEMU requires the values of a record on each architecture that QEMU emulates, also those in float registers, which QEMU's cores lack.
+func TestProgramsInQEMU(t *testing.T) {
 	for n := range livetest.Crosses {
 		c := &livetest.Crosses[n]
 		target, known := targets[c.Arch]
