@@ -3,10 +3,13 @@ package ptrace
 import (
 	"bufio"
 	"context"
+	"debug/elf"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,11 +32,22 @@ type trapped struct {
 	site  machine.Addr
 }
 
+// trapsProgram is traps.c as a program. test/arm64 gives it, on a machine without a compiler.
+var trapsProgram = flag.String("traps", "", "the program of traps.c")
+
 func startTraps(t *testing.T, mode string) *trapped {
 	t.Helper()
-	path := livetest.CBinary(t, "../ptrace/testdata/traps.c", "-no-pie")
-	p := &trapped{T: t, cmd: exec.Command(path, mode), site: symbols(t, path)["site"]}
-	var err error
+	path := *trapsProgram
+	if path == "" {
+		path = livetest.CBinary(t, "../ptrace/testdata/traps.c", "-no-pie")
+	}
+	file, err := elf.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	all, err := file.Symbols()
+	require.NoError(t, err)
+	p := &trapped{T: t, cmd: exec.Command(path, mode)}
+	p.site = machine.Addr(all[slices.IndexFunc(all, func(s elf.Symbol) bool { return s.Name == "site" })].Value)
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := p.cmd.StdoutPipe()

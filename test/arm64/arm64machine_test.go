@@ -26,7 +26,7 @@ var arm64Machine = &sharedMachine{}
 // processor time.
 func machineTurn(t *testing.T) bool {
 	t.Helper()
-	groups := [][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64", "TestPatchedShadowsLiveOnARM64"}}
+	groups := [][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64", "TestTrapHandlerOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64", "TestPatchedShadowsLiveOnARM64"}}
 	for _, group := range livetest.ShareOf(groups, "arm64 machine") {
 		if slices.Contains(group, t.Name()) {
 			return true
