@@ -1,6 +1,8 @@
 export CGO_ENABLED = 0
 # Tests that need more than Go run, and fail if a tool is missing (livetest.NeedsTools).
 export REFRAME_TOOLS = 1
+# Without the directory in them, the packages in Go's build cache serve every clone.
+export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) -trimpath
 # Go and the tests keep what they make below the home directory, which not every CI names.
 export HOME ?= $(shell getent passwd "$$(id -u)" | cut -d: -f6)
 FUZZTIME ?= 30s
@@ -41,7 +43,7 @@ demo:
 	@$(MAKE) --no-print-directory build
 	@./reframe demo
 
-# go vet has been there already, and nobody debugs the tests' own programs: without DWARF one is linked in half the time.
+# make check and make lint run go vet. Without DWARF, which the tests' own programs do not need, one is linked in half the time.
 FASTER = -vet=off -ldflags=-w
 
 # What one runs while working: gofmt, vet and the tests, without those that leave themselves out for the time they take (livetest.Slow). Packages
@@ -62,21 +64,20 @@ endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.
 # Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs the
-# fast tests and a quarter of the slow ones (make rotate chooses the next).
+# fast tests and a sixth of the slow ones (make rotate chooses the next).
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
 	@scripts/clients.sh
 	@scripts/kernel.sh
 	@scripts/prune.sh
-	go vet ./...
 	$(call run-tests,$(FASTER) -p $$(($$(nproc) + 1)) -timeout 85m $(RUN) ./...)
 
 # Every test, each with its share of the cases: also the slow ones that have no turn in this selection.
 test-all:
 	@$(MAKE) --no-print-directory test RUN='-run .'
 
-# Selects other cases for the shares of make test, and the next quarter of its slow tests.
+# Selects other cases for the shares of make test, and the next sixth of its slow tests.
 rotate:
 	selected=$$(($$(cat test/livetest/selection.txt) + 1)) && echo "$$selected" >test/livetest/selection.txt
 

@@ -83,7 +83,7 @@ for name in de_DE tr_TR; do
   localedef -i $name -f UTF-8 "$work/locale/$name.UTF-8" || exit 2
 done
 while read -r package _; do
-  [ -z "$package" ] || go test -c -o "$work/bin/${package//\//-}" "./$package" || exit 2
+  [ -z "$package" ] || go test -c -trimpath -o "$work/bin/${package//\//-}" "./$package" || exit 2
 done <<<"$fast"
 
 # The round: one package per line of a list, each in its folder, some at the same time. A log of each is what tells.

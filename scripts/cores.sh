@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 go build -trimpath -o "$work/reframe" ./cmd/reframe
 cp internal/demo/target-gcc12-llc19-amd64 "$work/target"
 mkfifo "$work/input" # the target waits at its exit for a line

@@ -78,7 +78,7 @@ func build(dir, path string) error {
 		return err
 	}
 	built := filepath.Join(cache, "reframe")
-	c := exec.Command("go", "build", "-o", built, "example.com/reframe/cmd/reframe")
+	c := exec.Command("go", "build", "-trimpath", "-o", built, "example.com/reframe/cmd/reframe")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", c, err, out)
