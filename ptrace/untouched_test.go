@@ -62,6 +62,7 @@ func TestUntouched(t *testing.T) {
 // TestAwaitedPages requires that no read waits for a page that must be provided on demand, whether a process is captured or traced. Such a page is
 // unavailable, and is not in a core, where zeros would be a guess. Existing pages are read.
 func TestAwaitedPages(t *testing.T) {
+	livetest.Slow(t)
 	p, at := untouched(t)
 	if at["provided"] == 0 { // this kernel does not permit it
 		return

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 // TestExample inspects, traces, verifies and records the example of a host in Go. Its 27th call of square has i = 26, and acc is the sum of the squares
 // below 26.
 func TestExample(t *testing.T) {
+	livetest.Slow(t)
 	config := func(flags ...string) string {
 		text, err := exec.Command(livetest.LLVM(t, 19, "llvm-config"), flags...).Output()
 		require.NoError(t, err)

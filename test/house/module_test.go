@@ -23,7 +23,7 @@ func TestModuleIsTidy(t *testing.T) {
 // TestRenameModule renames the module in a copy of what git would commit. All imports of the copy must lead to packages, and gofmt must have nothing to
 // change.
 func TestRenameModule(t *testing.T) {
-	livetest.NeedsTools(t)
+	livetest.Slow(t)
 	inRoot(t)
 	dir := t.TempDir()
 	run := func(name string, args ...string) string {

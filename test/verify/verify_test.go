@@ -446,6 +446,7 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 
 // After an exit a program may start processes, and map and unmap memory: it behaves as without reframe, and the exits can be compared.
 func TestVerifyOfProcessesAndMappings(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	for name, want := range map[string]string{
 		"processes.c": "2 1 8\n6 2 8\n12 3 8\n",
@@ -498,6 +499,7 @@ func TestVerifyOfExceptions(t *testing.T) {
 
 // A sanitizer reserves terabytes of memory, of which it uses some pages.
 func TestVerifyOfSanitizedProgram(t *testing.T) {
+	livetest.Slow(t)
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/mappings.c")
 	c := clitest.Command(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-fsanitize=address"))

@@ -31,6 +31,7 @@ func coroutineHost(t *testing.T, version int, level string, flags ...string) (co
 // TestVerifyCoroutinesThatHandOver requires that all exits are compared without a difference, although calls of coroutines end in any order, on
 // stacks in any order. With a module that computes something else, an exit differs.
 func TestVerifyCoroutinesThatHandOver(t *testing.T) {
+	livetest.Slow(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "coroutines", "work.ll"))
 	require.NoError(t, err)
 	wrong, err := ir.Parse("wrong.ll", []byte(strings.Replace(string(text), "mul i64 %s, 3", "mul i64 %s, 5", 1)))

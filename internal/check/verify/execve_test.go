@@ -15,6 +15,7 @@ import (
 // TestVerifyExecveByAnotherThread requires that verification continues with the new program, to its end, after a thread calls execve, which ends the
 // threads that are stopped at an exit.
 func TestVerifyExecveByAnotherThread(t *testing.T) {
+	livetest.Slow(t)
 	module, err := filepath.Abs("testdata/execs.ll")
 	require.NoError(t, err)
 	m, err := ir.ParseFile(module)

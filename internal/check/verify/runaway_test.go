@@ -33,6 +33,7 @@ func recursive(t *testing.T, end string) (program string, m *ir.Module) {
 // different if native code recurses without end and the interpreter returned, not comparable if both recurse without end, same if a deep recursion
 // ends.
 func TestVerifyTellsRunawayFromDeepRecursion(t *testing.T) {
+	livetest.Slow(t)
 	const never, away, limit = "12345678", "its calls nest without end: more than ", "the interpreter does not return: "
 	entries := func(function string) Options {
 		return Options{Steps: 20_000, EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, function)}, Baseline: function, Limit: 10}

@@ -18,6 +18,7 @@ import (
 // TestImageOfUntouchedMemory requires that untouched reserved memory is zero in an image without being read: it has no pages afterwards. The image
 // equals that of reading all of it.
 func TestImageOfUntouchedMemory(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "untouched.c"), nil)
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
 	require.NoError(t, err)
