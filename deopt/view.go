@@ -518,6 +518,25 @@ func (v *View) omittedPC(p unwind.PCCount) frame.OmittedPC {
 // OmittedFrames lists the frames of a thread that were not made, as [View.Report] does.
 func (v *View) OmittedFrames(t *Thread) []frame.Omitted { return v.omitted(t) }
 
+// ListRegisters makes every frame list the registers of its physical frame, as its function sees them. Registers of vectors are left out.
+func (v *View) ListRegisters() {
+	for i := range v.Threads {
+		for _, f := range v.Threads[i].Frames {
+			regs := f.physical.Registers
+			arch := regs.Arch()
+			f.Registers = map[string]frame.Hex{}
+			for _, reg := range arch.Registers() {
+				info, _ := arch.Register(reg)
+				if info.Class == machine.General && info.Size <= 8 {
+					if b, err := regs.Bytes(reg); err == nil && len(b) == info.Size {
+						f.Registers[info.Name] = frame.HexOf(arch.Uint(b))
+					}
+				}
+			}
+		}
+	}
+}
+
 // Report makes the JSON of the view.
 func (v *View) Report() *frame.Report {
 	r := &frame.Report{Schema: frame.Schema, Target: v.About(), Threads: []frame.Thread{}}

@@ -21,7 +21,7 @@ import (
 func (a *app) framesCommand() *cobra.Command {
 	k := inputs{goroutines: &goroutines{}}
 	var depth string
-	choice, hold, source, vm := deopt.Choice{Frame: -1}, false, false, false
+	choice, hold, source, vm, registers := deopt.Choice{Frame: -1}, false, false, false, false
 	c := &cobra.Command{
 		Use:   "frames {PID | CORE} [--ir FILE.ll]",
 		Short: "Show the abstract frames of every thread of a process or a core",
@@ -70,6 +70,9 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 			if k.goroutines.parked && k.thread != 0 {
 				return usage("--goroutines cannot be combined with -t, which selects one thread")
 			}
+			if registers && !a.json {
+				return usage("--registers requires --json; explain shows the registers of one frame")
+			}
 			k.shows = true
 			var err error
 			if k.depth, err = depthOf(depth, &choice); err != nil {
@@ -88,6 +91,9 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 			nearest := view.NearFunction(choice.Function)
 			view.Keep(choice)
 			costly := view.Sources(sourceBudget(source))
+			if registers {
+				view.ListRegisters()
+			}
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if vm {
@@ -120,6 +126,7 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 	c.Flags().BoolVar(&k.goroutines.parked, "goroutines", false, "also show the goroutines of a Go program that no thread runs")
 	c.Flags().BoolVar(&vm, "vm", false, "show only the frames of the virtual machine, as a stack trace")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+frame.Schema+")")
+	c.Flags().BoolVar(&registers, "registers", false, "with --json: list the general registers of every frame")
 	return c
 }
 

@@ -95,22 +95,24 @@ const (
 
 // Frame is one activation: its place, and, if a record matches, its values.
 type Frame struct {
-	Index     int      `json:"index"`
-	Kind      Kind     `json:"kind"`
-	PC        Hex      `json:"pc"`
-	CFA       Hex      `json:"cfa,omitempty"`
-	Function  string   `json:"function,omitempty"`
-	Offset    *uint64  `json:"offset,omitempty"`    // offset of pc in the function; nil if the function is unknown
-	Demangled string   `json:"demangled,omitempty"` // if it differs from Function
-	NamedBy   string   `json:"named_by,omitempty"`  // source of the function's name if it is no symbol: perf-map, jitdump
-	Module    string   `json:"module,omitempty"`    // the file or JIT object that contains pc
-	Rule      string   `json:"rule"`                // the unwind rule that found this frame
-	Guess     string   `json:"guess,omitempty"`     // why the frame may not exist: it, or one further in, was found by a guess
-	Source    []Source `json:"source,omitempty"`    // the source lines, innermost first: inlined functions, then the function's own
-	Record    *Record  `json:"record,omitempty"`
-	Resume    *Resume  `json:"resume,omitempty"`
-	Slots     []Slot   `json:"slots,omitempty"`
-	Also      []Also   `json:"also,omitempty"` // other records at the same address
+	Index int  `json:"index"`
+	Kind  Kind `json:"kind"`
+	PC    Hex  `json:"pc"`
+	CFA   Hex  `json:"cfa,omitempty"`
+	// Registers holds the available general registers of the physical frame by name. It is nil for commands that do not list them.
+	Registers map[string]Hex `json:"registers,omitempty"`
+	Function  string         `json:"function,omitempty"`
+	Offset    *uint64        `json:"offset,omitempty"`    // offset of pc in the function; nil if the function is unknown
+	Demangled string         `json:"demangled,omitempty"` // if it differs from Function
+	NamedBy   string         `json:"named_by,omitempty"`  // source of the function's name if it is no symbol: perf-map, jitdump
+	Module    string         `json:"module,omitempty"`    // the file or JIT object that contains pc
+	Rule      string         `json:"rule"`                // the unwind rule that found this frame
+	Guess     string         `json:"guess,omitempty"`     // why the frame may not exist: it, or one further in, was found by a guess
+	Source    []Source       `json:"source,omitempty"`    // the source lines, innermost first: inlined functions, then the function's own
+	Record    *Record        `json:"record,omitempty"`
+	Resume    *Resume        `json:"resume,omitempty"`
+	Slots     []Slot         `json:"slots,omitempty"`
+	Also      []Also         `json:"also,omitempty"` // other records at the same address
 	// Direct lists variables in the frame's memory that other records of its function locate, for a frame without a record.
 	Direct []Direct `json:"direct,omitempty"`
 	VM     *VM      `json:"vm,omitempty"`    // set if a VM's layout reads the record

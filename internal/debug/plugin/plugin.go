@@ -1,0 +1,29 @@
+// Package plugin holds the programs that run inside gdb and lldb.
+//
+// Each is one file in Python. It serves the process that the debugger has stopped to reframe, as a stub of gdb's remote serial protocol.
+//
+// # Security
+//
+// The stub listens on a socket in a directory that only the user can enter, and it is read-only.
+package plugin
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed stub.py
+var stub string
+
+//go:embed gdb.py
+var gdb string
+
+// GDB returns the program for gdb.
+func GDB() string { return assemble(gdb) }
+
+// assemble returns one file that has the help of a debugger's program first, then the stub, then the rest of the program.
+func assemble(program string) string {
+	const end = "\n\"\"\"\n\n"
+	help, rest, _ := strings.Cut(program, end)
+	return help + end + stub + "\n\n" + rest
+}
