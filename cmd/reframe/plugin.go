@@ -21,12 +21,35 @@ The commands start the program reframe of the PATH, or that of "set reframe prog
 
 Exit status: 0 OK, 2 error.`,
 		Example: `  reframe gdb > reframe.py
-  gdb -x reframe.py -p 41822 -ex 'reframe frames --ir loop.ll' -ex bt
-  reframe gdb >> ~/.gdbinit.py                 # with "source ~/.gdbinit.py" in ~/.gdbinit`,
+  gdb -p 41822 -x reframe.py -ex 'reframe frames --ir loop.ll' -ex bt
+  echo source $PWD/reframe.py >> ~/.gdbinit    # for every gdb`,
 		Args:              withoutArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(a.stdout, plugin.GDB())
+			return err
+		},
+	}
+}
+
+func (a *app) lldbCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lldb",
+		Short: "Print a file with commands for lldb",
+		Long: `lldb prints a Python file for lldb 19 and newer. Inside lldb the file provides the commands
+"reframe frames", "reframe explain", "reframe resume" and "reframe record" for the process, core or
+remote target that lldb has stopped. doc/user/inside.md describes all.
+
+lldb imports the file by its name, so the name must end with .py and must not be lldb.py. The commands
+start the program reframe of the PATH, or that of "reframe program FILE".
+
+Exit status: 0 OK, 2 error.`,
+		Example: `  reframe lldb > reframe_lldb.py
+  lldb-19 -p 41822 -o 'command script import reframe_lldb.py' -o 'reframe frames --ir loop.ll'`,
+		Args:              withoutArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(a.stdout, plugin.LLDB())
 			return err
 		},
 	}

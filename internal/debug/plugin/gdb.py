@@ -347,7 +347,7 @@ class Setting(gdb.Parameter):
     """Setting is a setting of the plugin."""
 
     def __init__(self, name, what, default, kind=gdb.PARAM_STRING_NOESCAPE):
-        self.set_doc, self.show_doc = "Set %s." % what, "Show %s." % what
+        self.set_doc, self.show_doc = "Set the %s." % what, "Show the %s." % what
         self.what = what
         super().__init__("reframe " + name, gdb.COMMAND_STACK, kind)
         self.value = default
@@ -358,7 +358,7 @@ class Setting(gdb.Parameter):
         return ""
 
     def get_show_string(self, value):
-        return "%s is \"%s\"." % (self.what[:1].upper() + self.what[1:], value)
+        return "The %s: \"%s\"." % (self.what, value)
 
 
 prefix("reframe", """Rebuild interpreter frames of code that LLVM compiled just in time.
@@ -373,8 +373,8 @@ the program reframe. "set reframe options" gives flags to all of them, such as -
 shows the values that they name.""")
 prefix("set reframe", "Settings of reframe.")
 prefix("show reframe", "Show the settings of reframe.")
-program = Setting("program", "the program reframe", "reframe")
-options = Setting("options", "flags of all commands of reframe, such as --ir FILE", "")
+program = Setting("program", "program that the commands of reframe start", "reframe")
+options = Setting("options", "flags that all commands of reframe get, such as --ir FILE", "")
 
 
 def invocation(verb, arguments):
@@ -605,6 +605,8 @@ class Abstract(FrameDecorator):
         return name if "guess" not in self.here else "%s [a guess]" % name
 
     def frame_args(self):
+        if self.here.get("vm", {}).get("frames"):
+            return None  # the frames below have the values
         slots = self.here.get("slots")
         return [Argument(s.get("name") or "#%d" % s["index"], s) for s in slots] if slots else super().frame_args()
 

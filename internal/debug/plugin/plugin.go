@@ -18,6 +18,12 @@ var stub string
 //go:embed gdb.py
 var gdb string
 
+//go:embed lldb.py
+var lldb string
+
+// LLDB returns the program for lldb.
+func LLDB() string { return assemble(lldb) }
+
 // GDB returns the program for gdb.
 func GDB() string { return assemble(gdb) }
 

@@ -229,6 +229,33 @@ func TestInterrupt(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(child, 0), syscall.ESRCH)
 }
 
+// A gdb that reads a process from the stub in lldb shows the same as a gdb that traces the process itself.
+func TestStubInLLDB(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "threads.c", nil, "3", "0", "2", "0")
+	script := factsScript(t)
+	file := filepath.Join(t.TempDir(), "reframe_lldb.py")
+	require.NoError(t, os.WriteFile(file, []byte(plugin.LLDB()), 0o644))
+	cmd := exec.Command(livetest.Tool(t, "lldb-19"), "--no-lldbinit", "-b", "-p", fmt.Sprint(p.PID), "-o", "command script import "+file,
+		"-o", "reframe program "+gdbClient(t, "gdb", script), "-o", "reframe frames")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	here := facts(t, string(out))
+	require.Len(t, here, 1, "%s", out)
+	there := facts(t, string(livetest.GDBScript(t, p, script)))
+	require.Len(t, there, 1)
+	require.Len(t, here[0], 6, "%s", out)
+	for id, is := range here[0] {
+		expected := there[0][id]
+		require.GreaterOrEqual(t, len(is.Registers), 60)
+		for name, value := range is.Registers {
+			require.Equal(t, expected.Registers[name], value, "%s of thread %s", name, id)
+		}
+		require.Equal(t, expected.Calls, is.Calls)
+		require.Equal(t, expected.Memory, is.Memory)
+	}
+}
+
 // packets returns the stub's replies to packets.
 func packets(t *testing.T, p *livetest.Process, list ...string) []string {
 	t.Helper()
