@@ -15,11 +15,12 @@ PREFIX ?= /usr/local
 all build:
 	go build -trimpath -o reframe ./cmd/reframe
 
-# The program, its manual pages and its completions below DESTDIR and PREFIX.
+# The program, its files for gdb and lldb, its manual pages and its completions below DESTDIR and PREFIX.
 SHARE = $(DESTDIR)$(PREFIX)/share
 install: build
 	@$(MAKE) --no-print-directory man REFRAME=./reframe
 	install -Dm755 reframe $(DESTDIR)$(PREFIX)/bin/reframe
+	install -Dm644 -t $(SHARE)/reframe $(MANUALS)/reframe_gdb.py $(MANUALS)/reframe_lldb.py
 	install -Dm644 -t $(SHARE)/man/man1 $(MANUALS)/man1/*.1
 	install -Dm644 -t $(SHARE)/bash-completion/completions $(MANUALS)/bash/reframe
 	install -Dm644 -t $(SHARE)/zsh/site-functions $(MANUALS)/zsh/_reframe
@@ -27,7 +28,8 @@ install: build
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/reframe $(SHARE)/man/man1/reframe.1 $(SHARE)/man/man1/reframe-*.1 \
-	  $(SHARE)/bash-completion/completions/reframe $(SHARE)/zsh/site-functions/_reframe $(SHARE)/fish/vendor_completions.d/reframe.fish
+	  $(SHARE)/bash-completion/completions/reframe $(SHARE)/zsh/site-functions/_reframe $(SHARE)/fish/vendor_completions.d/reframe.fish \
+	  $(SHARE)/reframe/reframe_gdb.py $(SHARE)/reframe/reframe_lldb.py
 
 # Archives, packages and their checksums of the commit that is checked out, in dist/release.
 release:
@@ -126,8 +128,8 @@ cross:
 fuzz:
 	scripts/fuzz.sh $(FUZZTIME)
 
-# Manual pages and completion scripts, made from the commands, into the directory MANUALS: man1/*.1, bash/reframe, zsh/_reframe and
-# fish/reframe.fish. The same source gives the same bytes.
+# Manual pages, completion scripts and the files for gdb and lldb, made from the commands, into the directory MANUALS: man1/*.1, bash/reframe,
+# zsh/_reframe, fish/reframe.fish, reframe_gdb.py and reframe_lldb.py. The same source gives the same bytes.
 MANUALS = dist/manuals
 REFRAME = go run ./cmd/reframe
 man:
@@ -136,6 +138,8 @@ man:
 	$(REFRAME) completion bash >$(MANUALS)/bash/reframe
 	$(REFRAME) completion zsh >$(MANUALS)/zsh/_reframe
 	$(REFRAME) completion fish >$(MANUALS)/fish/reframe.fish
+	$(REFRAME) gdb >$(MANUALS)/reframe_gdb.py
+	$(REFRAME) lldb >$(MANUALS)/reframe_lldb.py
 
 # What is committed and made by a program.
 generate:

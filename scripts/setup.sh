@@ -24,6 +24,7 @@ have() {
     ;;
   clang-tools-*) command -v "clang-repl-${1#clang-tools-}" ;;
   python3-numba) /usr/bin/python3 -c 'import llvmlite.binding, numba' ;;
+  python3-lldb-*) test -d "$(lldb-"${1#python3-lldb-}" -P)/lldb" ;;
   libcsmith-dev) test -e /usr/include/csmith/csmith.h ;;
   dpkg-dev) command -v dpkg-source ;;
   bash-completion) test -e /usr/share/bash-completion/bash_completion ;;
@@ -62,7 +63,7 @@ test)
   # Programs that the interpreter runs, and what makes them; scripts/sources.sh fetches others.
   packages="$packages clang-14 libclang-rt-14-dev clang-19 libclang-rt-19-dev csmith libcsmith-dev dpkg-dev libc6-dev-i386 lib32gcc-12-dev"
   # What else reads cores and compresses them, and disks that are full.
-  packages="$packages lldb-19 gdbserver valgrind zstd util-linux mount locales"
+  packages="$packages lldb-19 python3-lldb-19 gdbserver valgrind zstd util-linux mount locales"
   # Shells that complete the command line, and what reads manual pages.
   packages="$packages bash-completion zsh fish mandoc"
   # JIT hosts of examples/; numba brings llvmlite.

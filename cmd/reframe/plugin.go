@@ -20,9 +20,9 @@ recorded values, names of JIT code and frames of virtual machines. doc/user/insi
 The commands start the program reframe of the PATH, or that of "set reframe program".
 
 Exit status: 0 OK, 2 error.`,
-		Example: `  reframe gdb > reframe.py
-  gdb -p 41822 -x reframe.py -ex 'reframe frames --ir loop.ll' -ex bt
-  echo source $PWD/reframe.py >> ~/.gdbinit    # for every gdb`,
+		Example: `  reframe gdb > reframe_gdb.py
+  gdb -p 41822 -x reframe_gdb.py -ex 'reframe frames --ir loop.ll' -ex bt
+  echo source $PWD/reframe_gdb.py >> ~/.gdbinit    # for every gdb`,
 		Args:              withoutArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {

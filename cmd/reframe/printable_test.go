@@ -87,6 +87,8 @@ var fullDisks = map[string][]string{
 	"instrument": {"instrument IR"},
 	"record":     {"record -p PID -o -"},
 	"demo":       {"demo"},
+	"gdb":        {"gdb"},
+	"lldb":       {"lldb"},
 	"debug":      {"debug -p PID --ir IR"},
 	"protocol":   {"protocol check true", "protocol check true --json"},
 	"stress":     {"stress --ir TICK --seed 1 -- HOST", "stress --ir TICK --seed 1 --json -- HOST"},

@@ -1,6 +1,6 @@
 """Commands, an unwinder and a frame filter of reframe for gdb 13 and newer.
 
-    (gdb) source reframe.py
+    (gdb) source reframe_gdb.py
     (gdb) reframe frames --ir loop.ll
     (gdb) bt
 
