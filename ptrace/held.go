@@ -65,6 +65,7 @@ func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
 	if err := c.complete(o); err != nil {
 		return nil, err
 	}
+	target.findHeldPerf(s.Auxv)
 	return target, nil
 }
 

@@ -1,6 +1,7 @@
 package ptrace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -133,6 +134,20 @@ func (t *Target) findPerf() {
 	t.perf.close()
 	t.perf = &perfFiles{via: t.via}
 	t.perf.find(t.maps)
+}
+
+// findHeldPerf searches for the files of a process that a debugger on this machine holds. A process of this machine is the same one if it has the same
+// auxiliary vector, because the kernel chooses the addresses in it at random.
+func (t *Target) findHeldPerf(auxv []byte) {
+	if t.PID == 0 || len(auxv) == 0 {
+		return
+	}
+	if here, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", t.PID)); err != nil || !bytes.Equal(here, auxv) {
+		return
+	}
+	t.perf = &perfFiles{via: t.PID}
+	t.perf.find(t.maps)
+	t.perf.freeze()
 }
 
 // find opens the files that are not open yet.
