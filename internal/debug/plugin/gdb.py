@@ -41,6 +41,8 @@ class Process:
     With every, it has all threads of the selected process, otherwise only the selected thread.
     """
 
+    name = "gdb"
+
     def __init__(self, every=True):
         self.inferior = gdb.selected_inferior()
         self.thread = gdb.selected_thread()
@@ -222,8 +224,7 @@ class Facts:
             return io.BytesIO(self.listed)
         if path.startswith("/proc/"):  # of another machine or of another time
             raise FileNotFoundError(2, path)
-        root = gdb.parameter("sysroot") or ""
-        return open(path if root.startswith("target:") else root.rstrip("/") + path, "rb", buffering=0)
+        return open(local(path), "rb", buffering=0)
 
 
 def whole(path):
@@ -247,13 +248,18 @@ def mappings():
         pass
     listed = files
     if not files or not files[0][2]:  # a core, of which gdb lists only the files
-        listed = []
+        sections = []
         for line in output("maint info sections").partition("Core file:")[2].splitlines():
             m = re.match(r"\s*\[\d+\]\s+0x([0-9a-f]+)->0x([0-9a-f]+) at 0x[0-9a-f]+: load\w* (.*)$", line)
             if m and int(m[1], 16) < int(m[2], 16):
                 flags = m[3].split()
                 mode = "r" + ("-" if "READONLY" in flags else "w") + ("x" if "CODE" in flags else "-") + "p"
-                listed += divided((int(m[1], 16), int(m[2], 16), mode), files)
+                sections.append((int(m[1], 16), int(m[2], 16), mode))
+        listed = [part for section in sections for part in divided(section, files)]
+        # Cores omit code that is in files. The files have its permissions.
+        for start, end, _, offset, name in files:
+            for first, last in uncovered(start, end, sections):
+                listed.append((first, last, permissions(name, offset + first - start), offset + first - start, name))
     if not listed:
         return None
     lines = ["%08x-%08x %s %08x 00:00 0 %s\n" % (start, end, mode, offset, name) for start, end, mode, offset, name in sorted(listed)]
@@ -277,8 +283,46 @@ def divided(section, files):
     return parts
 
 
+def uncovered(start, end, sections):
+    """uncovered returns the parts of a range that no section of a core covers."""
+    parts = []
+    for first, last, _ in sorted(sections):
+        if last > start and first < end:
+            if first > start:
+                parts.append((start, first))
+            start = last
+    return parts + [(start, end)] if start < end else parts
+
+
+def permissions(name, offset):
+    """permissions returns those with which the loader maps the part of an ELF file at an offset."""
+    try:
+        with open(local(name), "rb") as file:
+            header = file.read(64)
+            if header[:4] != b"\x7fELF" or header[4] != 2:
+                return "r--p"
+            order = "<" if header[5] == 1 else ">"
+            table, (size, count) = struct.unpack_from(order + "Q", header, 32)[0], struct.unpack_from(order + "2H", header, 54)
+            file.seek(table)
+            for _ in range(count):
+                kind, flags, at, _, _, length = struct.unpack_from(order + "2I4Q", file.read(size))
+                if kind == 1 and at & -PAGE <= offset < at + length:  # PT_LOAD
+                    return "".join(c if flags & bit else "-" for c, bit in (("r", 4), ("w", 2), ("x", 1))) + "p"
+    except (OSError, struct.error):
+        pass
+    return "r--p"
+
+
+def local(path):
+    """local returns the path on this machine of a file of the process."""
+    root = gdb.parameter("sysroot") or ""
+    return path if root.startswith("target:") else root.rstrip("/") + path
+
+
 class Sniffed:
     """Sniffed is the debugger of a stub for the unwinder. It has one thread and its integer registers, and uses no command of gdb."""
+
+    name = "gdb"
 
     def __init__(self, frame, facts):
         self.inferior, self.facts = gdb.selected_inferior(), facts
@@ -600,8 +644,10 @@ class Abstract(FrameDecorator):
 
     def function(self):
         name = self.here.get("demangled") or self.here.get("function") or super().function()
-        if "resume" in self.here:
+        if "resume" in self.here and isinstance(name, str):
             name = "%s -> %s, block %%%s" % (name, self.here["resume"]["function"], self.here["resume"]["block"])
+        if not isinstance(name, str):  # an address, for which gdb shows the symbol
+            return name if name is not None and "<" in gdb.format_address(name) else "??"
         return name if "guess" not in self.here else "%s [a guess]" % name
 
     def frame_args(self):

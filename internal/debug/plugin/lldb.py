@@ -8,6 +8,7 @@
 
 import io
 import shlex
+import subprocess
 
 import lldb
 
@@ -16,6 +17,8 @@ settings = {"program": "reframe", "options": ""}
 
 class Process:
     """Process is the debugger of a stub: a process that lldb has stopped."""
+
+    name = "lldb"
 
     def __init__(self, target, thread):
         self.target, self.process, self.thread = target, target.process, thread
@@ -48,7 +51,7 @@ class Process:
     @staticmethod
     def values(thread):
         """values returns the name, the size and the bytes of each register of a thread. Bytes are None if the register is unavailable."""
-        list, names = [], set()
+        found, names = [], set()
         for group in thread.GetFrameAtIndex(0).registers:
             for register in group:
                 size, error = register.GetByteSize(), lldb.SBError()
@@ -56,8 +59,8 @@ class Process:
                     continue
                 names.add(register.name)
                 data = register.GetData().ReadRawData(error, 0, size)
-                list.append((register.name, size, data if error.Success() and data and len(data) == size else None))
-        return list
+                found.append((register.name, size, data if error.Success() and data and len(data) == size else None))
+        return found
 
     def registers(self, tid):
         if tid not in self.seen:

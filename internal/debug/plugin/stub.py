@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import tempfile
 import time
 
@@ -17,7 +16,7 @@ class Lost(Exception):
 class Stub:
     """Stub is a read-only stub of gdb's remote serial protocol. It serves one client at a time from the memory and the registers of a debugger.
 
-    The debugger is an object with these methods:
+    The debugger is an object with a name and these methods:
 
         pid()            the number of the process
         threads()        a list of (thread id, name); the first one is selected
@@ -276,33 +275,111 @@ def served(debugger, command, write=None, fail=None):
     if len(directory) > 80:  # the path of a socket is at most 107 bytes long
         os.rmdir(directory)
         directory = tempfile.mkdtemp(prefix="reframe-", dir="/tmp")
-    stub, listener, child = Stub(debugger), socket.socket(socket.AF_UNIX), None
+    stub, listener, child = Stub(debugger), socket.socket(socket.AF_UNIX), Child()
     try:
         path = os.path.join(directory, "stub")
         listener.bind(path)
         listener.listen(1)
-        child = subprocess.Popen(command + ["--remote", "unix:" + path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        attend(stub, listener, {child.stdout: write, child.stderr: fail})
+        child.start(command + ["--remote", "unix:" + path])
+        outputs = {child.outputs[0]: Named(write, path, debugger.name), child.outputs[1]: Named(fail, path, debugger.name)}
+        attend(stub, listener, outputs)
+        for output in outputs.values():
+            output.end()
         return child.wait()
     finally:
-        if child is not None:
-            end(child)
+        child.end()
         stub.close()
         listener.close()
         shutil.rmtree(directory, ignore_errors=True)
 
 
+class Child:
+    """Child is a command that runs. An interrupt at any moment leaves none behind, which subprocess.Popen does not promise while it starts one."""
+
+    def __init__(self):
+        self.pid, self.outputs, self.status = None, [], None
+
+    def start(self, command):
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        writers = []
+        try:
+            actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+            for fd in (1, 2):
+                reader, writer = os.pipe()  # both are closed in the command
+                self.outputs.append(reader)
+                writers.append(writer)
+                actions.append((os.POSIX_SPAWN_DUP2, writer, fd))
+            self.pid = os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsigmask=mask, setsigdef=[signal.SIGPIPE])
+        finally:
+            for writer in writers:
+                os.close(writer)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def ended(self, options=os.WNOHANG):
+        """ended reports whether the command has ended. With options 0 it waits for that."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # the debugger has waited for it
+                pid, status = self.pid, 0
+            if pid:
+                self.status = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        return self.status is not None
+
+    def wait(self):
+        self.ended(0)
+        return self.status
+
+    def end(self):
+        """end ends the command if it still runs. It lets the command remove its files first."""
+        if self.pid is not None and not self.ended():
+            os.kill(self.pid, signal.SIGINT)
+            limit = time.monotonic() + 1
+            while not self.ended() and time.monotonic() < limit:
+                time.sleep(0.01)
+            if not self.ended():
+                os.kill(self.pid, signal.SIGKILL)
+                self.wait()
+        for reader in self.outputs:
+            os.close(reader)
+        self.outputs = []
+
+
+class Named:
+    """Named writes output in which a debugger's name takes the place of the address of its stub, which does not exist any more later."""
+
+    def __init__(self, write, path, name):
+        self.write, self.line = write or (lambda _: None), b""
+        address, name = os.fsencode("unix:" + path), name.encode()
+        self.names = [(b" --remote " + address, b""), (b"remote " + address, name), (address, name)]
+
+    def __call__(self, data):
+        lines, end, self.line = (self.line + data).rpartition(b"\n")
+        self.put(lines + end)
+
+    def put(self, data):
+        for address, name in self.names:
+            data = data.replace(address, name)
+        if data:
+            self.write(data)
+
+    def end(self):
+        self.put(self.line)
+        self.line = b""
+
+
 def attend(stub, listener, outputs):
     """attend serves a stub until all outputs of a command have ended."""
+    outputs = dict(outputs)
     while outputs:
         ready, _, _ = select.select(list(outputs) + [stub.client or listener], [], [], 0.2)
         for source in ready:
             if source in outputs:
-                data = os.read(source.fileno(), 1 << 16)
-                if not data:
-                    del outputs[source]
-                elif outputs[source] is not None:
+                data = os.read(source, 1 << 16)
+                if data:
                     outputs[source](data)
+                else:
+                    del outputs[source]
             elif source is listener:
                 stub.accept(listener.accept()[0])
             else:
@@ -310,17 +387,3 @@ def attend(stub, listener, outputs):
                     stub.receive()
                 except (Lost, OSError):
                     stub.close()
-
-
-def end(child):
-    """end ends a command that still runs. It lets the command remove its files first."""
-    if child.poll() is None:
-        child.send_signal(signal.SIGINT)
-        limit = time.monotonic() + 1
-        while child.poll() is None and time.monotonic() < limit:
-            time.sleep(0.01)
-        if child.poll() is None:
-            child.kill()
-    child.wait()
-    child.stdout.close()
-    child.stderr.close()

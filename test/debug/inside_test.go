@@ -1,0 +1,180 @@
+package debug_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+)
+
+// plugin returns a file with the output of reframe gdb or reframe lldb.
+func plugin(t *testing.T, debugger string) string {
+	t.Helper()
+	r := clitest.Run(t, debugger)
+	require.Zero(t, r.Code, r.Stderr)
+	path := filepath.Join(t.TempDir(), "reframe_"+debugger+".py")
+	require.NoError(t, os.WriteFile(path, []byte(r.Stdout), 0o644))
+	return path
+}
+
+// inGDB returns the output of commands in a gdb with the plugin. target selects what gdb looks at.
+func inGDB(t *testing.T, target []string, commands ...string) string {
+	t.Helper()
+	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, target...)
+	args = append(args, "-x", plugin(t, "gdb"), "-ex", "set reframe program "+clitest.Binary(), "-ex", "set backtrace past-main on", "-ex", "set width 0")
+	for _, c := range commands {
+		args = append(args, "-ex", c)
+	}
+	out, err := exec.Command(livetest.Tool(t, "gdb"), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// inLLDB returns the output of commands in an lldb with the plugin.
+func inLLDB(t *testing.T, target []string, commands ...string) string {
+	t.Helper()
+	args := append([]string{"--no-lldbinit", "-b"}, target...)
+	args = append(args, "-o", "command script import "+plugin(t, "lldb"), "-o", "reframe program "+clitest.Binary())
+	for _, c := range commands {
+		args = append(args, "-o", c)
+	}
+	out, err := exec.Command(livetest.Tool(t, "lldb-19"), args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// object returns the only JSON object in an output, without the line of the target.
+func object(t *testing.T, output string) string {
+	t.Helper()
+	_, rest, found := strings.Cut("\n"+output, "\n{\n")
+	require.True(t, found, output)
+	text, _, found := strings.Cut(rest, "\n}\n")
+	require.True(t, found, output)
+	return regexp.MustCompile(`(?m)^  "target": .*\n`).ReplaceAllString(text, "")
+}
+
+// stopped are processes whose frames each provider shows.
+func stopped(t *testing.T) map[string]struct {
+	process *livetest.Process
+	flags   string
+} {
+	t.Helper()
+	deoptimize := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+	unregistered := livetest.C(t, "unregistered.c", []string{"-I" + filepath.Join("..", "..", "internal", "demo", "target")}, livetest.Object(t, 19, "host_mod.ll"))
+	vm := livetest.Lli(t, 19, "vmsimple.ll", "orc-jitlink")
+	return map[string]struct {
+		process *livetest.Process
+		flags   string
+	}{
+		"with names":     {deoptimize, " --ir " + deoptimize.IR + " --layout " + livetest.Testdata(t, "programs", "deoptimize.layout.json")},
+		"not registered": {unregistered, ""},
+		"with VM frames": {vm, " --layout simple"},
+		"with a name":    {livetest.C(t, "perfmap.c", nil, "map"), ""},
+		"with threads":   {livetest.C(t, "threads.c", nil, "3", "0", "2", "0"), ""},
+	}
+}
+
+// Frames inside gdb and lldb, of a process and of its core, are those of -p.
+func TestFramesInsideDebuggers(t *testing.T) {
+	t.Parallel()
+	for name, c := range stopped(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pid := []string{"-p", clitest.PID(c.process)}
+			direct := object(t, clitest.Run(t, append([]string{"frames", "--json", "--hold", pid[0], pid[1]}, strings.Fields(c.flags)...)...).Stdout)
+			require.Equal(t, direct, object(t, inGDB(t, pid, "reframe frames --json"+c.flags)))
+			require.Equal(t, direct, object(t, inLLDB(t, pid, "reframe frames --json"+c.flags)))
+		})
+	}
+}
+
+// gdbFrame matches a frame in gdb's backtrace. The address is absent at the start of a source line.
+var gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(0x[0-9a-f]+)?`)
+
+// noCFI returns a process with a deep stack of JIT code without CFI.
+func noCFI(t *testing.T, version int, kind string) *livetest.Process {
+	t.Helper()
+	text, err := os.ReadFile("../../bench/testdata/deep.ll")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "deep.ll")
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "{ uwtable }", "{ nounwind }")), 0o644))
+	return livetest.Lli(t, version, path, kind)
+}
+
+// gdb's backtrace passes through JIT code without CFI, registered or not, of a process and of a core. Every frame is that of reframe frames.
+func TestBacktraceWithoutCFI(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version int
+		kind    string
+	}{{19, "mcjit"}, {14, "orc-jitlink"}} {
+		t.Run(fmt.Sprint(c.version, c.kind), func(t *testing.T) {
+			t.Parallel()
+			p := noCFI(t, c.version, c.kind)
+			var report struct {
+				Threads []struct{ Frames []struct{ PC string } }
+			}
+			require.NoError(t, json.Unmarshal([]byte(clitest.Run(t, "frames", clitest.PID(p), "--json").Stdout), &report))
+			frames := report.Threads[0].Frames
+			require.Greater(t, len(frames), 90)
+
+			core := filepath.Join(t.TempDir(), "core")
+			alone := inGDB(t, []string{"-p", clitest.PID(p)}, "disable unwinder global reframe", "bt -no-filters", "generate-core-file "+core)
+			require.Less(t, len(gdbFrame.FindAllString(alone, -1)), 10, "gdb needs no help")
+			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
+			require.NoError(t, err)
+			for _, target := range [][]string{{"-p", clitest.PID(p)}, {exe, core}} {
+				for _, command := range []string{"bt", "bt -no-filters"} {
+					out := inGDB(t, target, "python print('begin')", command)
+					_, out, _ = strings.Cut(out, "begin\n")
+					found := gdbFrame.FindAllStringSubmatch(out, -1)
+					require.Len(t, found, len(frames), out)
+					for i, f := range found {
+						require.Equal(t, fmt.Sprint(i), f[1])
+						if f[2] != "" {
+							require.Equal(t, strings.TrimLeft(frames[i].PC, "0x"), strings.TrimLeft(f[2], "0x"), "frame %d", i)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// gdb's registers of outer frames are those that reframe knows; the selected frame stays selected after a command.
+func TestOuterFramesInGDB(t *testing.T) {
+	t.Parallel()
+	p := noCFI(t, 19, "mcjit")
+	out := inGDB(t, []string{"-p", clitest.PID(p)}, "frame 50", "p/x $rbx", "p $rax", "up", "reframe frames", "frame")
+	require.Contains(t, out, "\n$2 = <not saved>\n")
+	require.Regexp(t, `(?m)^#51 .*\n\[Inferior`, out)
+}
+
+// gdb's backtrace shows recorded values, frames of a virtual machine, and names from a perf map.
+func TestBacktraceShowsValues(t *testing.T) {
+	t.Parallel()
+	processes := stopped(t)
+	for name, lines := range map[string][]string{
+		"with names":     {"in sum_opt -> sum, block %loop (%i=26, %acc=5525, %n=1000)\n"},
+		"with VM frames": {"in compiled ()\n", "\n    Foo.bar at 17 (local[0]=3.5, local[1]=", "\n    Foo.main at 9 (local[0]="},
+		"with a name":    {"in ns::compiled(int) ()"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := processes[name]
+			out := inGDB(t, []string{"-p", clitest.PID(c.process)}, "set reframe options"+c.flags, "bt")
+			for _, line := range lines {
+				require.Contains(t, out, line)
+			}
+		})
+	}
+}
