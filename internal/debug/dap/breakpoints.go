@@ -340,7 +340,7 @@ func (c *conn) setExceptions(r *dap.SetExceptionBreakpointsRequest) error {
 		case a.FilterId == differs && a.Condition != "":
 			err = fmt.Errorf("filter %s cannot have a condition", differs)
 		case a.FilterId == differs && !c.target.Session.Runs():
-			err = fmt.Errorf("cannot compare with native code in a core, which does not run")
+			err = fmt.Errorf("cannot compare with native code in %s, which does not run", c.target.Session.Still())
 		case a.FilterId == differs:
 			c.differ = true
 		case !slices.Contains(trace.SiteKinds, a.FilterId):

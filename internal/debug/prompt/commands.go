@@ -190,7 +190,7 @@ func (p *Prompt) quit(context.Context, string) error {
 // kill implements the kill command.
 func (p *Prompt) kill(context.Context, string) error {
 	if p.Leave == nil {
-		return fmt.Errorf("a core does not run")
+		return fmt.Errorf("%s does not run", p.Session.Still())
 	}
 	p.over, p.left = true, true
 	if err := p.Leave(true); err != nil {
@@ -203,7 +203,7 @@ func (p *Prompt) kill(context.Context, string) error {
 // detach implements the detach command.
 func (p *Prompt) detach(context.Context, string) error {
 	if p.Leave == nil {
-		return fmt.Errorf("a core does not run")
+		return fmt.Errorf("%s does not run", p.Session.Still())
 	}
 	p.over, p.left = true, true
 	if err := p.Leave(false); err != nil {

@@ -88,7 +88,7 @@ func (p *Pair) Differing() (list []Row) {
 func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	switch {
 	case s.process == nil:
-		return nil, errors.New("cannot run native code in a core: step, until and finish run the interpreter")
+		return nil, fmt.Errorf("cannot run native code in %s: step, until and finish run the interpreter", s.Still())
 	case s.stop.Why == Ended:
 		return nil, errEndedProcess
 	}

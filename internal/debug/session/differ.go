@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"example.com/reframe/internal/check/verify"
 )
@@ -15,7 +16,7 @@ var errDiffers = errors.New("they differ")
 // breakpoints. When ctx is done it stops the process and returns no error.
 func (s *Session) Differ(ctx context.Context) (Stop, *verify.Verified, error) {
 	if s.process == nil {
-		return s.stop, nil, errors.New("cannot compare with native code in a core, which does not run")
+		return s.stop, nil, fmt.Errorf("cannot compare with native code in %s, which does not run", s.Still())
 	}
 	if s.stop.Why == Ended {
 		return s.stop, nil, errEndedProcess

@@ -23,7 +23,7 @@ import (
 // caller. It returns the resumed stack. The error says why nothing was written.
 func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, error) {
 	if s.process == nil {
-		return nil, nil, errors.New("a core cannot be written to")
+		return nil, nil, fmt.Errorf("%s cannot be written to", s.Still())
 	}
 	s.LeaveRun()
 	stack, err := s.picked()

@@ -64,6 +64,17 @@ type Done struct{ Slot, Value string }
 // OfProcess starts a session with a stopped process. The caller closes the process.
 func OfProcess(p *ptrace.Session, c Config) *Session { return &Session{config: c, process: p} }
 
+// Still names the kind of a target that does not run: a core, or a process that a debugger holds. It returns "" for a process.
+func (s *Session) Still() string {
+	switch {
+	case s.core == nil:
+		return ""
+	case s.core.Provider == ptrace.FromCore:
+		return "a core"
+	}
+	return "a process that a debugger holds"
+}
+
 // OfCore starts a session with a core, or with another stopped target. The caller closes the target.
 func OfCore(t *ptrace.Target, c Config) *Session { return &Session{config: c, core: t} }
 
@@ -417,7 +428,7 @@ func (s *Session) Stop() Stop { return s.stop }
 // Continue resumes the process to the next exit with a breakpoint, or to its end. When ctx is done it stops the process, which is no error.
 func (s *Session) Continue(ctx context.Context) (Stop, error) {
 	if s.process == nil {
-		return s.stop, errors.New("cannot run native code in a core: step, until and finish run the interpreter")
+		return s.stop, fmt.Errorf("cannot run native code in %s: step, until and finish run the interpreter", s.Still())
 	}
 	if s.stop.Why == Ended {
 		return s.stop, errEndedProcess
