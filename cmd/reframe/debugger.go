@@ -50,7 +50,7 @@ func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.T
 		return ptrace.OpenCore(k.core, o)
 	}
 	if k.delve != "" {
-		state, err := delve.Open(ctx, k.delve, delve.Options{Timeout: k.wait})
+		state, err := delve.Open(ctx, k.delve, delve.Options{Timeout: k.wait, Program: o.Exe != ""})
 		if err != nil {
 			return nil, &ptrace.HeldError{Addr: k.delve, Err: err, Hint: delveHint(err)}
 		}

@@ -27,6 +27,8 @@ import (
 type Options struct {
 	// Timeout bounds the time of all requests together; 0 means a minute.
 	Timeout time.Duration
+	// Program means that the user gives the program's file, so that its path need not be found.
+	Program bool
 }
 
 // Time limits: for all requests together, and for each.
@@ -62,7 +64,7 @@ func open(ctx context.Context, addr string, o Options, look bool) (*holder.State
 	if err != nil {
 		return nil, err
 	}
-	s, err := read(c, look)
+	s, err := read(c, o.Program, look)
 	if err != nil {
 		c.conn.Close()
 		return nil, err
@@ -130,8 +132,8 @@ type process struct {
 	patches []patch
 }
 
-// read reads the state of the process of a server; look is that of open.
-func read(c *client, look bool) (*holder.State, error) {
+// read reads the state of the process of a server. program is that of Options, and look is that of open.
+func read(c *client, program, look bool) (*holder.State, error) {
 	var v version
 	if err := c.call("GetVersion", struct{}{}, &v); err != nil {
 		return nil, err
@@ -165,7 +167,7 @@ func read(c *client, look bool) (*holder.State, error) {
 	}
 	if here != nil {
 		p.readHere(s, here)
-	} else if err := p.readThere(s); err != nil {
+	} else if err := p.readThere(s, program); err != nil {
 		return nil, err
 	}
 	s.Threads = p.regs

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,4 +148,20 @@ func TestEndOfMemory(t *testing.T) {
 		require.Error(t, err)
 		require.Zero(t, n)
 	})
+}
+
+// TestProgramOfRelativePath requires a note if the path of the program is unknown and not given.
+func TestProgramOfRelativePath(t *testing.T) {
+	exe := livetest.CBinary(t, "nojit.c")
+	t.Chdir(filepath.Dir(exe))
+	p := livetest.Program(t, "./"+filepath.Base(exe))
+	addr := livetest.Headless(t, "attach", strconv.Itoa(p.PID), "--accept-multiclient").Addr
+	for _, given := range []bool{false, true} {
+		s, err := open(t.Context(), addr, Options{Program: given}, false)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		require.NotEmpty(t, s.Auxv)
+		require.Empty(t, s.Program)
+		require.Equal(t, !given, strings.Contains(strings.Join(s.Notes, "\n"), "give it with --exe"), s.Notes)
+	}
 }

@@ -12,8 +12,9 @@ import (
 // maxLibraries bounds the number of loaded files.
 const maxLibraries = 1 << 16
 
-// readThere fills the state through the server alone. Delve's API lists neither the mappings nor the program.
-func (p *process) readThere(s *holder.State) error {
+// readThere fills the state through the server alone. Delve's API lists neither the mappings nor the program;
+// given means that the user gives the latter.
+func (p *process) readThere(s *holder.State, given bool) error {
 	m := &memory{arch: p.arch, patches: p.patches, read: p.readRPC, moved: p.movedThere}
 	s.Memory, s.Close = m, p.conn.Close
 	var result struct {
@@ -35,11 +36,11 @@ func (p *process) readThere(s *holder.State) error {
 	}
 	cache := holder.NewCache(m)
 	s.Auxv = p.findAuxv(cache)
-	s.Program = program(cache, s)
+	s.Program = pathOfProgram(cache, s)
 	if cache.Lost() != nil {
 		return cache.Lost()
 	}
-	if s.Program == "" {
+	if s.Program == "" && !given {
 		s.Notes = append(s.Notes, "Delve does not list the path of the program: give it with --exe")
 	}
 	s.Notes = append(s.Notes, "Delve lists neither the mappings nor the names of threads, and this machine does not run the process or denies access to it")
@@ -110,8 +111,8 @@ const (
 	maxPath       = 4096
 )
 
-// program returns the path of the program, or "" if it is unknown. The kernel has the path that was given to execve(2), which may be relative.
-func program(mem holder.Memory, s *holder.State) string {
+// pathOfProgram returns the path of the program, or "" if it is unknown. The kernel has the path that was given to execve(2), which may be relative.
+func pathOfProgram(mem holder.Memory, s *holder.State) string {
 	command, _, _ := strings.Cut(s.Command, " ")
 	for b := s.Auxv; len(b) >= 16; b = b[16:] {
 		if binary.LittleEndian.Uint64(b) != atExecFn {
