@@ -254,6 +254,6 @@ func StartCalling(t *testing.T) *livetest.Process {
 	require.NoError(t, err)
 	const says = `c"pid %d stopped in Point.norm\0A\00"`
 	require.Contains(t, string(text), says)
-	module := strings.NewReplacer(says, `c"ready\0A`+strings.Repeat(`\00`, 23)+`"`, "declare i32 @sleep(i32)", "declare i32 @pause()", "@sleep(i32 1000)", "@pause()").Replace(string(text))
+	module := strings.NewReplacer(says, `c"ready\0A`+strings.Repeat(`\00`, 24)+`"`, "declare i32 @sleep(i32)", "declare i32 @pause()", "@sleep(i32 1000)", "@pause()").Replace(string(text))
 	return livetest.Lli(t, 19, TempFile(t, "calling.ll", module), "orc")
 }

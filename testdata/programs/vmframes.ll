@@ -6,7 +6,7 @@ declare i32 @getpid()
 declare i32 @printf(ptr, ...)
 declare i32 @fflush(ptr)
 declare i32 @sleep(i32)
-@text = private constant [29 x i8] c"pid %d stands in Point.norm\0A\00"
+@text = private constant [30 x i8] c"pid %d stopped in Point.norm\0A\00"
 @main.name = private constant [5 x i8] c"main\00"
 @norm.name = private constant [11 x i8] c"Point.norm\00"
 @given = global i32 7
