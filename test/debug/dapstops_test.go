@@ -159,6 +159,7 @@ func TestDAPCore(t *testing.T) {
 
 // The server accepts one client over TCP, and ends with it.
 func TestDAPOverTCP(t *testing.T) {
+	livetest.NeedsTools(t)
 	t.Parallel()
 	r := clitest.Run(t, "dap", "--listen", "0.0.0.0:0")
 	r.Fails(t, 64, "a client can start programs")
