@@ -65,9 +65,9 @@ func main() {
 
 // sections maps the names of the measurements to their functions; order is the order in which they run.
 var (
-	order    = []string{"pauses", "waits", "backtrace", "unwinding", "objects", "resumption", "traces", "vmtraces", "records", "replays", "interpreters", "modules", "stackmaps", "verifications", "with", "prompts"}
+	order    = []string{"pauses", "waits", "backtrace", "providers", "unwinding", "objects", "resumption", "traces", "vmtraces", "records", "replays", "interpreters", "modules", "stackmaps", "verifications", "with", "prompts"}
 	sections = map[string]func(*bench){
-		"pauses": (*bench).pauses, "waits": (*bench).waits, "backtrace": (*bench).firstBacktrace, "unwinding": (*bench).unwinding,
+		"pauses": (*bench).pauses, "waits": (*bench).waits, "backtrace": (*bench).firstBacktrace, "unwinding": (*bench).unwinding, "providers": (*bench).providers,
 		"objects": (*bench).objects, "resumption": (*bench).resumption, "traces": (*bench).traces, "vmtraces": (*bench).vmTraces, "records": (*bench).records,
 		"replays": (*bench).replays, "interpreters": (*bench).interpreters, "modules": (*bench).largeModules, "stackmaps": (*bench).stackMaps,
 		"verifications": (*bench).verifications, "with": (*bench).interpretersOfVMs, "prompts": (*bench).prompts,
