@@ -66,7 +66,7 @@ func (c *core) lay() {
 // keepsPrivate reports whether the core contains private memory, or lists the private memory that it omits. A process can disable private memory in
 // cores (coredump_filter of core(5)). Then its changes to private copies of files are neither in the core nor in the files.
 func (c *core) keepsPrivate() bool {
-	return c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
+	return c.whole || c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
 		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
 	})
 }

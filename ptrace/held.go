@@ -87,8 +87,8 @@ type heldMemory struct{ *holder.Cache }
 // ReadAt implements [io.ReaderAt].
 func (m heldMemory) ReadAt(p []byte, off int64) (int, error) { return m.Read(p, machine.Addr(off)) }
 
-// layHeld creates mappings from the debugger's list. Without a list, the memory from 0 to the middle of the address space is one mapping, from which
-// the mappings of files are cut out.
+// layHeld creates mappings from the debugger's list. Without a list, one mapping stands for each half of the address space,
+// without its outermost page; the mappings of files are cut out of it.
 func (c *core) layHeld(s *holder.State, exe string) error {
 	if s.Mappings != nil {
 		c.segments = make([]segment, len(s.Mappings))
@@ -107,7 +107,9 @@ func (c *core) layHeld(s *holder.State, exe string) error {
 		return c.placeNamed(exe)
 	}
 	c.unlisted = true
-	c.segments = []segment{heldSegment(machine.Mapping{Start: c.page0(), End: 1 << 63, Read: true, Write: true, Exec: true})}
+	for _, half := range []machine.Range{{Start: machine.Addr(c.page), End: 1 << 63}, {Start: 1 << 63, End: -machine.Addr(c.page)}} {
+		c.segments = append(c.segments, heldSegment(machine.Mapping{Start: half.Start, End: half.End, Read: true, Write: true, Exec: true}))
+	}
 	switch {
 	case exe != "":
 		if err := c.placeNamed(exe); err != nil {
@@ -153,9 +155,6 @@ func (c *core) openAny(name string) (*os.File, error) {
 	}
 	return f, err
 }
-
-// page0 returns the address after the first page, which no process maps.
-func (c *core) page0() machine.Addr { return machine.Addr(c.page) }
 
 // heldSegment returns a segment with all memory of a mapping.
 func heldSegment(m machine.Mapping) segment {

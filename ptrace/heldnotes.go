@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
@@ -52,7 +53,10 @@ func (c *core) heldSource(nameless bool) (*coreSource, error) {
 	copy(s.header[:], header)
 
 	notes := elfcore.NoteList{Order: s.order}
-	m := &coreMoment{maps: c.target.maps, from: s}
+	m := &coreMoment{from: s}
+	for _, f := range c.files {
+		m.maps = append(m.maps, machine.Mapping{Start: f.start, End: f.end, Offset: f.off, Path: f.path, Inode: 1}) // fileNote lists mappings with an inode
+	}
 	for i, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})
 		if th.Registers != nil {
@@ -65,9 +69,7 @@ func (c *core) heldSource(nameless bool) (*coreSource, error) {
 			}
 			notes.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, heldInfo(s.order, t.PID, th.Name, command))
 			notes.Add(elfcore.OwnerCore, ntAUXV, c.auxv)
-			if !c.unlisted {
-				notes.Add(elfcore.OwnerCore, ntFile, m.fileNote())
-			}
+			notes.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
 		if th.Registers != nil {
 			c.addRegisterNotes(&notes, th.Registers)
@@ -95,13 +97,18 @@ func heldStatus(th *machine.Thread) []byte {
 	return b
 }
 
-// put writes the registers that are available to their places.
-func put(b []byte, places []regset.Place, regs *machine.Registers) {
+// put writes the registers that are available to their places, and reports whether all are.
+func put(b []byte, places []regset.Place, regs *machine.Registers) (all bool) {
+	all = true
 	for _, p := range places {
-		if v, err := regs.Bytes(p.Reg); err == nil && len(v) >= p.Size {
-			copy(b[p.At:p.At+p.Size], v)
+		v, err := regs.Bytes(p.Reg)
+		if err != nil || len(v) < p.Size {
+			all = false
+			continue
 		}
+		copy(b[p.At:p.At+p.Size], v)
 	}
+	return all
 }
 
 // heldInfo returns a struct elf_prpsinfo of linux/elfcore.h.
@@ -122,7 +129,9 @@ func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers
 			continue
 		}
 		b := make([]byte, regset.FloatSize[a])
-		put(b, n.Places, regs)
+		if !put(b, n.Places, regs) {
+			continue // readers would take zeros for the others
+		}
 		if control, err := regs.FloatControl(); err == nil {
 			control.Put(a, b)
 		} else if a == machine.AMD64 || a == machine.ARM64 {
@@ -132,7 +141,11 @@ func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers
 	}
 	var list []byte
 	count := uint64(0)
-	for _, reg := range a.Registers() {
+	all := a.Registers()
+	if !slices.Contains(all, a.PC) { // DWARF has no number for it
+		all = append(slices.Clip(all), a.PC)
+	}
+	for _, reg := range all {
 		v, err := regs.Bytes(reg)
 		if err != nil || len(v) == 0 || len(v) > maxHeldRegister {
 			continue
@@ -153,9 +166,16 @@ func (c *core) readHeldRegisters(n elfcore.Note) {
 		return
 	}
 	th := &c.target.threads[len(c.target.threads)-1]
-	if th.Registers == nil {
-		th.Registers, th.Missing = machine.NewRegisters(c.target.arch, notHeld), ""
+	// The other notes have zeros for registers that the debugger did not provide.
+	regs := machine.NewRegisters(c.target.arch, notHeld)
+	if th.Registers != nil {
+		if control, err := th.Registers.FloatControl(); err == nil {
+			regs.SetFloatControl(control)
+		} else {
+			regs.ForgetFloatControl(err)
+		}
 	}
+	th.Registers, th.Missing = regs, ""
 	order := c.target.arch.Order
 	th.Registers.SetThreadPointer(machine.Addr(order.Uint64(b)))
 	count := order.Uint64(b[8:])

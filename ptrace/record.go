@@ -298,13 +298,16 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		out.Redacted = append(out.Redacted, machine.Range{Start: p.start, End: p.end})
 	}
 	for _, th := range t.threads {
-		if t.core == nil && th.Registers == nil { // a core has no note for a thread without registers
+		if (t.core == nil || t.core.whole) && th.Registers == nil { // a core has no note for a thread without registers
 			out.LeftOut = append(out.LeftOut, fmt.Sprintf("thread %d: %s", th.ID, th.Missing))
 			continue
 		}
 		out.Threads++
 	}
 	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), vectors: xsave.Host(), maps: t.maps, memory: t.memory, mode: o.Memory, redacted: redacted, progress: o.Progress}
+	if t.Unlisted() { // the mapping that stands for all other memory does not exist
+		m.maps = slices.DeleteFunc(slices.Clone(m.maps), func(r machine.Mapping) bool { return r.Path == "" })
+	}
 	slices.SortStableFunc(m.threads, func(a, b coreThread) int { return cmp.Compare(btoi(a.tid != o.Thread), btoi(b.tid != o.Thread)) })
 	for _, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})

@@ -28,7 +28,8 @@ func kindsGiven(c *cobra.Command) (list []string) {
 // debuggerHelp is the help text of every verb that can look at a process that another debugger holds.
 const debuggerHelp = `--remote ADDR looks at the process that a stub of gdb's remote protocol holds: gdbserver,
 lldb-server, qemu, valgrind. --delve ADDR looks at the process that dlv --headless holds.
-Both change nothing there, and the process stays stopped.`
+Both read, and send nothing that changes the process. When reframe disconnects, some
+of these debuggers let the process run or end it (doc/user/remote.md, delve.md).`
 
 // debuggerFlags adds --remote and --delve.
 func (k *inputs) debuggerFlags(c *cobra.Command) {
@@ -39,6 +40,20 @@ func (k *inputs) debuggerFlags(c *cobra.Command) {
 // waitFlag adds --timeout.
 func (k *inputs) waitFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&k.wait, "timeout", time.Minute, "with --remote or --delve: bound the time for all answers")
+	k.waits = true
+}
+
+// checkWait rejects --timeout without a debugger, and values that are not above 0.
+func (k *inputs) checkWait(c *cobra.Command) error {
+	switch {
+	case !k.waits || !c.Flags().Changed("timeout"):
+		return nil
+	case k.remote == "" && k.delve == "":
+		return usage("--timeout requires --remote or --delve")
+	case k.wait <= 0:
+		return usage("--timeout %v: must be above 0", k.wait)
+	}
+	return nil
 }
 
 // still reports whether the target does not run: a core, or a process that another debugger holds.

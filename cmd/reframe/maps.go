@@ -228,6 +228,9 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	if err := f.inputs.checkFiles(c); err != nil {
 		return o, nil, err
 	}
+	if err := f.inputs.checkWait(c); err != nil {
+		return o, nil, err
+	}
 	if want, err = f.filter(given); err != nil {
 		return o, nil, err
 	}

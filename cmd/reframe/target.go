@@ -22,7 +22,8 @@ type inputs struct {
 	core    string
 	remote  string             // the address of a stub
 	delve   string             // the address of a server of dlv
-	wait    time.Duration      // the time for all answers of the debugger; 0 for no limit
+	waits   bool               // the verb has the flag for wait
+	wait    time.Duration      // the time for all answers of the debugger; 0 for a minute until the target is open
 	files   ptrace.CoreOptions // where the files of a core are
 	thread  int
 	stack   int
@@ -156,6 +157,9 @@ func (k *inputs) check(c *cobra.Command) error {
 	if err := k.checkTarget(c); err != nil {
 		return err
 	}
+	if err := k.checkWait(c); err != nil {
+		return err
+	}
 	switch {
 	case k.still() && given("stack-bytes"):
 		return usage("--stack-bytes requires a process: -p PID")
@@ -201,7 +205,7 @@ func (k *inputs) checkFiles(c *cobra.Command) error {
 		case given(f.name) && f.value == "":
 			return usage("--%s requires the name of a file", f.name)
 		case given(f.name) && !k.still():
-			return usage("--%s requires a core: the files of a process are known", f.name)
+			return usage("--%s requires --core, --remote or --delve: the files of a process are known", f.name)
 		}
 	}
 	return nil

@@ -67,6 +67,7 @@ func start(command string) (stream, error) {
 	}
 	c := exec.Command("/bin/sh", "-c", command)
 	c.Stdin, c.Stdout, c.Stderr = theirOut, theirIn, os.Stderr
+	c.SysProcAttr = ownGroup()
 	err = c.Start()
 	theirOut.Close()
 	theirIn.Close()
@@ -85,7 +86,7 @@ func (p *piped) SetDeadline(t time.Time) error {
 	return errors.Join(p.in.SetReadDeadline(t), p.out.SetWriteDeadline(t))
 }
 
-// patience is the time that a command has to end after its input has ended.
+// patience is the time that a command has to end after its input has ended. Then it is killed, with the commands that it started.
 const patience = 2 * time.Second
 
 func (p *piped) Close() error {
@@ -96,7 +97,7 @@ func (p *piped) Close() error {
 	select {
 	case <-ended:
 	case <-time.After(patience):
-		_ = p.command.Process.Kill() // an error: it has ended
+		killGroup(p.command.Process)
 		<-ended
 	}
 	return nil
@@ -112,6 +113,7 @@ const (
 
 // conn exchanges packets with a stub ("Overview", Appendix E of gdb's manual).
 type conn struct {
+	ctx     context.Context // ends all requests
 	stream  stream
 	in      *bufio.Reader
 	timeout time.Duration // for each request
@@ -120,12 +122,15 @@ type conn struct {
 	lost    error         // set by the first error after which the stream is unusable
 }
 
-func newConn(s stream, timeout time.Duration, end time.Time) *conn {
-	return &conn{stream: s, in: bufio.NewReaderSize(s, 64<<10), timeout: timeout, end: end, acks: true}
+func newConn(ctx context.Context, s stream, timeout time.Duration, end time.Time) *conn {
+	return &conn{ctx: ctx, stream: s, in: bufio.NewReaderSize(s, 64<<10), timeout: timeout, end: end, acks: true}
 }
 
 // ask sends a packet and returns the reply, with escapes and run lengths expanded.
 func (c *conn) ask(request string) ([]byte, error) {
+	if c.lost == nil && c.ctx.Err() != nil {
+		c.lost = fmt.Errorf("%w: %w", holder.ErrLost, context.Cause(c.ctx))
+	}
 	if c.lost != nil {
 		return nil, c.lost
 	}
@@ -146,9 +151,11 @@ func (c *conn) skip() ([]byte, error) {
 	return reply, c.lost
 }
 
-// explain replaces the errors of a stream by what they mean here.
+// explain returns an error that names the cause, for an error of the stream.
 func (c *conn) explain(err error) error {
 	switch {
+	case c.ctx.Err() != nil:
+		return context.Cause(c.ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded) && !c.end.IsZero() && !time.Now().Before(c.end):
 		return errors.New("the time limit was reached (--timeout)")
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -266,7 +273,7 @@ func (c *conn) receive() (reply []byte, whole bool, err error) {
 		if b == '$' {
 			break
 		}
-		if b == '%' { // a notification, of which none was asked for
+		if b == '%' { // a notification, which no request asked for
 			if _, _, err := c.body(); err != nil {
 				return nil, false, err
 			}

@@ -17,9 +17,10 @@ const (
 	maxFiles = 2 << 30 // all files together
 )
 
-// selectFiles makes the stub open files as the process sees them. It reports whether the stub opens files at all ("Host I/O Packets").
-func (s *stub) selectFiles() bool {
-	reply, err := s.ask(fmt.Sprintf("vFile:setfs:%x", s.pid))
+// selectFiles makes the stub open files as a process sees them, or as the stub itself does (0). It reports whether the stub opens files at all ("Host I/O
+// Packets").
+func (s *stub) selectFiles(pid int) bool {
+	reply, err := s.ask(fmt.Sprintf("vFile:setfs:%x", pid))
 	if err != nil {
 		return false
 	}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(whole, "#", "*~#")))
 	f.Add([]byte("+$}*#00"))
 	f.Fuzz(func(t *testing.T, replies []byte) {
-		s := &stub{conn: newConn(recorded{bytes.NewReader(replies)}, time.Second, time.Time{})}
+		s := &stub{conn: newConn(context.Background(), recorded{bytes.NewReader(replies)}, time.Second, time.Time{})}
 		if s.begin() != nil {
 			return
 		}

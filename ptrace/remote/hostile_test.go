@@ -209,3 +209,29 @@ func TestHostileMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestByteOrder requires the order that the auxiliary vector or the addresses in registers prove, and an error without proof.
+func TestByteOrder(t *testing.T) {
+	little, big := []byte{0x10, 0x20, 0x40, 0, 0, 0, 0, 0}, []byte{0, 0, 0, 0, 0, 0x40, 0x20, 0x10}
+	auxv := func(b []byte) []byte { return append([]byte(nil), b...) }
+	for name, c := range map[string]struct {
+		auxv []byte
+		v    values
+		want *machine.Arch
+	}{
+		"little by registers": {nil, values{"pc": little, "sp": little}, machine.ARM64},
+		"big by registers":    {nil, values{"pc": big, "sp": big}, machine.ARM64BE},
+		"little by vector":    {auxv([]byte{33, 0, 0, 0, 0, 0, 0, 0}), values{"pc": big}, machine.ARM64},
+		"big by vector":       {auxv([]byte{0, 0, 0, 0, 0, 0, 0, 33}), values{"pc": little}, machine.ARM64BE},
+		"both":                {nil, values{"pc": make([]byte, 8)}, nil},
+		"none":                {nil, values{"pc": {1, 2, 3, 4, 5, 6, 7, 9}}, nil},
+	} {
+		got, err := orderOf(machine.ARM64, c.auxv, c.v)
+		if c.want == nil {
+			require.ErrorIs(t, err, errOrder, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, got, name)
+	}
+}

@@ -44,6 +44,11 @@ func (s *stub) part(p []byte, addr machine.Addr) (int, error) {
 	return got, err
 }
 
+// failed reports whether a reply is an error: E and two digits, or E. and a text. Two digits of a byte may begin with E, too.
+func failed(reply []byte) bool {
+	return len(reply) == 3 && reply[0] == 'E' || len(reply) > 1 && reply[0] == 'E' && reply[1] == '.'
+}
+
 // request sends one request for memory. It returns 0 if the stub cannot read it.
 func (s *stub) request(p []byte, addr machine.Addr) (int, error) {
 	if !s.noBinary && s.features["binary-upload"] == "+" {
@@ -53,7 +58,7 @@ func (s *stub) request(p []byte, addr machine.Addr) (int, error) {
 			return 0, err
 		case len(reply) > 0 && reply[0] == 'b' && len(reply)-1 <= len(p):
 			return copy(p, reply[1:]), nil
-		case len(reply) > 0 && reply[0] == 'E':
+		case failed(reply):
 			return 0, nil
 		}
 	}
@@ -65,7 +70,7 @@ func (s *stub) request(p []byte, addr machine.Addr) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case len(reply) == 0, reply[0] == 'E', len(reply) == 3:
+	case len(reply) == 0, failed(reply):
 		return 0, nil
 	case len(reply)%2 != 0 || len(reply) > 2*len(p):
 		return 0, fmt.Errorf("the stub answers a request for %d bytes of memory with %d characters", len(p), len(reply))

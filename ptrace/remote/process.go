@@ -1,9 +1,9 @@
 package remote
 
 import (
-	"encoding/hex"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,35 +12,13 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// process reads what is known of the process as a whole. All of it is optional; notes say what is missing.
+// process reads the data about the whole process. All of it is optional; notes say what is missing.
 func (s *stub) process(out *holder.State) {
-	if s.pid == 0 {
-		s.pid = s.pidOfLLDB()
+	out.PID, out.Auxv = s.pid, s.auxv
+	if s.pid > 0 && s.selectFiles(0) { // numbers of processes are those that the stub sees
+		s.readProc(out)
 	}
-	out.PID = s.pid
-	if s.features["qXfer:auxv:read"] == "+" {
-		out.Auxv, _ = s.transfer("auxv", "") // without it the program's entry point is unknown
-	}
-	s.canOpen = s.selectFiles()
-	if s.canOpen && s.pid > 0 {
-		if text, err := s.readFile(fmt.Sprintf("/proc/%d/maps", s.pid), maxText); err == nil {
-			if maps, err := system.ParseMaps(string(text)); err == nil && len(maps) > 0 && ascending(maps) {
-				out.Mappings = maps
-			}
-		}
-		if text, err := s.readFile(fmt.Sprintf("/proc/%d/cmdline", s.pid), maxCommand); err == nil {
-			out.Command = strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
-		}
-	}
-	for i := range out.Threads {
-		if th := &out.Threads[i]; th.Name == "" && s.canOpen && i < maxNames {
-			text, _ := s.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.pid, th.ID), 64) // without it the thread has no name
-			th.Name = strings.TrimSuffix(string(text), "\n")
-		}
-	}
-	if out.Mappings == nil {
-		out.Mappings = s.regions()
-	}
+	s.canOpen = s.selectFiles(s.pid)
 	if program := s.program(); program != "" {
 		if out.Command == "" {
 			out.Command = program
@@ -51,6 +29,42 @@ func (s *stub) process(out *holder.State) {
 		out.Files = s.libraries()
 		out.Notes = append(out.Notes, "the stub does not list the process's memory: code that is in no file, and not registered, is found only with --object")
 	}
+}
+
+// readProc reads the files of proc(5) about the process.
+func (s *stub) readProc(out *holder.State) {
+	text, err := s.readFile(fmt.Sprintf("/proc/%d/maps", s.pid), maxText)
+	if err != nil {
+		return
+	}
+	maps, err := system.ParseMaps(string(text))
+	if err != nil || len(maps) == 0 || !ascending(maps) || !stacksIn(maps, out.Threads) {
+		return // the number is that of another process
+	}
+	out.Mappings = maps
+	if text, err := s.readFile(fmt.Sprintf("/proc/%d/cmdline", s.pid), maxCommand); err == nil {
+		out.Command = strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
+	}
+	for i := range out.Threads {
+		if th := &out.Threads[i]; th.Name == "" && i < maxNames {
+			text, _ := s.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.pid, th.ID), 64) // without it the thread has no name
+			th.Name = strings.TrimSuffix(string(text), "\n")
+		}
+	}
+}
+
+// stacksIn reports whether the mappings contain the stack pointers of all threads.
+func stacksIn(maps []machine.Mapping, threads []machine.Thread) bool {
+	for _, th := range threads {
+		if th.Registers == nil {
+			continue
+		}
+		sp, err := th.Registers.Addr(th.Registers.Arch().SP)
+		if err != nil || !slices.ContainsFunc(maps, func(m machine.Mapping) bool { return m.Contains(sp) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // maxNames bounds the number of files that are read for names of threads.
@@ -135,28 +149,4 @@ func fields(reply []byte) map[string]string {
 		}
 	}
 	return out
-}
-
-// regions lists the mappings as lldb does (qMemoryRegionInfo), or returns nil.
-func (s *stub) regions() (maps []machine.Mapping) {
-	for at := uint64(0); len(maps) < maxMappings; {
-		reply, err := s.ask(fmt.Sprintf("qMemoryRegionInfo:%x", at))
-		if err != nil || len(reply) == 0 || reply[0] == 'E' {
-			return maps
-		}
-		f := fields(reply)
-		start, err := strconv.ParseUint(f["start"], 16, 64)
-		size, bad := strconv.ParseUint(f["size"], 16, 64)
-		if err != nil || bad != nil || size == 0 || start > at || start+size <= at {
-			return maps
-		}
-		if p := f["permissions"]; p != "" {
-			name, _ := hex.DecodeString(f["name"])
-			m := machine.Mapping{Start: machine.Addr(at), End: machine.Addr(start + size), Path: string(name),
-				Read: strings.Contains(p, "r"), Write: strings.Contains(p, "w"), Exec: strings.Contains(p, "x")}
-			maps = append(maps, m)
-		}
-		at = start + size
-	}
-	return maps
 }

@@ -16,7 +16,8 @@ import (
 
 // Limits on a target description.
 const (
-	maxDescriptions = 32 // files of one description
+	maxDescriptions = 32      // files of one description
+	maxDescription  = 1 << 20 // bytes of a file
 	maxRegisters    = 4 << 10
 	maxRegisterBits = 8 * 4 << 10
 )
@@ -70,7 +71,7 @@ func describe(read func(name string) (string, error)) (*description, error) {
 		}
 	}
 	if d.arch == nil {
-		return nil, fmt.Errorf("its target description is of an architecture that is not supported: %q", p.arch)
+		return nil, fmt.Errorf("its target description is of an architecture that is not supported: %q", clean([]byte(p.arch)))
 	}
 	slices.SortStableFunc(d.registers, func(a, b register) int {
 		switch {
@@ -112,6 +113,9 @@ func (p *parser) file(name string) error {
 	text, err := p.read(name)
 	if err != nil {
 		return err
+	}
+	if len(text) > maxDescription {
+		return fmt.Errorf("%s: it has more than %d bytes", name, maxDescription)
 	}
 	d := xml.NewDecoder(strings.NewReader(text))
 	for {
@@ -189,7 +193,7 @@ func (d *description) parse(reply []byte) (values, error) {
 	for _, r := range d.registers {
 		from, to := 2*r.at, 2*(r.at+r.size)
 		if to > len(reply) {
-			break
+			continue
 		}
 		text := reply[from:to]
 		if text[0] == 'x' {
@@ -208,8 +212,11 @@ func (d *description) parse(reply []byte) (values, error) {
 var aliases = map[*machine.Arch]map[string]string{
 	machine.ARM64:   {"fp": "x29", "lr": "x30"},
 	machine.RISCV64: {"x0": "zero", "fp": "s0"},
+	machine.S390X:   accessNames(),
 	machine.LOONG64: loongNames(),
 	machine.PPC64LE: altivecNames(),
+	machine.PPC64:   altivecNames(),
+	machine.ARM64BE: {"fp": "x29", "lr": "x30"},
 }
 
 // loongNames maps r0 to r31 to the names of the ABI.
@@ -219,6 +226,15 @@ func loongNames() map[string]string {
 		if reg < 32 {
 			names["r"+strconv.Itoa(int(reg))] = machine.LOONG64.RegisterName(reg)
 		}
+	}
+	return names
+}
+
+// accessNames maps the names of access registers.
+func accessNames() map[string]string {
+	names := map[string]string{}
+	for n := range 16 {
+		names[fmt.Sprintf("acr%d", n)] = fmt.Sprintf("a%d", n)
 	}
 	return names
 }

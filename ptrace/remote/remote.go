@@ -3,8 +3,8 @@
 //
 // Its main function is [Open], which returns a [holder.State].
 //
-// The package only asks. It sends no packet that changes the process or lets it run, and it does not detach: when the connection closes, the stub does
-// what it does for any client that disconnects.
+// The package sends no packet that changes the process, lets it run or detaches it. When the connection closes, some stubs keep the process stopped, and
+// others detach from it (doc/user/remote.md).
 //
 // # Security
 //
@@ -45,7 +45,7 @@ const (
 // Limits on lists.
 const (
 	maxThreads  = 1 << 16
-	maxText     = 64 << 20 // bytes of one object of qXfer
+	maxText     = 16 << 20 // bytes of one object of qXfer
 	maxMappings = system.MaxMappings
 )
 
@@ -60,13 +60,13 @@ func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
 // open is Open with a time limit for each request.
 func open(ctx context.Context, addr string, request, all time.Duration) (_ *holder.State, err error) {
 	end := time.Now().Add(cmp.Or(all, defaultTime))
-	ctx, cancel := context.WithDeadline(ctx, end)
+	dialing, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	c, err := dial(ctx, addr)
+	c, err := dial(dialing, addr)
 	if err != nil {
 		return nil, err
 	}
-	s := &stub{conn: newConn(c, request, end)}
+	s := &stub{conn: newConn(ctx, c, request, end)}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -75,10 +75,16 @@ func open(ctx context.Context, addr string, request, all time.Duration) (_ *hold
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	state := &holder.State{Kind: holder.Remote, Addr: addr, Arch: s.description.arch, Memory: s, Close: c.Close}
+	state := &holder.State{Kind: holder.Remote, Addr: addr, Memory: s}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // an error: it is closed
+	state.Close = func() error {
+		stop()
+		return c.Close()
+	}
 	if err := s.threads(state); err != nil {
 		return nil, err
 	}
+	state.Arch = s.description.arch
 	s.process(state)
 	if s.lost != nil {
 		return nil, s.lost
@@ -98,8 +104,9 @@ type stub struct {
 	features    map[string]string // the reply to qSupported: "+", "-", "?" or a value
 	packet      int               // the maximum size of a packet
 	description *description
-	thread      string // the thread that Hg selected
 	pid         int    // 0 if the stub does not give it
+	auxv        []byte // nil if the stub does not provide it
+	others      int    // threads of other processes
 	canOpen     bool   // it opens files
 	fetched     int64  // bytes of files that were copied
 	noBinary    bool   // it does not know the packet x
@@ -156,7 +163,10 @@ func (s *stub) begin() error {
 	if s.lost != nil {
 		return s.lost
 	}
-	return err
+	if err == nil && s.features["qXfer:auxv:read"] == "+" {
+		s.auxv, _ = s.transfer("auxv", "") // without it the program's entry point is unknown
+	}
+	return cmp.Or(s.lost, err)
 }
 
 // stopReply matches the beginning of a report that a process has stopped ("Stop Reply Packets").
@@ -249,6 +259,8 @@ func (s *stub) list() ([]threadID, error) {
 				return nil, fmt.Errorf("the stub lists more than %d threads", maxThreads)
 			case len(ids) == 0 || id.pid == ids[0].pid:
 				ids = append(ids, id)
+			default:
+				s.others++
 			}
 		}
 	}
@@ -261,14 +273,33 @@ func (s *stub) threads(out *holder.State) error {
 		return err
 	}
 	s.pid = ids[0].pid
+	if s.pid == 0 {
+		s.pid = s.pidOfLLDB()
+	}
+	if s.pid == 0 && len(s.auxv) > 0 { // Linux numbers the first thread like the process (gettid(2)), and stubs list it first
+		s.pid = ids[0].tid
+	}
+	if s.others > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("the stub holds other processes too; their %d threads are not shown", s.others))
+	}
 	names := s.names()
+	settled := false
 	for _, id := range ids {
 		th := machine.Thread{ID: id.tid, Name: names[id.tid]}
-		regs, err := s.registers(id)
+		v, err := s.values(id)
 		if s.lost != nil {
 			return s.lost
 		}
-		if th.Registers = regs; err != nil {
+		if err == nil && !settled {
+			if s.description.arch, err = orderOf(s.description.arch, s.auxv, v); err != nil {
+				return err
+			}
+			settled = true
+		}
+		if err == nil {
+			th.Registers, err = s.description.registersOf(v)
+		}
+		if err != nil {
 			th.Registers, th.Missing = nil, err.Error()
 		}
 		out.Threads = append(out.Threads, th)
@@ -310,8 +341,8 @@ func (s *stub) names() map[int]string {
 	return names
 }
 
-// registers reads the registers of a thread.
-func (s *stub) registers(id threadID) (*machine.Registers, error) {
+// values reads the registers of a thread.
+func (s *stub) values(id threadID) (values, error) {
 	if id.text != "" {
 		reply, err := s.ask("Hg" + id.text)
 		if err != nil {
@@ -326,7 +357,7 @@ func (s *stub) registers(id threadID) (*machine.Registers, error) {
 		return nil, err
 	}
 	var v values
-	if len(reply) == 0 || reply[0] == 'E' {
+	if len(reply) == 0 || failed(reply) {
 		v = values{} // each register is asked for
 	} else if v, err = s.description.parse(reply); err != nil {
 		return nil, err
@@ -347,5 +378,5 @@ func (s *stub) registers(id threadID) (*machine.Registers, error) {
 			v[r.name] = b
 		}
 	}
-	return s.description.registersOf(v)
+	return v, nil
 }

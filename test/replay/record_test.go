@@ -200,7 +200,7 @@ func TestRecordUsage(t *testing.T) {
 		"record --core y -o x --hit 2":        "--core: cannot wait for an exit in a core",
 		"record --core y -o x -- true":        "--core: cannot wait for an exit in a core",
 		"record --core y -o x --memory all":   "--memory all: with --core only minimal is supported",
-		"record -p 1 -o x --exe y":            "--exe requires a core: the files of a process are known",
+		"record -p 1 -o x --exe y":            "--exe requires --core, --remote or --delve: the files of a process are known",
 		"record -p 1 -o x --record many":      "--record many: expected a 64-bit number",
 		"record -p 1 -o x --stop-at %i=":      "--stop-at",
 		"record -p 1 -o x --script":           "flag needs an argument",

@@ -1,0 +1,15 @@
+//go:build unix
+
+package remote
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownGroup makes a command the leader of a process group, so that it can be killed with the commands that it started.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func killGroup(leader *os.Process) {
+	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL) // an error: all have ended
+}

@@ -1,0 +1,44 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"example.com/reframe/internal/machine"
+)
+
+// bigEndian maps architectures whose target descriptions do not give the byte order to the same ones in big-endian order.
+var bigEndian = map[*machine.Arch]*machine.Arch{machine.ARM64: machine.ARM64BE, machine.PPC64LE: machine.PPC64}
+
+var errOrder = errors.New("the byte order is unknown: the stub does not provide the auxiliary vector (qXfer:auxv:read), and the registers fit both orders or none")
+
+// orderOf selects the byte order of an architecture: that in which the first entry of the auxiliary vector is one or, without a vector, that in which the
+// program counter and the stack pointer can be addresses.
+func orderOf(a *machine.Arch, auxv []byte, v values) (*machine.Arch, error) {
+	big := bigEndian[a]
+	if big == nil {
+		return a, nil
+	}
+	fits := func(order binary.ByteOrder) bool {
+		if len(auxv) >= 8 {
+			const most = 1 << 10 // the types in linux/auxvec.h are below 64
+			first := order.Uint64(auxv)
+			return first > 0 && first < most
+		}
+		for _, names := range [][]string{{"pc"}, {"sp", "r1"}} {
+			for _, name := range names {
+				if b := v[name]; len(b) == 8 && (order.Uint64(b)&3 != 0 || order.Uint64(b)>>48 != 0 && order.Uint64(b)>>48 != 0xffff) {
+					return false
+				}
+			}
+		}
+		return v["pc"] != nil
+	}
+	switch little, also := fits(binary.LittleEndian), fits(binary.BigEndian); {
+	case little && !also:
+		return a, nil
+	case also && !little:
+		return big, nil
+	}
+	return nil, errOrder
+}
