@@ -62,7 +62,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 func (t *stoppedThread) copyAll(mem memory, of *Target, code []machine.Mapping, pages map[machine.Addr]bool) {
 	t.copyStacks(mem, of.maps)
 	if of.goProgram {
-		t.copyGoStacks(mem, of.maps)
+		t.copyGoStacks(mem, of)
 	}
 	t.copyCode(mem, code, pages)
 }

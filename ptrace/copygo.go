@@ -25,16 +25,17 @@ func (t *Target) GoProgram() *Module {
 
 // copyGoStacks copies the stacks of the goroutines that the thread knows, and the structures that [FindGoThread] reads. A thread that runs C has two
 // stacks in use: its own, and that of the goroutine that called C.
-func (t *stoppedThread) copyGoStacks(mem memory, maps []machine.Mapping) {
-	keep := &keeping{mem: mem}
-	found, ok := (&goReader{t.arch, keep, maps}).find(t.block)
+func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
+	keep, maps := &keeping{mem: mem}, of.maps
+	// Package goroutine reads all fields of a g. If there is no copy, reading the field reports it.
+	r := &goReader{t.arch, keep, maps, goroutineBytes, of.goWord}
+	found, ok := r.find(t.block)
+	of.goWord = r.word
 	if !ok {
 		return
 	}
 	known := append(slices.Clone(found.Running), found.System)
 	for _, g := range known {
-		// Keep all fields, for package goroutine. If this read fails, reading the field from the copy reports it.
-		_ = keep.ReadMemory(make([]byte, goroutineBytes), g.Addr)
 		t.running = append(t.running, g.Addr)
 	}
 	t.runtime = append(t.runtime, keep.spans...)

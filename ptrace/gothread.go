@@ -1,6 +1,8 @@
 package ptrace
 
 import (
+	"slices"
+
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 )
@@ -21,6 +23,8 @@ const (
 	threadWords = 64
 	// goroutineBytes is at least the size of a g.
 	goroutineBytes = 512
+	// goAlign is the alignment of a g. All sizes of Go's allocator from 256 to 512 bytes are multiples of it, and the linker aligns runtime.g0 to it.
+	goAlign = 32
 	// goThreadBytes is the part of an m that contains the pointers to its goroutines.
 	goThreadBytes = 512
 )
@@ -49,26 +53,31 @@ func FindGoThread(arch *machine.Arch, mem machine.Memory, thread machine.Addr) (
 }
 
 func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
-	var m, current machine.Addr
-	list := r.goroutines(r.words(thread-8*threadWords, threadWords))
-	if own := r.goroutines(r.words(thread-8, 1)); len(own) == 1 && r.belongs(own[0]) {
-		// A program without C keeps it right below the thread pointer, which points into the m, among other goroutines.
-		list = own
+	words := r.words(thread-8*threadWords, threadWords)
+	// A program without C keeps it right below the thread pointer, which points into the m, among other goroutines. All threads of a program keep it at the
+	// same offset.
+	for _, word := range []int{threadWords - 1, r.word} {
+		if own := r.goroutines(words[word:][:1]); len(own) == 1 {
+			if found, ok := r.thread(own[0].m); ok {
+				found.Current = own[0].Addr
+				return found, true
+			}
+		}
 	}
-	for _, g := range list {
+	for _, g := range r.goroutines(words) {
+		other, belongs := r.thread(g.m)
 		switch {
-		case !r.belongs(g):
+		case !belongs:
 			continue
-		case m != 0:
+		case ok:
 			return GoThread{}, false
 		}
-		m, current = g.m, g.Addr
+		found, ok = other, true
+		found.Current = g.Addr
 	}
-	if m == 0 {
-		return GoThread{}, false
+	if ok {
+		r.word = slices.Index(words, found.Current)
 	}
-	found, ok = r.thread(m)
-	found.Current = current
 	return found, ok
 }
 
@@ -77,6 +86,8 @@ type goReader struct {
 	arch *machine.Arch
 	mem  machine.Memory
 	maps []machine.Mapping // where structures may be; nil for anywhere
+	size int               // bytes to read of a g, or less where memory ends; 0 for goFields
+	word int               // the thread-local word in which another thread of the program keeps its goroutine; 0 if unknown
 }
 
 // words returns n words from an address on. Words that cannot be read are 0.
@@ -101,15 +112,22 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 	var wants []system.Want
 	seen := map[machine.Addr]bool{}
 	for _, addr := range addrs {
-		if m, ok := findMapping(r.maps, addr); addr == 0 || addr%8 != 0 || seen[addr] || r.maps != nil && !(ok && m.Write) {
+		if m, ok := findMapping(r.maps, addr); addr == 0 || addr%goAlign != 0 || seen[addr] || r.maps != nil && !(ok && m.Write) {
 			continue
 		}
 		seen[addr] = true
-		wants = append(wants, system.Want{Addr: addr, Buf: make([]byte, goFields)})
+		wants = append(wants, system.Want{Addr: addr, Buf: make([]byte, max(r.size, goFields))})
 	}
-	if many, ok := r.mem.(manyReader); !ok || many.readMany(wants) != nil {
-		for i := range wants {
-			wants[i].OK = r.mem.ReadMemory(wants[i].Buf, wants[i].Addr) == nil
+	many, ok := r.mem.(manyReader)
+	ok = ok && many.readMany(wants) == nil
+	for i := range wants {
+		w := &wants[i]
+		if !ok {
+			w.OK = r.mem.ReadMemory(w.Buf, w.Addr) == nil
+		}
+		if !w.OK && len(w.Buf) > goFields {
+			w.Buf = w.Buf[:goFields]
+			w.OK = r.mem.ReadMemory(w.Buf, w.Addr) == nil
 		}
 	}
 	for _, w := range wants {
@@ -122,27 +140,21 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 	return list
 }
 
-// belongs reports whether the thread of g has a g0 that belongs to the same thread.
-func (r *goReader) belongs(g Goroutine) bool {
-	system, err := machine.ReadAddr(r.mem, r.arch, g.m+goSystem)
-	if err != nil || g.m == 0 {
-		return false
-	}
-	list := r.goroutines([]machine.Addr{system})
-	return len(list) == 1 && list[0].m == g.m
-}
-
-// thread reads the m at an address.
+// thread reads the m at an address. ok is false if it has no g0 that belongs to it.
 func (r *goReader) thread(m machine.Addr) (found GoThread, ok bool) {
+	if m == 0 {
+		return GoThread{}, false
+	}
 	list := r.words(m, goThreadBytes/8)
-	for _, g := range r.goroutines(list) {
-		switch {
-		case g.m != m && g.m != 0: // 0: it is locked to the thread, and waits
-		case g.Addr == list[goSystem]:
-			found.System, ok = g, true
-		default:
+	system := r.goroutines(list[goSystem/8:][:1])
+	if len(system) != 1 || system[0].m != m {
+		return GoThread{}, false
+	}
+	found.System = system[0]
+	for _, g := range r.goroutines(list[goSystem/8+1:]) {
+		if (g.m == m || g.m == 0) && g.Addr != found.System.Addr { // 0: it is locked to the thread, and waits
 			found.Running = append(found.Running, g)
 		}
 	}
-	return found, ok
+	return found, true
 }
