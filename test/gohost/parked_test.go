@@ -1,7 +1,6 @@
 package gohost
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,16 +12,6 @@ import (
 	"example.com/reframe/test/clitest"
 	"example.com/reframe/test/livetest"
 )
-
-// parkedIn runs frames --goroutines with further flags and returns the report.
-func parkedIn(t *testing.T, args ...string) (out frame.Report) {
-	t.Helper()
-	r := clitest.Run(t, append([]string{"frames", "--goroutines", "--json"}, args...)...)
-	require.Zero(t, r.Code, r.Stderr)
-	clitest.RequireValid(t, "frames.schema.json", r.Stdout)
-	require.NoError(t, json.Unmarshal([]byte(r.Stdout), &out))
-	return out
-}
 
 // functionsOf returns the functions of frames, as Go names them.
 func functionsOf(frames []frame.Frame) (names []string) {
@@ -37,7 +26,7 @@ func TestParkedInCallback(t *testing.T) {
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l"), "parked")
 	p.Quiet(t, 0)
 	for _, args := range [][]string{{clitest.PID(p)}, {clitest.PID(p), "--hold"}, {livetest.Gcore(t, p)}} {
-		report := parkedIn(t, args...)
+		report := goroutinesOf(t, args...)
 		i := slices.IndexFunc(report.Goroutines, func(g frame.ParkedGoroutine) bool { return g.Goroutine.Start == "main.worker" })
 		require.GreaterOrEqual(t, i, 0)
 		g := report.Goroutines[i]
@@ -62,7 +51,7 @@ const many = 10_000
 func TestManyGoroutines(t *testing.T) {
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/many", "-gcflags=-l"), fmt.Sprint(many))
 	p.Quiet(t, 0)
-	report := parkedIn(t, clitest.PID(p))
+	report := goroutinesOf(t, clitest.PID(p))
 	depths := map[int]int{}
 	seen := map[int64]bool{}
 	for _, g := range report.Goroutines {

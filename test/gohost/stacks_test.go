@@ -48,9 +48,15 @@ func TestStacksOfStrippedPrograms(t *testing.T) {
 
 func requireStacks(t *testing.T, flags ...string) {
 	t.Helper()
-	exe := livetest.CgoBinary(t, "testdata/host", append(flags, "-gcflags=-l")...) // an inlined call has no frame
+	requireStacksOf(t, "local", flags...)
+}
+
+// requireStacksOf does the same for a program that a release of Go builds.
+func requireStacksOf(t *testing.T, release string, flags ...string) {
+	t.Helper()
+	exe := livetest.CgoBinaryOf(t, release, "testdata/host", append(flags, "-gcflags=-l")...) // an inlined call has no frame
 	for _, way := range ways {
-		t.Run(strings.Join(append(flags, way.name), "/"), func(t *testing.T) {
+		t.Run(strings.Join(slices.Concat([]string{release}, flags, []string{way.name}), "/"), func(t *testing.T) {
 			p := livetest.Program(t, exe, way.name)
 			log, _, _ := strings.Cut(p.Output(), "\n")
 			if slices.Contains(flags, "-ldflags=-s -w") {

@@ -1,6 +1,7 @@
 package livetest
 
 import (
+	_ "embed"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -47,12 +48,37 @@ func GoBinary(t testing.TB, dir string, flags ...string) string {
 // CgoBinary does the same for a program that calls C.
 func CgoBinary(t testing.TB, dir string, flags ...string) string {
 	t.Helper()
+	return CgoBinaryOf(t, "local", dir, flags...)
+}
+
+// toolchains lists the releases of Go that scripts/setup.sh downloads.
+//
+//go:embed toolchains.txt
+var toolchains string
+
+// GoReleases returns the newest release of each supported version of Go, such as go1.24.13.
+func GoReleases() []string { return strings.Fields(toolchains) }
+
+// CgoBinaryOf does the same as [CgoBinary] with a release of Go.
+func CgoBinaryOf(t testing.TB, release, dir string, flags ...string) string {
+	t.Helper()
 	dir, err := filepath.Abs(dir)
 	require.NoError(t, err)
 	return build(t, recipe{
 		output: filepath.Base(dir),
 		tool:   Tool(t, "env"),
-		args:   append([]string{"CGO_ENABLED=1", "CC=gcc", Tool(t, "go"), "build", "-C", dir, "-buildvcs=false"}, flags...),
+		args:   append([]string{"CGO_ENABLED=1", "CC=gcc", "GOTOOLCHAIN=" + release, Tool(t, "go"), "build", "-C", dir, "-buildvcs=false"}, flags...),
 		inputs: []string{filepath.Join(dir, "main.go")},
 	})
+}
+
+// Delve returns the path of dlv, built from the version in go.mod.
+func Delve(t testing.TB) string {
+	t.Helper()
+	list := exec.Command(Tool(t, "go"), "list", "-m", "-f", "{{.Dir}}", "github.com/go-delve/delve")
+	dir, err := list.Output()
+	require.NoError(t, err, "%s", list)
+	// The name of the directory contains the version.
+	args := []string{"CGO_ENABLED=0", "GOFLAGS=", Tool(t, "go"), "build", "-C", filepath.Join(strings.TrimSpace(string(dir)), "cmd", "dlv"), "-buildvcs=false"}
+	return build(t, recipe{output: "dlv", tool: Tool(t, "env"), args: args})
 }

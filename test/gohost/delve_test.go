@@ -1,0 +1,180 @@
+package gohost
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+)
+
+// goFrame is a frame of a Go function. Inlined calls have the same pc.
+type goFrame struct {
+	pc       uint64
+	function string
+}
+
+var (
+	delveGoroutine = regexp.MustCompile(`^[* ] Goroutine (\d+) - `)
+	delveFrame     = regexp.MustCompile(`^ *\d+  0x([0-9a-f]+) in (.*)$`)
+)
+
+// byDelve returns the Go frames of each goroutine that dlv shows, with the arguments that select the target. A frame of runtime.systemstack_switch divides
+// them: dlv shows it for the frames on the thread's stack.
+func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
+	t.Helper()
+	commands := clitest.TempFile(t, "commands", "config max-string-len 64\ngoroutines -exec bt 100\nexit\n")
+	c := exec.Command(livetest.Delve(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
+	c.Env = append(c.Environ(), "TERM=dumb", "NO_COLOR=1", "HOME="+t.TempDir())
+	c.Stdin = strings.NewReader("n\n") // do not kill the process
+	text, err := c.Output()
+	require.NoError(t, err, "%s", text)
+	out := map[int64][]goFrame{}
+	id := int64(0)
+	for line := range strings.Lines(regexp.MustCompile(`\x1b\[\d+m`).ReplaceAllString(string(text), "")) {
+		line = strings.TrimRight(line, "\n")
+		if m := delveGoroutine.FindStringSubmatch(line); m != nil {
+			id, err = strconv.ParseInt(m[1], 10, 64)
+			require.NoError(t, err)
+			out[id] = nil
+		} else if m := delveFrame.FindStringSubmatch(line); m != nil && m[2] != "???" {
+			pc, err := strconv.ParseUint(m[1], 16, 64)
+			require.NoError(t, err)
+			out[id] = append(out[id], goFrame{pc, m[2]})
+		}
+	}
+	require.NotEmpty(t, out, "%s", text)
+	for id, frames := range out {
+		var kept []goFrame
+		for i, f := range frames {
+			inlined := i+1 < len(frames) && frames[i+1].pc == f.pc && frames[i+1].function != f.function
+			if !inlined {
+				kept = append(kept, f)
+			}
+		}
+		out[id] = kept
+	}
+	return out
+}
+
+// byReframe returns the Go frames of each goroutine of a report, with runtime.asmcgocall under the name of the frame that dlv shows in its place.
+func byReframe(report *frame.Report) map[int64][]goFrame {
+	out := map[int64][]goFrame{}
+	add := func(g *frame.Goroutine, frames []frame.Frame) {
+		out[g.ID] = nil
+		for i := range frames {
+			name := strings.TrimSuffix(frames[i].Function, ".abi0")
+			switch pc, _ := strconv.ParseUint(string(frames[i].PC), 0, 64); {
+			case name == "runtime.asmcgocall":
+				out[g.ID] = append(out[g.ID], goFrame{0, "runtime.systemstack_switch"})
+			case strings.Contains(name, ".") || strings.HasPrefix(name, "_cgoexp_"):
+				out[g.ID] = append(out[g.ID], goFrame{pc, name})
+			}
+		}
+	}
+	for i := range report.Threads {
+		if g := report.Threads[i].Goroutine; g != nil {
+			add(g, report.Threads[i].Frames)
+		}
+	}
+	for i := range report.Goroutines {
+		add(&report.Goroutines[i].Goroutine, report.Goroutines[i].Frames)
+	}
+	return out
+}
+
+// requireSameGoroutines compares numbers, and the frames of all goroutines if all is set. Otherwise it compares the frames of those that have not called C.
+// It leaves out goroutines for which dlv shows frames of C, as it does in processes: after them it lacks the Go functions that called C.
+func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool) {
+	t.Helper()
+	// From Go 1.26 on, dlv shows the goroutine that Go keeps for a thread of C that may come (status 11, _Gdeadextra). It has run nothing yet.
+	maps.DeleteFunc(want, func(id int64, list []goFrame) bool {
+		_, ours := got[id]
+		return !ours && len(list) == 1 && list[0].function == "runtime.goexit"
+	})
+	require.Len(t, got, len(want))
+	crosses := func(list []goFrame) bool {
+		return slices.ContainsFunc(list, func(f goFrame) bool { return f.function == "runtime.systemstack_switch" })
+	}
+	compared := 0
+	for id, frames := range got {
+		require.Contains(t, want, id)
+		inC := func(f goFrame) bool { return strings.HasPrefix(f.function, "C.") }
+		if !all && crosses(frames) || slices.ContainsFunc(want[id], inC) {
+			continue
+		}
+		compared++
+		for _, list := range [][]goFrame{frames, want[id]} {
+			for i := range list {
+				if list[i].function == "runtime.systemstack_switch" {
+					list[i].pc = 0
+				}
+			}
+		}
+		require.Equal(t, want[id], frames, "goroutine %d", id)
+	}
+	require.GreaterOrEqual(t, compared, 3)
+}
+
+// TestAgainstDelve compares goroutines and their Go frames with those of dlv, in each release of Go, on a core and on the process itself. For Go 1.26 and
+// newer, Delve 1.27.2 shows wrong frames where a goroutine has called C (doc/dev/facts.md), so there only the other goroutines are compared.
+func TestAgainstDelve(t *testing.T) {
+	livetest.Slow(t) // it builds Go's library
+	for _, release := range livetest.GoReleases() {
+		t.Run(release, func(t *testing.T) {
+			exe := livetest.CgoBinaryOf(t, release, "testdata/host", "-gcflags=-l")
+			right := strings.HasPrefix(release, "go1.24.") || strings.HasPrefix(release, "go1.25.")
+			for _, way := range []string{"parked", "plain", "nested", "grown"} {
+				t.Run(way, func(t *testing.T) {
+					p := livetest.Program(t, exe, way)
+					p.Quiet(t, 0)
+					core := livetest.Gcore(t, p)
+					ofCore := byReframe(goroutinesOf(t, "--core", core))
+					requireSameGoroutines(t, byDelve(t, "core", exe, core), ofCore, right)
+					ofProcess := byReframe(goroutinesOf(t, "-p", clitest.PID(p)))
+					require.Equal(t, ofCore, ofProcess)
+					requireSameGoroutines(t, byDelve(t, "attach", clitest.PID(p)), ofProcess, right)
+				})
+			}
+		})
+	}
+}
+
+// goroutinesOf runs frames --goroutines.
+func goroutinesOf(t *testing.T, args ...string) *frame.Report {
+	t.Helper()
+	r := clitest.Run(t, append([]string{"frames", "--goroutines", "--json"}, args...)...)
+	require.Zero(t, r.Code, r.Stderr)
+	clitest.RequireValid(t, "frames.schema.json", r.Stdout)
+	out := &frame.Report{}
+	require.NoError(t, json.Unmarshal([]byte(r.Stdout), out))
+	return out
+}
+
+// TestReleases compares stacks with those that Go's run time prints, in each release of Go, also without symbols.
+func TestReleases(t *testing.T) {
+	livetest.Slow(t) // it builds Go's library
+	for _, release := range livetest.GoReleases() {
+		t.Run(release, func(t *testing.T) {
+			for _, flags := range [][]string{nil, {"-ldflags=-s -w"}} {
+				requireStacksOf(t, release, flags...)
+			}
+			p := livetest.Program(t, livetest.CgoBinaryOf(t, release, "testdata/host", "-gcflags=-l"), "plain")
+			id := strings.Fields(strings.SplitN(p.Output(), "\n", 3)[1])[0]
+			threads := goroutinesOf(t, "-p", clitest.PID(p)).Threads
+			i := slices.IndexFunc(threads, func(th frame.Thread) bool { return th.Goroutine != nil })
+			require.GreaterOrEqual(t, i, 0)
+			require.Equal(t, id, strconv.FormatInt(threads[i].Goroutine.ID, 10))
+			require.Equal(t, map[string]string{"request": "42"}, threads[i].Goroutine.Labels)
+		})
+	}
+}
