@@ -252,16 +252,6 @@ func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) 
 	return args, nil
 }
 
-// activationOf returns the followed activation that an exit belongs to, or nil.
-func (v *verifier) activationOf(p *prediction) *activation {
-	for _, q := range slices.Backward(v.pending) {
-		if q.entry != nil && q == q.entry.baseline && q.call == p.call {
-			return q.entry
-		}
-	}
-	return nil
-}
-
 // maxEntryRecords bounds the records of a function that are used to find its module.
 const maxEntryRecords = 64
 

@@ -34,20 +34,6 @@ func (p *prediction) stopped(v *verifier, c *interp.Invocation) error {
 	return err
 }
 
-// inStep returns the pending predictions whose interpreter is in step with the code that runs now: the thread is in their activation, and not in a
-// native call made from there.
-func (v *verifier) inStep() (list []*prediction) {
-	for _, p := range v.pending {
-		for c := v.call; c != nil && c.native == nil; c = c.outer {
-			if c == p.call {
-				list = append(list, p)
-				break
-			}
-		}
-	}
-	return list
-}
-
 // handleCall handles a thread at the entry of a function that an interpreter waits to call. It compares the arguments, and starts the native call if
 // they are equal.
 func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {

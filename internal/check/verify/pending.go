@@ -36,17 +36,6 @@ func (v *verifier) skipReason(at machine.Addr) string {
 	return ""
 }
 
-// exitsPending counts the exits that are pending, and those at an address.
-func (v *verifier) exitsPending(at machine.Addr) (all, atPlace int) {
-	for _, p := range v.pending {
-		if p.entry == nil {
-			all++
-			atPlace += int(oneIf(p.out.Exit.Point.Addr == at))
-		}
-	}
-	return all, atPlace
-}
-
 // placesWithoutStop returns the addresses whose exits need no stop, as none of them would be verified.
 func (v *verifier) placesWithoutStop() (list []machine.Addr) {
 	for _, p := range v.pending {

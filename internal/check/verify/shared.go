@@ -18,7 +18,7 @@ func (v *verifier) sharedWithOthers(addr machine.Addr) bool {
 		return false
 	}
 	i := slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Contains(addr) })
-	return i >= 0 && maps[i].Share && v.mappedElsewhere(&maps[i])
+	return i >= 0 && maps[i].Share && v.shared.mappedElsewhere(v.session.PID(), &maps[i])
 }
 
 // sharedFile identifies the file of a shared mapping.
@@ -27,19 +27,22 @@ type sharedFile struct {
 	inode uint64
 }
 
-// mappedElsewhere reports whether another process maps the same file. It remembers one that does, as it may have stored there.
-func (v *verifier) mappedElsewhere(m *machine.Mapping) bool {
+// sharedFiles holds the files that other processes map.
+type sharedFiles map[sharedFile]bool
+
+// mappedElsewhere reports whether another process than pid maps the same file. It remembers one that does, as it may have stored there.
+func (s *sharedFiles) mappedElsewhere(pid int, m *machine.Mapping) bool {
 	key := sharedFile{m.Path, m.Inode}
-	if v.others[key] {
+	if (*s)[key] {
 		return true
 	}
-	if !system.MappedElsewhere(v.session.PID(), m.Path, m.Inode) {
+	if !system.MappedElsewhere(pid, m.Path, m.Inode) {
 		return false
 	}
-	if v.others == nil {
-		v.others = map[sharedFile]bool{}
+	if *s == nil {
+		*s = sharedFiles{}
 	}
-	v.others[key] = true
+	(*s)[key] = true
 	return true
 }
 

@@ -33,19 +33,6 @@ func (c *call) returned(pc, sp machine.Addr) bool {
 	return pc == c.to.Addr && sp >= c.to.CFA && uint64(sp-c.to.CFA) <= c.to.Pops
 }
 
-// callsInProgress returns all calls in progress.
-func (v *verifier) callsInProgress() (list []*call) {
-	for _, p := range v.pending {
-		if n := len(list); n == 0 || list[n-1] != p.call && !slices.Contains(list, p.call) {
-			list = append(list, p.call)
-		}
-	}
-	for _, c := range v.nativeCalls {
-		list = append(list, c.call)
-	}
-	return list
-}
-
 // innermost returns the innermost of several calls on one stack; nil for no call.
 func innermost(list []*call) (inner *call) {
 	for _, c := range list {
@@ -54,14 +41,6 @@ func innermost(list []*call) (inner *call) {
 		}
 	}
 	return inner
-}
-
-// updateCall sets v.now to the innermost call that has not ended.
-func (v *verifier) updateCall() {
-	list := v.callsInProgress()
-	for v.call != nil && !slices.Contains(list, v.call) {
-		v.call = v.call.outer
-	}
 }
 
 // machineStack is the unwound stack of a thread.
@@ -202,21 +181,6 @@ func (v *verifier) abandonCall(c *call) error {
 	err := v.reportDecided(done)
 	v.updateCall()
 	return err
-}
-
-// endNativeCalls removes ended native calls, and returns the predictions that wait for them.
-func (v *verifier) endNativeCalls(ended func(*nativeCall) bool) map[*prediction]bool {
-	waits := map[*prediction]bool{}
-	v.nativeCalls = slices.DeleteFunc(v.nativeCalls, func(x *nativeCall) bool {
-		if !ended(x) {
-			return false
-		}
-		for _, p := range x.predictions {
-			waits[p] = true
-		}
-		return true
-	})
-	return waits
 }
 
 // leftCallReason returns the reason why nothing is compared after a native call that a non-local jump has left.

@@ -28,10 +28,7 @@ type verifier struct {
 	options Options
 	ctx     context.Context // of the whole verification
 	outcome func(*Verified) error
-	pending []*prediction
-	// nativeCalls are the native calls in progress.
-	nativeCalls []*nativeCall
-	call        *call           // the innermost call in progress that the thread is in; nil if it is in none
+	progress
 	memory      *memoryImage    // of the process at the last exit, while a prediction is pending
 	child       *protocol.Child // the user's own interpreter; nil before its start
 	number      uint64          // number of exits so far, or of entries if EntriesOf is set
@@ -42,7 +39,7 @@ type verifier struct {
 	hits        map[uint64]uint64
 	summary     Summary
 	records     skippedRecords
-	others      map[sharedFile]bool // files that other processes map
+	shared      sharedFiles
 	// lockstep reports whether the owner of a [Lockstep] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
 	lockstep        bool
 	outer           []ptrace.Return
@@ -310,17 +307,6 @@ func (v *verifier) entrySkipReason() string {
 	}
 	return fmt.Sprintf("%d activations were followed at once", maxEntries)
 }
-
-// entriesPending counts the runs from entries.
-func (v *verifier) entriesPending() (n int) {
-	for _, p := range v.pending {
-		n += int(oneIf(p.entry != nil))
-	}
-	return n
-}
-
-// roomForEntry reports whether one more activation may be followed from its entry, which takes up to two runs.
-func (v *verifier) roomForEntry() bool { return v.entriesPending()+2 <= maxEntries }
 
 // recordProvenance records how certain it is that the code at a breakpoint was compiled from the module, and warns if it was not. It asks once for each
 // breakpoint.
