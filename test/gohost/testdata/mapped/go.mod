@@ -1,0 +1,3 @@
+module mapped
+
+go 1.24
