@@ -64,8 +64,12 @@ func (c *Cache) Read(p []byte, addr machine.Addr) (n int, err error) {
 // batch bounds the bytes of one request.
 const batch = 64 << 10
 
-// fetch reads at least the page at start. It reads up to size bytes, as far as they are not known.
+// fetch reads at least the page at start. It reads up to size bytes, as far as they are not known, and more if the page before was read: callers that
+// compare memory with a file read it page by page.
 func (c *Cache) fetch(start machine.Addr, size int) {
+	if before, known := c.pages[start-page]; known && before.err == nil {
+		size = batch
+	}
 	count := 1
 	for count < min(batch, size+page-1)/page {
 		next := start + machine.Addr(count*page)
