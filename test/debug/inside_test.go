@@ -110,7 +110,7 @@ func noCFI(t *testing.T, version int, kind string) *livetest.Process {
 	return livetest.Lli(t, version, path, kind)
 }
 
-// gdb's backtrace passes through JIT code without CFI, registered or not, of a process and of a core. Every frame is that of reframe frames.
+// gdb's backtrace passes through JIT code without CFI, registered or not, of a process, a core and a remote target. Every frame is that of reframe frames.
 func TestBacktraceWithoutCFI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -132,7 +132,8 @@ func TestBacktraceWithoutCFI(t *testing.T) {
 			require.Less(t, len(gdbFrame.FindAllString(alone, -1)), 10, "gdb needs no help")
 			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 			require.NoError(t, err)
-			for _, target := range [][]string{{"-p", clitest.PID(p)}, {exe, core}} {
+			remote := fmt.Sprintf("target remote | %s --attach - %d", livetest.Tool(t, "gdbserver"), p.PID)
+			for _, target := range [][]string{{"-p", clitest.PID(p)}, {exe, core}, {"-iex", "set sysroot /", "-ex", remote}} {
 				for _, command := range []string{"bt", "bt -no-filters"} {
 					out := inGDB(t, target, "python print('begin')", command)
 					_, out, _ = strings.Cut(out, "begin\n")
