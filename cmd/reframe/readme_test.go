@@ -26,6 +26,16 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
+// TestInsideShowsRealScreens requires the same of doc/user/inside.md.
+func TestInsideShowsRealScreens(t *testing.T) {
+	livetest.Slow(t)
+	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/inside.md", clitest.Examples(t)), "\n")
+	for _, verb := range []string{"gdb", "frames", "resume", "record", "explain", "lldb"} {
+		require.Contains(t, typed, "reframe "+verb)
+	}
+	require.Contains(t, typed, "-ex bt")
+}
+
 // TestTourShowsRealScreens requires the same of doc/user/tour.md.
 func TestTourShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
