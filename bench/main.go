@@ -50,6 +50,7 @@ func main() {
 	}
 	h := &host{name: "bench"}
 	failed := h.run(func() {
+		require.NoError(h, os.Setenv("REFRAME_TOOLS", "1")) // as make sets it: package livetest skips what needs tools without it
 		b := newBench(ctx, h)
 		b.describeMachine()
 		for _, name := range order {

@@ -165,9 +165,10 @@ func TestFramesAndResumeSchema(t *testing.T) {
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
-	"guess",                                               // of frames that are not certain
-	"end_code",                                            // of stacks that a limit cut short
-	"debugger",                                            // of processes that another debugger holds
+	"guess",                // of frames that are not certain
+	"end_code",             // of stacks that a limit cut short
+	"provider", "debugger", // of processes that another debugger holds
+	"registers",                                           // of frames --registers
 	"goroutine", "goroutines", "state", "start", "labels", // of Go programs
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }
