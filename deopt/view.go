@@ -446,8 +446,8 @@ func (v *View) About() frame.Target {
 // maxLostFiles bounds the files with missing code that notes list.
 const maxLostFiles = 8
 
-// Notes lists what is missing or uncertain. For a core or a process that a debugger holds: the notes about it, and files with code that are missing or may differ from those that were
-// mapped. For a process: the reasons why its files for perf are not used.
+// Notes lists what is missing or uncertain. For a core or a process that a debugger holds: the notes about it, and files with code that are missing or may
+// differ from those that were mapped. For a process: the reasons why its files for perf are not used.
 func (v *View) Notes() []string {
 	if v.target.Provider == ptrace.FromProcess {
 		notes := v.perfNotes()
@@ -456,7 +456,7 @@ func (v *View) Notes() []string {
 		}
 		return notes
 	}
-	notes := slices.Clone(v.target.Notes)
+	notes := append(slices.Clone(v.target.Notes), v.perfNotes()...)
 	onStack := map[*ptrace.Module]bool{}
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {

@@ -37,7 +37,7 @@ func (e *HeldError) Unwrap() error { return e.Err }
 //
 // The files that the process has mapped are those of this machine, if they are the same ones; otherwise s opens them.
 func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
-	cache := holder.NewCache(s.Memory)
+	cache := holder.NewCache(s.Memory, s.Mappings != nil)
 	target := &Target{Provider: Provider(s.Kind), Debugger: s.Addr, PID: s.PID, Command: s.Command, Notes: slices.Clone(s.Notes), arch: s.Arch, threads: s.Threads,
 		room: o.Objects, debug: debugDirs(o.DebugDirs), file: closer(s.Close), lost: cache.Lost}
 	defer func() {

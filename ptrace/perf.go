@@ -136,13 +136,17 @@ func (t *Target) findPerf() {
 	t.perf.find(t.maps)
 }
 
-// findHeldPerf searches for the files of a process that a debugger on this machine holds. A process of this machine is the same one if it has the same
-// auxiliary vector, because the kernel chooses the addresses in it at random.
+// findHeldPerf searches for the files of a process that a debugger on this machine holds. A process of this machine is the same one if it is traced, as
+// that one is, and has the same auxiliary vector, in which the kernel chooses addresses at random. Of a core that a debugger shows, the process may still
+// run, with later files.
 func (t *Target) findHeldPerf(auxv []byte) {
 	if t.PID == 0 || len(auxv) == 0 {
 		return
 	}
 	if here, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", t.PID)); err != nil || !bytes.Equal(here, auxv) {
+		return
+	}
+	if system.StatusField(t.PID, "TracerPid") == "0" {
 		return
 	}
 	t.perf = &perfFiles{via: t.PID}

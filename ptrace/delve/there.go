@@ -34,7 +34,7 @@ func (p *process) readThere(s *holder.State, given bool) error {
 			s.Files = append(s.Files, holder.File{Path: l.Path, Bias: machine.Addr(l.Address)})
 		}
 	}
-	cache := holder.NewCache(m)
+	cache := holder.NewCache(m, true)
 	s.Auxv = p.findAuxv(cache)
 	s.Program = pathOfProgram(cache, s)
 	if cache.Lost() != nil {

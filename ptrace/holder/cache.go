@@ -19,6 +19,7 @@ const (
 // Cache is memory of which each page is read once. A request for many pages becomes one read.
 type Cache struct {
 	from  Memory
+	ahead bool
 	pages map[machine.Addr]cached
 	lost  error
 }
@@ -29,8 +30,11 @@ type cached struct {
 	err  error  // nil if data is a whole page
 }
 
-// NewCache returns a cache over the memory of a stopped process.
-func NewCache(from Memory) *Cache { return &Cache{from: from, pages: map[machine.Addr]cached{}} }
+// NewCache returns a cache over the memory of a stopped process. If ahead is set, it reads more pages than were asked for; on a machine without
+// processes, that may read registers of devices.
+func NewCache(from Memory, ahead bool) *Cache {
+	return &Cache{from: from, ahead: ahead, pages: map[machine.Addr]cached{}}
+}
 
 // Lost returns the error after which the debugger did not answer any more, or nil.
 func (c *Cache) Lost() error { return c.lost }
@@ -67,7 +71,7 @@ const batch = 64 << 10
 // fetch reads at least the page at start. It reads up to size bytes, as far as they are not known, and more if the page before was read: callers that
 // compare memory with a file read it page by page.
 func (c *Cache) fetch(start machine.Addr, size int) {
-	if before, known := c.pages[start-page]; known && before.err == nil {
+	if before, known := c.pages[start-page]; c.ahead && known && before.err == nil {
 		size = batch
 	}
 	count := 1
@@ -84,6 +88,9 @@ func (c *Cache) fetch(start machine.Addr, size int) {
 	b := make([]byte, count*page)
 	n, err := c.from.Read(b, start)
 	n = min(n, len(b))
+	if n < len(b) && err == nil {
+		err = errors.New("the debugger sent fewer bytes")
+	}
 	if errors.Is(err, ErrLost) {
 		c.lost = err
 	}

@@ -26,7 +26,7 @@ func (m *counted) Read(p []byte, addr machine.Addr) (int, error) {
 // Memory that is read page by page takes one request for many pages, and has the same bytes and limits as without a cache.
 func TestCacheReadsAhead(t *testing.T) {
 	m := &counted{size: 100*page + 10}
-	c := NewCache(m)
+	c := NewCache(m, true)
 	b := make([]byte, page)
 	for i := range 100 {
 		n, err := c.Read(b, machine.Addr(i*page))

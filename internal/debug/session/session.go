@@ -69,10 +69,10 @@ func (s *Session) Still() string {
 	switch {
 	case s.core == nil:
 		return ""
-	case s.core.Provider == ptrace.FromCore:
-		return "a core"
+	case s.core.Debugger != "":
+		return "a process that a debugger holds"
 	}
-	return "a process that a debugger holds"
+	return "a core"
 }
 
 // OfCore starts a session with a core, or with another stopped target. The caller closes the target.
