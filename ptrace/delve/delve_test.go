@@ -153,8 +153,7 @@ func TestEndOfMemory(t *testing.T) {
 // TestProgramOfRelativePath requires a note if the path of the program is unknown and not given.
 func TestProgramOfRelativePath(t *testing.T) {
 	exe := livetest.CBinary(t, "nojit.c")
-	t.Chdir(filepath.Dir(exe))
-	p := livetest.Program(t, "./"+filepath.Base(exe))
+	p := livetest.Program(t, "sh", "-c", `cd "$1" && exec "./$2"`, "sh", filepath.Dir(exe), filepath.Base(exe))
 	addr := livetest.Headless(t, "attach", strconv.Itoa(p.PID), "--accept-multiclient").Addr
 	for _, given := range []bool{false, true} {
 		s, err := open(t.Context(), addr, Options{Program: given}, false)
