@@ -147,5 +147,5 @@ func (c *branchCode) leaves(code []byte, at machine.Addr) bool {
 		}
 		c.of, c.last = table, fde.Range
 	}
-	return !c.last.Contains(to)
+	return !c.last.Contains(to) || c.table(to) != table // the table may also claim code of an object that was loaded later
 }

@@ -101,5 +101,8 @@ func TestBranchesOfSeveralObjects(t *testing.T) {
 	require.False(t, jump(0x1008, 0x1010))
 	require.False(t, jump(0x1030, 0x1040))
 	require.True(t, jump(0x1030, 0x1010), "from the second object into the first one")
+	require.False(t, jump(0x1008, 0x1010))
+	require.True(t, jump(0x1008, 0x1040), "from the first object into the second one")
+	require.True(t, jump(0x1008, 0x1070), "into code without CFI")
 	require.True(t, jump(0x2000, 0x2010), "in code without CFI")
 }
