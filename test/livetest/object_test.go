@@ -42,7 +42,6 @@ func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 // TestObjectHostPrograms requires that every program computes the same as its C version, compiled by each release at each level.
 func TestObjectHostPrograms(t *testing.T) {
 	Slow(t)
-	Slow(t)
 	o := ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2}
 	puts := regexp.MustCompile(`(?m)^sixtyfour\n`)
 	for program, want := range hostedPrograms {
