@@ -88,7 +88,7 @@ func (s *stateComparison) different(a *arrival) map[ir.Value]interp.Value {
 		want := a.values[n]
 		switch {
 		case want.IsNone() || abi.SameBits(want.Value, s.exit.origin.start.Values[value]):
-		case sameSign(value, want.Value, s.exit.origin.start.Values[value]):
+		case sameSign(value, want.Value, s.exit.origin.start.Values[value], s.run.interp.called()):
 		case want.made && want.Type().Kind == ir.PointerKind: // it points to memory that only the interpreter has
 		default:
 			list[value] = want.Value

@@ -113,15 +113,19 @@ func comparedWithZero(call *ir.Instr) bool {
 	return true
 }
 
-// sameSign reports whether two values are equal as far as the C standard defines the value: it is the result of a function of which only the sign is
-// specified.
-func sameSign(value ir.Value, a, b interp.Value) bool {
+// sameSign reports whether two values are equal as far as the C standard defines the value: it is the result of a function of the C library of which
+// only the sign is specified. called lists the functions that the run called and that no module defines: one that a module defines has an exact result.
+func sameSign(value ir.Value, a, b interp.Value, called []interp.Called) bool {
 	call, is := value.(*ir.Instr)
 	if !is || call.Call == nil {
 		return false
 	}
-	name := sites.CalledName(call)
-	if !slices.Contains(signOnly, name) {
+	callee, direct := call.Call.Callee.(*ir.Func)
+	if !direct || !callee.Declared() || !slices.Contains(signOnly, callee.Name) {
+		return false
+	}
+	name := callee.Name
+	if !slices.ContainsFunc(called, func(c interp.Called) bool { return c.Name == name }) { // another module of the program defines it
 		return false
 	}
 	x, known := sign(a)

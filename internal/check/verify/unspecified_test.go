@@ -169,3 +169,56 @@ func TestVerifyComparesTheSign(t *testing.T) {
 	_, list = verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{given}}, FromEntry: true})
 	require.Equal(t, map[string][]string{"bytes": {Same}, "order": {Same}, "other": {Different}}, outcomes(list))
 }
+
+// ownComparison has a site after @strcmp with the result as a value. The module defines @strcmp itself: 3 is its only right result.
+const ownComparison = `target triple = "x86_64-pc-linux-gnu"
+declare void @llvm.experimental.stackmap(i64, i32, ...)
+define i32 @strcmp(ptr %p, ptr %q) noinline nobuiltin "no-builtins" {
+  %a = load volatile i8, ptr %p
+  %b = load volatile i8, ptr %q
+  %x = zext i8 %a to i32
+  %y = zext i8 %b to i32
+  %d = sub i32 %x, %y
+  %r = mul i32 %d, 3
+  ret i32 %r
+}
+@a = internal global [2 x i8] c"2\00"
+@b = internal global [2 x i8] c"1\00"
+define i64 @own(i64 %s) noinline {
+  %r = call i32 @strcmp(ptr @a, ptr @b) nobuiltin
+  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i32 %r)
+  ret i64 0
+}
+define i64 @entry(i64 %s) {
+  %1 = call i64 @own(i64 %s)
+  ret i64 %1
+}
+`
+
+// TestVerifyComparesOwnFunctions requires that the result of a function that a module defines is compared exactly, although the C library has a function
+// of its name with several right results. It does not matter which module of the program has the definition.
+func TestVerifyComparesOwnFunctions(t *testing.T) {
+	path := livetest.Module(t, ownComparison)
+	m, err := ir.ParseFile(path)
+	require.NoError(t, err)
+	other := strings.Replace(ownComparison, "mul i32 %d, 3", "mul i32 %d, 5", 1)
+	body := other[strings.Index(other, "define i32"):strings.Index(other, "@a =")]
+	parse := func(text string) *ir.Module {
+		m, err := ir.Parse("given.ll", []byte(text))
+		require.NoError(t, err)
+		return m
+	}
+	const triple = "target triple = \"x86_64-pc-linux-gnu\"\n"
+	for _, test := range []struct {
+		modules []*ir.Module
+		want    string
+	}{
+		{[]*ir.Module{m}, Same},
+		{[]*ir.Module{parse(other)}, Different},
+		{[]*ir.Module{parse(strings.Replace(other, body, "declare i32 @strcmp(ptr, ptr)\n", 1)), parse(triple + body)}, Different},
+	} {
+		command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, path, "-O2"), livetest.ObjectHostOptions{Rounds: 1})
+		_, list := verified(t, command, Options{Options: deopt.Options{Modules: test.modules}, FromEntry: true})
+		require.Equal(t, map[string][]string{"own": {test.want}}, outcomes(list))
+	}
+}
