@@ -28,9 +28,9 @@ func (t *Target) GoProgram() *Module {
 func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
 	keep, maps := &keeping{mem: mem}, of.maps
 	// Package goroutine reads all fields of a g. If there is no copy, reading the field reports it.
-	r := &goReader{t.arch, keep, maps, goroutineBytes, of.goWord}
+	r := &goReader{t.arch, keep, maps, goroutineBytes}
 	found, ok := r.find(t.block)
-	of.goWord = r.word
+	t.runtime = append(t.runtime, keep.spans...) // also if there are several candidates: a later search must find all of them
 	if !ok {
 		return
 	}
@@ -38,7 +38,6 @@ func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
 	for _, g := range known {
 		t.running = append(t.running, g.Addr)
 	}
-	t.runtime = append(t.runtime, keep.spans...)
 	for _, g := range known {
 		copied := slices.ContainsFunc(t.stacks, func(s span) bool { return s.addr <= g.SP && g.SP < s.end() })
 		if copied || !g.Stack.Contains(g.SP) || len(t.stacks) > maxInterrupted {

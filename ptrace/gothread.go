@@ -1,8 +1,6 @@
 package ptrace
 
 import (
-	"slices"
-
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 )
@@ -54,16 +52,15 @@ func FindGoThread(arch *machine.Arch, mem machine.Memory, thread machine.Addr) (
 
 func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
 	words := r.words(thread-8*threadWords, threadWords)
-	// A program without C keeps it right below the thread pointer, which points into the m, among other goroutines. All threads of a program keep it at the
-	// same offset.
-	for _, word := range []int{threadWords - 1, r.word} {
-		if own := r.goroutines(words[word:][:1]); len(own) == 1 {
-			if found, ok := r.thread(own[0].m); ok {
-				found.Current = own[0].Addr
-				return found, true
-			}
+	// Without C, the thread pointer points into the m, after the word with the goroutine (m.tls in runtime/runtime2.go, settls in
+	// runtime/sys_linux_amd64.s). The other words below it are fields of the m, which may point to goroutines of other threads.
+	if own := r.goroutines(words[threadWords-1:]); len(own) == 1 && own[0].m < thread && thread <= own[0].m+goThreadBytes {
+		if found, ok := r.thread(own[0].m); ok {
+			found.Current = own[0].Addr
+			return found, true
 		}
 	}
+	// With C, any word may hold it: two Go runtimes in one process use different words, and variables of C may point to other goroutines.
 	for _, g := range r.goroutines(words) {
 		other, belongs := r.thread(g.m)
 		switch {
@@ -75,9 +72,6 @@ func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
 		found, ok = other, true
 		found.Current = g.Addr
 	}
-	if ok {
-		r.word = slices.Index(words, found.Current)
-	}
 	return found, ok
 }
 
@@ -87,7 +81,6 @@ type goReader struct {
 	mem  machine.Memory
 	maps []machine.Mapping // where structures may be; nil for anywhere
 	size int               // bytes to read of a g, or less where memory ends; 0 for goFields
-	word int               // the thread-local word in which another thread of the program keeps its goroutine; 0 if unknown
 }
 
 // words returns n words from an address on. Words that cannot be read are 0.

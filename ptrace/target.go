@@ -55,7 +55,6 @@ type Target struct {
 	places   places      // the mappings of the modules
 	// goProgram means that the process runs a program that Go's linker made.
 	goProgram bool
-	goWord    int // see goReader.word
 	threads   []machine.Thread
 	memory    machine.Memory
 	copied    machine.Memory // memory after a held process was resumed
