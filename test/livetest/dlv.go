@@ -43,7 +43,11 @@ func Headless(t testing.TB, args ...string) *DLVServer {
 func HeadlessAt(t testing.TB, listen string, args ...string) *DLVServer {
 	t.Helper()
 	c := exec.Command(DLV(t), append([]string{"--headless", "--listen=" + listen, "--check-go-version=false"}, args...)...)
-	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir())
+	config := t.TempDir()
+	telemetry := filepath.Join(config, "go", "telemetry") // else dlv starts a process that writes there after the test
+	require.NoError(t, os.MkdirAll(telemetry, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off\n"), 0o600))
+	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+config)
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	c.Stderr = c.Stdout

@@ -14,7 +14,7 @@ import (
 
 // layout holds the places of fields in the structures g and m of Go's run time.
 type layout struct {
-	all, size                                   int
+	size                                        int
 	status, id, start, labels, thread, lockedTo field // of g
 	pc, sp, fp                                  field // of g, in its member sched
 	tid                                         field // of m: the kernel's number of its thread
