@@ -52,6 +52,14 @@ func inLLDB(t *testing.T, target []string, commands ...string) string {
 	return string(out)
 }
 
+// backtrace returns what a gdb with the plugin prints for a backtrace without filters, after commands.
+func backtrace(t *testing.T, target []string, commands ...string) string {
+	t.Helper()
+	_, frames, found := strings.Cut(inGDB(t, target, append(commands, "python print('begin')", "bt -no-filters")...), "begin\n")
+	require.True(t, found)
+	return frames
+}
+
 // object returns the only JSON object in an output, without the line of the target.
 func object(t *testing.T, output string) string {
 	t.Helper()
@@ -110,7 +118,8 @@ func noCFI(t *testing.T, version int, kind string) *livetest.Process {
 	return livetest.Lli(t, version, path, kind)
 }
 
-// gdb's backtrace passes through JIT code without CFI, registered or not, of a process, a core and a remote target. Every frame is that of reframe frames.
+// gdb's backtrace passes through registered JIT code without CFI, of a process, a core and a remote target. Every frame is that of reframe frames. In
+// code that is registered nowhere, callers are guesses, and gdb shows what it shows alone.
 func TestBacktraceWithoutCFI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -121,7 +130,7 @@ func TestBacktraceWithoutCFI(t *testing.T) {
 			t.Parallel()
 			p := noCFI(t, c.version, c.kind)
 			var report struct {
-				Threads []struct{ Frames []struct{ PC string } }
+				Threads []struct{ Frames []struct{ PC, Guess string } }
 			}
 			require.NoError(t, json.Unmarshal([]byte(clitest.Run(t, "frames", clitest.PID(p), "--json").Stdout), &report))
 			frames := report.Threads[0].Frames
@@ -134,6 +143,12 @@ func TestBacktraceWithoutCFI(t *testing.T) {
 			require.NoError(t, err)
 			remote := fmt.Sprintf("target remote | %s --attach - %d", livetest.Tool(t, "gdbserver"), p.PID)
 			for _, target := range [][]string{{"-p", clitest.PID(p)}, {exe, core}, {"-iex", "set sysroot /", "-ex", remote}} {
+				if c.version == 14 {
+					require.NotEmpty(t, frames[2].Guess)
+					require.Equal(t, backtrace(t, target, "disable unwinder global reframe"), backtrace(t, target))
+					continue
+				}
+				require.Empty(t, frames[len(frames)-1].Guess)
 				for _, command := range []string{"bt", "bt -no-filters"} {
 					out := inGDB(t, target, "python print('begin')", command)
 					_, out, _ = strings.Cut(out, "begin\n")
@@ -178,4 +193,33 @@ func TestBacktraceShowsValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gdb's backtrace marks guesses, and the unwinder leaves a frame to gdb if its caller is a guess.
+func TestBacktraceMarksGuesses(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "guessedcaller.c", nil)
+	frames := clitest.Frames(t, clitest.Run(t, "frames", clitest.PID(p), "--json", "--registers").Object(t))
+	require.Equal(t, "main", frames[3]["function"])
+	require.Contains(t, frames[3], "guess")
+	target := []string{"-p", clitest.PID(p)}
+	require.Equal(t, backtrace(t, target, "disable unwinder global reframe"), backtrace(t, target))
+
+	// A gdb that finds the same frames as reframe, by an unwinder of its own.
+	unwinder := filepath.Join(t.TempDir(), "unwinder.py")
+	require.NoError(t, os.WriteFile(unwinder, fmt.Appendf(nil, `
+import gdb.unwinder
+class Finds(gdb.unwinder.Unwinder):
+    def __call__(self, pending):
+        if int(pending.read_register("pc")) != %s:
+            return None
+        sp = pending.read_register("sp")
+        info = pending.create_unwind_info(FrameId(sp, pending.read_register("pc")))
+        info.add_saved_register("rip", gdb.Value(%s).cast(pending.read_register("rip").type))
+        info.add_saved_register("rsp", gdb.Value(%s).cast(sp.type))
+        return info
+gdb.unwinder.register_unwinder(None, Finds("finds"))
+`, frames[2]["pc"], frames[3]["pc"], frames[3]["registers"].(map[string]any)["rsp"]), 0o644))
+	out := inGDB(t, target, "source "+unwinder, "bt")
+	require.Regexp(t, `(?m)^#2 +0x[0-9a-f]+ in \?\? \(\)\n#3 +0x[0-9a-f]+ in main \[a guess\] \(\)`, out)
 }

@@ -538,9 +538,18 @@ def asked(debugger, arguments):
     return None
 
 
+def stack_key(key):
+    return (gdb.selected_thread().ptid,) + key
+
+
+def known(key):
+    """known reports whether stack has asked for a stack of the selected thread."""
+    return stack_key(key) in stacks
+
+
 def stack(key, debugger, arguments):
     """stack returns the stack of the selected thread, which it asks for once, or None."""
-    key = (gdb.selected_thread().ptid,) + key
+    key = stack_key(key)
     if key not in stacks:
         threads = asked(debugger(), arguments)
         stacks[key] = Stack(threads[0]) if threads else None
@@ -582,7 +591,7 @@ class Unwinder(gdb.unwinder.Unwinder):
         pc, sp = (int(pending.read_register(name)) & MASK for name in ("pc", "sp"))
         if not generated(pc, facts):
             return None
-        # The registers are those of frame 0. It exists, unless it is the one that gdb asks for.
+        # The registers are those of frame 0. gdb.newest_frame cannot return it while gdb still unwinds it.
         sniffed = lambda: Sniffed(pending if pending.level() == 0 else gdb.newest_frame(), facts)
         found = stack(("registers",), sniffed, [])
         if found is not None and found.omits and found.at(pc, sp) is None:
@@ -594,6 +603,8 @@ class Unwinder(gdb.unwinder.Unwinder):
         if caller is None and found.omits:
             found = stack(("registers", "all"), sniffed, ["--depth=all"])
             caller = found and found.frames.get(here["index"] + 1)
+        if "guess" in (caller or here):
+            return None  # gdb would show the guess as certain
         if caller and caller["rule"] == "cfi" and "<" in gdb.format_address(pc):
             return None  # gdb has read the same CFI
         start = pc - here["offset"] if "offset" in here else pc
@@ -625,14 +636,34 @@ class Filter:
     @staticmethod
     def decorated(shown):
         frame = shown.inferior_frame()
-        if Busy.depth or frame.type() != gdb.NORMAL_FRAME or not generated(frame.pc(), Facts.before()):
+        if Busy.depth or frame.type() != gdb.NORMAL_FRAME:
+            return shown
+        # A native frame needs a mark only after JIT code, whose frame has asked for the stack.
+        jit = generated(frame.pc(), Facts.before())
+        if not jit and not known(("values",)):
             return shown
         found = stack(("values",), lambda: Process(every=False), [])
         pc, sp = frame.pc(), int(frame.read_register("sp")) & MASK
         if found is not None and found.omits and found.at(pc, sp) is None:
             found = stack(("values", "all"), lambda: Process(every=False), ["--depth=all"])
         here = found and found.at(pc, sp)
-        return Abstract(shown, here) if here else shown
+        if not here or not jit and "guess" not in here:
+            return shown
+        return Abstract(shown, here) if jit else Guess(shown, here)
+
+
+class Guess(FrameDecorator):
+    """Guess is a frame as gdb shows it, with a mark that it may not exist."""
+
+    def __init__(self, shown, here):
+        super().__init__(shown)
+        self.here = here
+
+    def function(self):
+        name = super().function()
+        if not isinstance(name, str):
+            name = self.here.get("demangled") or self.here.get("function") or "??"
+        return "%s [a guess]" % name
 
 
 class Abstract(FrameDecorator):
@@ -647,7 +678,10 @@ class Abstract(FrameDecorator):
         if "resume" in self.here and isinstance(name, str):
             name = "%s -> %s, block %%%s" % (name, self.here["resume"]["function"], self.here["resume"]["block"])
         if not isinstance(name, str):  # an address, for which gdb shows the symbol
-            return name if name is not None and "<" in gdb.format_address(name) else "??"
+            symbol = re.search(r" <(.+?)(\+\d+)?>$", gdb.format_address(name)) if name is not None else None
+            if symbol and "guess" not in self.here:
+                return name
+            name = symbol[1] if symbol else "??"
         return name if "guess" not in self.here else "%s [a guess]" % name
 
     def frame_args(self):
