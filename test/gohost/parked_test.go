@@ -1,7 +1,11 @@
 package gohost
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/ptrace"
 	"example.com/reframe/test/clitest"
 	"example.com/reframe/test/livetest"
 )
@@ -41,6 +46,59 @@ func TestParkedInCallback(t *testing.T) {
 		for _, th := range report.Threads {
 			require.False(t, th.Goroutine != nil && th.Goroutine.ID == g.Goroutine.ID, "no thread runs it")
 		}
+	}
+}
+
+// TestParkedContradictions requires that no stack is shown for a goroutine whose status says that it waits, if its other fields say that it does not.
+func TestParkedContradictions(t *testing.T) {
+	for _, c := range []struct {
+		name, end string
+		offset    int64 // in g
+	}{
+		{"it has a thread", "a thread runs it, or switches to or from it", 48},                     // g.m
+		{"its stack pointer points elsewhere", "its saved stack pointer is outside its stack", 56}, // g.sched.sp
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := livetest.Program(t, livetest.CgoBinary(t, "testdata/many", "-gcflags=-l"), "10")
+			p.Quiet(t, 0)
+			target, err := ptrace.Capture(p.PID, ptrace.Options{})
+			require.NoError(t, err)
+			defer target.Close()
+			list, ok := target.GoProgram().Image.Lookup("runtime.allgs")
+			require.True(t, ok)
+			mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", p.PID), os.O_RDWR, 0)
+			require.NoError(t, err)
+			defer mem.Close()
+			words := func(addr int64, n int) []uint64 {
+				b := make([]byte, 8*n)
+				_, err := mem.ReadAt(b, addr)
+				require.NoError(t, err)
+				out := make([]uint64, n)
+				require.NoError(t, binary.Read(bytes.NewReader(b), binary.LittleEndian, out))
+				return out
+			}
+			slice := words(int64(list.Addr), 2)
+			for _, g := range words(int64(slice[0]), int(slice[1])) {
+				if words(int64(g)+48, 1)[0] == 0 { // no thread runs it
+					_, err := mem.WriteAt(binary.LittleEndian.AppendUint64(nil, g), int64(g)+c.offset)
+					require.NoError(t, err)
+				}
+			}
+			r := clitest.Run(t, "frames", "--goroutines", "--json", clitest.PID(p))
+			require.Equal(t, 1, r.Code, "stacks are missing: %s", r.Stderr)
+			var report frame.Report
+			require.NoError(t, json.Unmarshal([]byte(r.Stdout), &report))
+			found := 0
+			for _, g := range report.Goroutines {
+				if g.Goroutine.Start == "main.receive" || g.Goroutine.Start == "main.main.gowrap1" {
+					require.Equal(t, "waiting", g.Goroutine.State)
+					require.Equal(t, "cut short: "+c.end, g.End)
+					require.Empty(t, g.Frames)
+					found++
+				}
+			}
+			require.Equal(t, 10, found)
+		})
 	}
 }
 

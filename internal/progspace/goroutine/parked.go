@@ -17,6 +17,7 @@ type layout struct {
 	size                                        int
 	status, id, start, labels, thread, lockedTo field // of g
 	pc, sp, fp                                  field // of g, in its member sched
+	low, high                                   field // of g, in its member stack
 	tid                                         field // of m: the kernel's number of its thread
 }
 
@@ -64,7 +65,7 @@ func (r *Reader) fields() (l *layout, err error) {
 	}{
 		{&l.status, g, []string{"atomicstatus", "value"}}, {&l.id, g, []string{"goid"}}, {&l.start, g, []string{"startpc"}}, {&l.labels, g, []string{"labels"}},
 		{&l.thread, g, []string{"m"}}, {&l.lockedTo, g, []string{"lockedm"}}, {&l.pc, g, []string{"sched", "pc"}}, {&l.sp, g, []string{"sched", "sp"}},
-		{&l.fp, g, []string{"sched", "bp"}}, {&l.tid, m, []string{"procid"}},
+		{&l.fp, g, []string{"sched", "bp"}}, {&l.low, g, []string{"stack", "lo"}}, {&l.high, g, []string{"stack", "hi"}}, {&l.tid, m, []string{"procid"}},
 	} {
 		if *want.to, err = find(want.of, want.path...); err != nil {
 			return nil, err
@@ -187,8 +188,16 @@ func (r *Reader) parked(l *layout, addr machine.Addr, b []byte) (p Parked, ok bo
 	if l.labels.size != 0 {
 		p.Labels = r.labels(machine.Addr(value(l.labels)))
 	}
-	if p.State == "running" || p.State == "syscall" || p.State == "copystack" {
+	stack := machine.Range{Start: machine.Addr(value(l.low)), End: machine.Addr(value(l.high))}
+	switch {
+	case p.State == "running" || p.State == "syscall" || p.State == "copystack":
 		p.Missing = "its thread could not be read"
+		return p, true
+	case value(l.thread) != 0: // The garbage collector sets the status of a running goroutine to waiting (casGToWaitingForSuspendG in runtime/proc.go).
+		p.Missing = "a thread runs it, or switches to or from it"
+		return p, true
+	case !stack.Contains(machine.Addr(value(l.sp))):
+		p.Missing = "its saved stack pointer is outside its stack"
 		return p, true
 	}
 	p.Registers = machine.NewRegisters(arch, "a goroutine that no thread runs has saved only pc, sp and the frame pointer")
