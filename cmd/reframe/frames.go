@@ -60,7 +60,8 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
   reframe frames -p 41822 --ir loop.ll --layout loop.layout.json --json
   reframe frames -p $(pidof lli) -t 41823 --function sum_opt
   reframe frames exit.core --ir loop.ll --layout loop.layout.json
-  reframe frames --core exit.core --sysroot customer/ --exe build/host`,
+  reframe frames --core exit.core --sysroot customer/ --exe build/host
+  reframe frames --remote localhost:2345 --ir loop.ll`,
 		Args:              onlyTarget,
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
