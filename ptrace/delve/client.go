@@ -83,7 +83,7 @@ func (lostError) Is(target error) bool { return target == holder.ErrLost }
 // Unwrap returns the reason.
 func (e lostError) Unwrap() error { return e.error }
 
-// exchange is call without the record of an earlier error.
+// exchange sends a request and decodes the result. call calls it if no earlier request failed.
 func (c *client) exchange(method string, args, result any) error {
 	now := time.Now()
 	if !now.Before(c.end) {

@@ -27,7 +27,7 @@ import (
 type Options struct {
 	// Timeout bounds the time of all requests together; 0 means a minute.
 	Timeout time.Duration
-	// Program means that the user gives the program's file, so that its path need not be found.
+	// Program is set if the user gives the program's file. Then its path is not required.
 	Program bool
 }
 
@@ -47,18 +47,20 @@ var (
 	ErrCore = errors.New("dlv holds a core, and takes memory that a core omits from the wrong files")
 )
 
+var errExited = errors.New("the process has exited")
+
 // maxThreads bounds the number of threads, as for a core.
 const maxThreads = 1 << 16
 
 // Open connects to a headless server at host:port or unix:PATH, and reads the state of its process, which must be stopped. The errors do not name addr.
 //
 // The end of the connection ends a server without --accept-multiclient: it detaches from a process that it attached to, and kills a process that it
-// started (Stop in Delve's service/rpccommon/server.go). Notes of the state mention that.
+// started (Stop in Delve's service/rpccommon/server.go). A note of the state or the error mentions that.
 func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
 	return open(ctx, addr, o, true)
 }
 
-// open is Open. Unless look is set, it does not look for the process on this machine.
+// open implements [Open]. If look is not set, it reads through the server alone, also on the machine of the process.
 func open(ctx context.Context, addr string, o Options, look bool) (*holder.State, error) {
 	c, err := dial(ctx, addr, cmp.Or(o.Timeout, defaultTime))
 	if err != nil {
@@ -116,7 +118,7 @@ func (c *client) getState() (*state, error) {
 	case s.Dumping:
 		return nil, errors.New("it is just writing a core of the process: try again")
 	case s.Exited:
-		return nil, fmt.Errorf("the process has exited with status %d", s.Status)
+		return nil, fmt.Errorf("%w with status %d", errExited, s.Status)
 	}
 	return s, nil
 }
@@ -130,6 +132,9 @@ type process struct {
 	first   *state // when the registers were read
 	regs    []machine.Thread
 	patches []patch
+	// switches holds the context switches of each thread of the process with this number on this machine, before the registers were read.
+	switches map[int]string
+	shared   bool // the server accepts other clients
 }
 
 // read reads the state of the process of a server. program is that of Options, and look is that of open.
@@ -144,16 +149,37 @@ func read(c *client, program, look bool) (*holder.State, error) {
 	if v.Backend == "core" {
 		return nil, ErrCore
 	}
-	first, err := c.getState()
+	p := &process{client: c, backend: v.Backend}
+	end, err := p.readEnd()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{client: c, backend: v.Backend, pid: first.PID, first: first}
+	s, err := p.readState(program, look)
+	switch {
+	case end == "":
+	case err == nil:
+		s.Notes = append([]string{end}, s.Notes...)
+	case !errors.Is(err, errExited):
+		err = fmt.Errorf("%w (%s)", err, end) // an error ends the connection too
+	}
+	return s, err
+}
+
+// readState reads everything apart from the version and what readEnd reads.
+func (p *process) readState(program, look bool) (*holder.State, error) {
+	first, err := p.getState()
+	if err != nil {
+		return nil, err
+	}
+	p.pid, p.first = first.PID, first
+	if look {
+		p.watch()
+	}
 	if err := p.readThreads(); err != nil {
 		return nil, err
 	}
 	s := &holder.State{Kind: holder.Delve, Arch: p.arch, PID: p.pid, Command: first.Command}
-	if err := p.readServer(s); err != nil {
+	if err := p.readTargets(s); err != nil {
 		return nil, err
 	}
 	if err := p.readBreakpoints(s); err != nil {
@@ -174,23 +200,34 @@ func read(c *client, program, look bool) (*holder.State, error) {
 	return s, nil
 }
 
-// readServer reads how the server behaves at the end of this connection, and which processes it holds.
-func (p *process) readServer(s *holder.State) error {
+// readEnd returns a note about what the server does at the end of this connection, or "" if it stays as it was.
+func (p *process) readEnd() (string, error) {
 	var clients struct{ IsMulticlient bool }
 	var attached struct{ Answer bool }
+	if err := p.call("IsMulticlient", struct{}{}, &clients); err != nil {
+		return "", err
+	}
+	if err := p.call("AttachedToExistingProcess", struct{}{}, &attached); err != nil {
+		return "", err
+	}
+	p.shared = clients.IsMulticlient
+	const ends = "this dlv was started without --accept-multiclient: after this command it ends, and "
+	switch {
+	case p.shared:
+		return "", nil
+	case attached.Answer:
+		return ends + "detaches from the process, which runs on", nil
+	}
+	return ends + "kills the process, which it started", nil
+}
+
+// readTargets adds a note if the server holds several processes.
+func (p *process) readTargets(s *holder.State) error {
 	var targets struct {
 		Targets []struct{ Pid int }
 	}
-	err := errors.Join(p.call("IsMulticlient", struct{}{}, &clients), p.call("AttachedToExistingProcess", struct{}{}, &attached), p.call("ListTargets", struct{}{}, &targets))
-	if err != nil {
+	if err := p.call("ListTargets", struct{}{}, &targets); err != nil {
 		return err
-	}
-	if !clients.IsMulticlient {
-		does := "kills the process, which it started"
-		if attached.Answer {
-			does = "detaches from the process, which runs on"
-		}
-		s.Notes = append(s.Notes, "this dlv was started without --accept-multiclient: after this command it ends, and "+does)
 	}
 	if n := len(targets.Targets); n > 1 {
 		s.Notes = append(s.Notes, fmt.Sprintf("dlv holds %d processes; this is the one that is selected there", n))

@@ -1,12 +1,13 @@
 package delve
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,8 +16,6 @@ import (
 	"example.com/reframe/ptrace/holder"
 	"example.com/reframe/test/livetest"
 )
-
-const timeout = 10 * time.Second
 
 // attached returns a process, and the address of a server of dlv that has attached to it. The process was captured before.
 func attached(t *testing.T, flags ...string) (*livetest.Process, *ptrace.Target, string) {
@@ -86,7 +85,7 @@ func TestOpen(t *testing.T) {
 		}
 		require.Nil(t, s.Mappings)
 		require.Equal(t, exe, s.Program)
-		require.Len(t, s.Notes, 1)
+		require.Len(t, s.Notes, 2)
 		for _, f := range s.Files {
 			m := before.ModuleAt(f.Bias)
 			require.NotNil(t, m, f.Path)
@@ -163,4 +162,24 @@ func TestProgramOfRelativePath(t *testing.T) {
 		require.Empty(t, s.Program)
 		require.Equal(t, !given, strings.Contains(strings.Join(s.Notes, "\n"), "give it with --exe"), s.Notes)
 	}
+}
+
+// TestLongVectors requires the limit that keeps the search for the auxiliary vector linear on a hostile stack.
+func TestLongVectors(t *testing.T) {
+	vector := func(entries int) (b []byte) {
+		add := func(words ...uint64) {
+			for _, w := range words {
+				b = binary.LittleEndian.AppendUint64(b, w)
+			}
+		}
+		for range entries - 4 {
+			add(atExecFn, 1)
+		}
+		add(atPageSize, pageSize, atPhdr, 1, atPhent, programHeader, 0, 0)
+		return b
+	}
+	require.Equal(t, vector(64), auxvIn(vector(64)))
+	require.Nil(t, auxvIn(vector(65)))
+	entry := vector(4)[16:48]
+	require.Nil(t, auxvIn(slices.Repeat(entry, maxStack/len(entry))))
 }

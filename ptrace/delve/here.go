@@ -17,7 +17,6 @@ import (
 type here struct {
 	mem      *os.File
 	mappings []machine.Mapping
-	switches map[int]string // by thread: how often it was switched
 }
 
 // prove returns the process of this machine that the server holds, or nil if that is on another machine or cannot be proved. The same number alone proves
@@ -31,7 +30,7 @@ func (p *process) prove() (*here, error) {
 	if err != nil {
 		return nil, nil
 	}
-	h := &here{mem: mem, switches: map[int]string{}}
+	h := &here{mem: mem}
 	same, err := p.isHere(h)
 	if err != nil || !same {
 		mem.Close()
@@ -42,6 +41,29 @@ func (p *process) prove() (*here, error) {
 
 // maxSample bounds the number of threads whose stacks are compared.
 const maxSample = 8
+
+// watch records the context switches of all threads of the process with this number on this machine. It is called before the registers are read:
+// otherwise a process that runs in between and stops at the same place would go unnoticed.
+func (p *process) watch() {
+	tids, err := system.ThreadIDs(p.pid)
+	if err != nil {
+		return // prove does not find it either
+	}
+	p.switches = map[int]string{}
+	for _, tid := range tids {
+		p.switches[tid] = switches(taskStatus(p.pid, tid))
+	}
+}
+
+// movedHere returns an error if a thread has run since watch was called. It checks all threads, because Delve may step one alone.
+func (p *process) movedHere() error {
+	for _, th := range p.regs {
+		if switches(taskStatus(p.pid, th.ID)) != p.switches[th.ID] {
+			return errMoved
+		}
+	}
+	return nil
+}
 
 // isHere reports whether h is the process that the server holds, and fills h.
 func (p *process) isHere(h *here) (bool, error) {
@@ -56,9 +78,6 @@ func (p *process) isHere(h *here) (bool, error) {
 		status := taskStatus(p.pid, th.ID)
 		if tracer := status["TracerPid"]; tracer == "" || tracer == "0" {
 			return false, nil
-		}
-		if i < maxSample {
-			h.switches[th.ID] = switches(status)
 		}
 		sp, err := th.Registers.Addr(p.arch.SP)
 		if err != nil {
@@ -77,6 +96,9 @@ func (p *process) isHere(h *here) (bool, error) {
 		for _, at := range []machine.Addr{sp, pc} {
 			var own, theirs [64]byte
 			n, _ := readFile(h.mem, own[:], at)
+			if n == 0 {
+				return false, nil // there is nothing to compare
+			}
 			got, err := p.examine(theirs[:n], at)
 			if err != nil && p.lost != nil {
 				return false, err
@@ -93,7 +115,7 @@ func (p *process) isHere(h *here) (bool, error) {
 	if h.mappings, err = system.ParseMaps(string(text)); err != nil {
 		return false, nil
 	}
-	return true, nil
+	return true, p.movedHere()
 }
 
 // stopsAt reports whether a thread has stopped with a stack pointer and a program counter. The file ends with these two (proc_pid_syscall(5)); it contains
@@ -144,15 +166,8 @@ func (p *process) readHere(s *holder.State, h *here) {
 		p.regs[i].Name = system.ThreadName(p.pid, p.regs[i].ID)
 	}
 	s.Memory = &memory{arch: p.arch, patches: p.patches,
-		read: func(b []byte, addr machine.Addr) (int, error) { return readFile(h.mem, b, addr) },
-		moved: func() error {
-			for tid, before := range h.switches {
-				if switches(taskStatus(p.pid, tid)) != before {
-					return errMoved
-				}
-			}
-			return nil
-		}}
+		read:  func(b []byte, addr machine.Addr) (int, error) { return readFile(h.mem, b, addr) },
+		moved: p.movedHere}
 	s.Close = func() error {
 		h.mem.Close()
 		return p.conn.Close()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,13 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/reframe/internal/machine"
-	"example.com/reframe/ptrace"
 	"example.com/reframe/ptrace/holder"
+	"example.com/reframe/ptrace/system"
+	"example.com/reframe/test/livetest"
 )
 
-// peer answers one connection at a socket. A request gets the reply of its method, or what a healthy server of a process on another machine replies:
-// without a reply, and first for as many requests as sound counts.
+// peer is a server for one connection at a socket. It sends the reply that is listed for a method. Other methods, and the first sound requests for
+// listed ones, get the reply of a healthy server whose process is on another machine.
 func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) string {
+	t.Helper()
+	return listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
+		if reply := replies[method]; reply != nil {
+			if sound--; sound < 0 {
+				reply(conn, id)
+				return
+			}
+		}
+		answer(healthy(method, params))(conn, id)
+	})
+}
+
+// listen accepts one connection at a socket, calls reply for each request, and the functions of after at the end. It returns the address.
+func listen(t *testing.T, reply func(conn net.Conn, method string, params json.RawMessage, id uint64), after ...func() error) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "peer")
 	l, err := net.Listen("unix", path)
@@ -30,6 +46,9 @@ func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) st
 			return
 		}
 		defer conn.Close()
+		for _, f := range after {
+			defer f()
+		}
 		requests := json.NewDecoder(conn)
 		for {
 			var r struct {
@@ -40,17 +59,26 @@ func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) st
 			if requests.Decode(&r) != nil {
 				return
 			}
-			method := strings.TrimPrefix(r.Method, "RPCServer.")
-			if reply := replies[method]; reply != nil {
-				if sound--; sound < 0 {
-					reply(conn, r.ID)
-					continue
-				}
-			}
-			answer(healthy(method, r.Params[0]))(conn, r.ID)
+			reply(conn, strings.TrimPrefix(r.Method, "RPCServer."), r.Params[0], r.ID)
 		}
 	}()
 	return "unix:" + path
+}
+
+// relay forwards the requests of one connection to dlv. change returns the result that the client gets instead of that of dlv.
+func relay(t *testing.T, addr string, change func(method, params string, result json.RawMessage) json.RawMessage) string {
+	t.Helper()
+	c, err := dial(t.Context(), addr, livetest.Patience)
+	require.NoError(t, err)
+	return listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
+		var result json.RawMessage
+		if err := c.call(method, params, &result); err != nil {
+			text, _ := json.Marshal(err.Error())
+			send(fmt.Sprintf(`{"id":%d,"result":null,"error":%s}`, id, text))(conn, id)
+			return
+		}
+		answer(change(method, string(params), result))(conn, id)
+	}, c.conn.Close)
 }
 
 // answer replies with a result.
@@ -95,9 +123,8 @@ func healthy(method string, params json.RawMessage) any {
 	return map[string]any{}
 }
 
-// TestHostileServers opens targets of servers that break the protocol. Each gives one line within the time limit.
+// TestHostileServers opens targets of servers that break the protocol. Each error is one line, and mentions what dlv does to the process at the end of the connection.
 func TestHostileServers(t *testing.T) {
-	const limit = 300 * time.Millisecond
 	regs := formatted(machine.AMD64, 16)
 	big := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
@@ -141,13 +168,11 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr := peer(t, map[string]func(net.Conn, uint64){c.method: c.reply}, 0)
-			limit := limit
-			if strings.HasPrefix(name, "endless") || c.want == "" {
-				limit = timeout
+			limit := livetest.Patience
+			if strings.HasSuffix(c.want, "within 300ms") {
+				limit = 300 * time.Millisecond
 			}
-			start := time.Now()
 			s, err := Open(t.Context(), addr, Options{Timeout: limit})
-			require.Less(t, time.Since(start), timeout)
 			if c.want == "" {
 				require.NoError(t, err)
 				require.NoError(t, s.Close())
@@ -155,12 +180,13 @@ func TestHostileServers(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
+			require.Equal(t, c.method != "GetVersion" && name != "exited", strings.HasSuffix(err.Error(), "after this command it ends, and kills the process, which it started)"))
 			require.Less(t, len(err.Error()), 500)
 		})
 	}
 }
 
-// TestLostServer requires that a target of a server that hangs up later has an error, and does not show what was to be read as unmapped.
+// TestLostServer requires an error for memory after the server has closed the connection. Such memory must not seem unmapped.
 func TestLostServer(t *testing.T) {
 	addr := peer(t, map[string]func(net.Conn, uint64){"ExamineMemory": hangUp}, 130) // those before search for the auxiliary vector
 	s, err := Open(t.Context(), addr, Options{})
@@ -189,24 +215,73 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestOtherProcess requires that nothing of a process of this machine is used if it is not the one that the server holds.
+// TestOtherProcess requires that no file of a process is used if the process is not the one that the server holds. All replies describe a process of
+// this machine, apart from one difference.
 func TestOtherProcess(t *testing.T) {
-	p, before, _ := attached(t, "--accept-multiclient")
-	list := state{PID: p.PID}
-	for _, th := range before.Threads() {
-		list.Threads = append(list.Threads, thread{ID: th.ID})
+	p, _, addr := attached(t)
+	replies := map[string]json.RawMessage{}
+	s, err := Open(t.Context(), relay(t, addr, func(method, params string, result json.RawMessage) json.RawMessage {
+		replies[method+params] = result
+		return result
+	}), Options{})
+	require.NoError(t, err)
+	require.NotNil(t, s.Mappings)
+	sp, err := s.Threads[0].Registers.Addr(machine.AMD64.SP)
+	require.NoError(t, err)
+
+	other := func(change func(method string, result json.RawMessage) any) {
+		t.Helper()
+		s, err := Open(t.Context(), listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
+			result, known := replies[method+string(params)]
+			if !known {
+				answer(healthy(method, params))(conn, id)
+				return
+			}
+			answer(change(method, result))(conn, id)
+		}), Options{})
+		require.NoError(t, err)
+		defer s.Close()
+		require.Nil(t, s.Mappings)
+		require.Nil(t, s.Auxv)
+		var b [16]byte
+		_, err = s.Memory.Read(b[:], sp+1<<20)
+		require.NoError(t, err)
+		require.Zero(t, b) // the server's memory
 	}
-	addr := peer(t, map[string]func(net.Conn, uint64){"State": answer(map[string]any{"State": list})}, 0)
-	s, err := Open(t.Context(), addr, Options{})
+	other(func(method string, result json.RawMessage) any {
+		if method != "ListRegisters" {
+			return result
+		}
+		return json.RawMessage(strings.ReplaceAll(string(result), fmt.Sprintf("0x%016x", uint64(sp)), fmt.Sprintf("0x%016x", uint64(sp+8))))
+	})
+	other(func(method string, result json.RawMessage) any {
+		if method != "ExamineMemory" {
+			return result
+		}
+		return map[string]any{"Mem": make([]byte, 64)}
+	})
+
+	// Memory that cannot be read proves nothing.
+	c, err := dial(t.Context(), listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
+		answer(replies[method+string(params)])(conn, id)
+	}), livetest.Patience)
 	require.NoError(t, err)
-	defer s.Close()
-	require.Nil(t, s.Mappings)
-	require.Nil(t, s.Auxv)
-	target, err := ptrace.OpenHeld(s, ptrace.CoreOptions{})
+	defer c.conn.Close()
+	first, err := c.getState()
 	require.NoError(t, err)
-	var b [16]byte
-	sp, err := before.Threads()[0].Registers.Addr(machine.AMD64.SP)
+	process := &process{client: c, backend: "native", pid: p.PID, first: first}
+	process.watch()
+	require.NoError(t, process.readThreads())
+	empty, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	require.NoError(t, target.ReadMemory(b[:], sp))
-	require.Zero(t, b) // what the server said
+	defer empty.Close()
+	here, err := process.isHere(&here{mem: empty})
+	require.NoError(t, err)
+	require.False(t, here)
+
+	// Without a tracer, the process waits at the same addresses.
+	require.NoError(t, s.Close())
+	require.Eventually(t, func() bool { return system.StatusField(p.PID, "TracerPid") == "0" }, livetest.Patience, time.Millisecond)
+	p.AwaitPause(t)
+	other(func(_ string, result json.RawMessage) any { return result })
 }

@@ -28,7 +28,7 @@ func (m *memory) Read(p []byte, addr machine.Addr) (int, error) {
 	if m.lost != nil {
 		return 0, m.lost
 	}
-	n, err := 0, m.moved() // else the server waits until the process has stopped
+	n, err := 0, m.moved() // the server does not reply to a request for memory while the process runs
 	if err == nil {
 		n, err = m.read(p, addr)
 		if moved := m.moved(); moved != nil && !errors.Is(err, holder.ErrLost) {

@@ -44,8 +44,14 @@ func (p *process) readThere(s *holder.State, given bool) error {
 		s.Notes = append(s.Notes, "Delve does not list the path of the program: give it with --exe")
 	}
 	s.Notes = append(s.Notes, "Delve lists neither the mappings nor the names of threads, and this machine does not run the process or denies access to it")
+	if p.shared {
+		s.Notes = append(s.Notes, unnoticed)
+	}
 	return nil
 }
+
+// unnoticed is the note about what State of Delve's API does not show.
+const unnoticed = "if another client of dlv resumes the process meanwhile and it stops at the same addresses again, that may go unnoticed"
 
 // Types of entries of the auxiliary vector (getauxval(3)).
 const (
@@ -85,11 +91,11 @@ func auxvIn(stack []byte) (found []byte) {
 			continue
 		}
 		begin := at
-		for begin >= 16 && word(begin-16) > 0 && word(begin-16) < maxType {
+		for begin >= 16 && at-begin < maxVector && word(begin-16) > 0 && word(begin-16) < maxType {
 			begin -= 16
 		}
 		paged := false
-		for end := begin; end+16 <= len(stack); end += 16 {
+		for end := begin; end+16 <= len(stack) && end-begin < maxVector; end += 16 {
 			paged = paged || word(end) == atPageSize && word(end+8)%pageSize == 0
 			if word(end) >= maxType {
 				break
@@ -108,7 +114,10 @@ func auxvIn(stack []byte) (found []byte) {
 const (
 	programHeader = 56 // size of Elf64_Phdr
 	maxType       = 128
-	maxPath       = 4096
+	// maxVector bounds the size of an auxiliary vector, and thus the time for a hostile stack. The kernel's vectors are smaller: AT_VECTOR_SIZE of
+	// include/linux/mm_types.h is about 50 words on x86-64 and arm64.
+	maxVector = 64 * 16
+	maxPath   = 4096
 )
 
 // pathOfProgram returns the path of the program, or "" if it is unknown. The kernel has the path that was given to execve(2), which may be relative.
