@@ -87,11 +87,12 @@ esac
 
 command -v go >/dev/null || fail "Go is missing: install Go 1.26 or later (https://go.dev/dl) and put it on the PATH"
 
-# Other releases of Go build hosts for tests. go keeps them in its module cache.
+# Other releases of Go build hosts for tests, and tests run dlv. go keeps all of them in its module cache.
 if [ "$1" = test ]; then
   while read -r release; do
     GOTOOLCHAIN=$release go version >/dev/null || fail "go could not download $release"
   done <"$(dirname "$0")/../test/livetest/toolchains.txt"
+  (cd "$(dirname "$0")/../test/livetest/dlv" && go list -deps github.com/go-delve/delve/cmd/dlv >/dev/null) || fail "go could not download the modules of dlv"
 fi
 
 missing=

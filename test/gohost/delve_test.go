@@ -33,7 +33,7 @@ var (
 func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 	t.Helper()
 	commands := clitest.TempFile(t, "commands", "config max-string-len 64\ngoroutines -exec bt 100\nexit\n")
-	c := exec.Command(livetest.Delve(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
+	c := exec.Command(livetest.DLV(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
 	c.Env = append(c.Environ(), "TERM=dumb", "NO_COLOR=1", "HOME="+t.TempDir())
 	c.Stdin = strings.NewReader("n\n") // do not kill the process
 	text, err := c.Output()

@@ -71,14 +71,3 @@ func CgoBinaryOf(t testing.TB, release, dir string, flags ...string) string {
 		inputs: []string{filepath.Join(dir, "main.go")},
 	})
 }
-
-// Delve returns the path of dlv, built from the version in go.mod.
-func Delve(t testing.TB) string {
-	t.Helper()
-	list := exec.Command(Tool(t, "go"), "list", "-m", "-f", "{{.Dir}}", "github.com/go-delve/delve")
-	dir, err := list.Output()
-	require.NoError(t, err, "%s", list)
-	// The name of the directory contains the version.
-	args := []string{"CGO_ENABLED=0", "GOFLAGS=", Tool(t, "go"), "build", "-C", filepath.Join(strings.TrimSpace(string(dir)), "cmd", "dlv"), "-buildvcs=false"}
-	return build(t, recipe{output: "dlv", tool: Tool(t, "env"), args: args})
-}
