@@ -28,8 +28,7 @@ func screenOf(r clitest.Result, target string) screen {
 	if !strings.Contains(first, target) { // maps --json, and errors
 		rest = r.Stdout
 	}
-	named := strings.NewReplacer(" {request=42}", "", // -p does not copy the labels of goroutines
-		" at "+target, "", "-p "+target, "TARGET", "--delve "+target, "TARGET", "--core "+target, "TARGET",
+	named := strings.NewReplacer(" at "+target, "", "-p "+target, "TARGET", "--delve "+target, "TARGET", "--core "+target, "TARGET",
 		"core "+target, "process "+strings.TrimPrefix(filepath.Base(target), "core."))
 	if i := strings.Index(r.Stderr, " was stopped for "); i >= 0 { // only -p stops it
 		_, r.Stderr, _ = strings.Cut(r.Stderr, "\n")
@@ -55,9 +54,6 @@ func requireSame(t *testing.T, p *livetest.Process) {
 			clitest.RequireValid(t, "frames.schema.json", r.Stdout)
 			report := r.Object(t)
 			delete(report, "target")
-			for _, o := range clitest.ObjectsOf(report, nil) {
-				delete(o, "labels")
-			}
 			return report
 		}
 		return screenOf(r, target[1])
