@@ -129,7 +129,7 @@ type Parked struct {
 	frame.Goroutine
 	Registers *machine.Registers // as it saved them
 	Missing   string             // why there are no registers, or ""
-	// Memory is the memory as it would be if the goroutine ran on the thread to which it is locked.
+	// Memory is the memory of the process. For a goroutine that is locked to a thread, the thread's current goroutine in it is replaced by this one.
 	Memory machine.Memory
 }
 
