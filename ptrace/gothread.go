@@ -21,8 +21,11 @@ const (
 	threadWords = 64
 	// goroutineBytes is at least the size of a g.
 	goroutineBytes = 512
-	// goAlign is the alignment of a g. All sizes of Go's allocator from 256 to 512 bytes are multiples of it, and the linker aligns runtime.g0 to it.
-	goAlign = 32
+	// A g is at a multiple of goAlign, or goHeader bytes after one. All sizes of Go's allocator from 256 to 1024 bytes are multiples of goAlign, and the
+	// linker aligns runtime.g0 to it. An object of more than 512 bytes begins with a header of 8 bytes (mallocgcSmallScanHeader in runtime/malloc.go). With
+	// the red zone that -asan adds, a g is such an object.
+	goAlign  = 32
+	goHeader = 8
 	// goThreadBytes is the part of an m that contains the pointers to its goroutines.
 	goThreadBytes = 512
 )
@@ -105,7 +108,7 @@ func (r *goReader) goroutines(addrs []machine.Addr) (list []Goroutine) {
 	var wants []system.Want
 	seen := map[machine.Addr]bool{}
 	for _, addr := range addrs {
-		if m, ok := findMapping(r.maps, addr); addr == 0 || addr%goAlign != 0 || seen[addr] || r.maps != nil && !(ok && m.Write) {
+		if m, ok := findMapping(r.maps, addr); addr == 0 || addr%goAlign != 0 && addr%goAlign != goHeader || seen[addr] || r.maps != nil && !(ok && m.Write) {
 			continue
 		}
 		seen[addr] = true

@@ -34,6 +34,7 @@ func TestFindGoThread(t *testing.T) {
 	const (
 		m1, system1, current1 = 0x100000, 0x200000, 0x300000
 		m2, system2, current2 = 0x400000, 0x500000, 0x600000
+		header                = 0x900008            // after the header of a large object
 		c, noC                = 0x700000, m1 + 0x90 // thread pointers
 	)
 	for _, test := range []struct {
@@ -49,12 +50,16 @@ func TestFindGoThread(t *testing.T) {
 		{"with C, and another one in the last word", c, map[machine.Addr]machine.Addr{0x18: current1, 8: current2}, 0},
 		{"with C, and another one in the first word", c, map[machine.Addr]machine.Addr{0x18: current1, 512: current2}, 0},
 		{"with C, twice", c, map[machine.Addr]machine.Addr{0x18: current1, 0x28: current1}, current1},
+		{"with the address sanitizer", c, map[machine.Addr]machine.Addr{0x18: header}, header},
+		{"with C, at another alignment", c, map[machine.Addr]machine.Addr{0x18: header + 8}, 0},
 		{"no goroutine", c, map[machine.Addr]machine.Addr{8: 0x800000}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mem := goMemory{}
-			mem.add(m1, system1, current1)
 			mem.add(m2, system2, current2)
+			mem.add(m1, system1, header)
+			mem.add(m1, system1, header+8)
+			mem.add(m1, system1, current1)
 			for below, word := range test.words {
 				mem[test.local-below] = word
 			}

@@ -39,6 +39,12 @@ func TestStacksOfRaceDetector(t *testing.T) {
 	requireStacks(t, "-race")
 }
 
+// TestStacksOfAddressSanitizer does the same for a program that was built with the address sanitizer, in which a g is larger.
+func TestStacksOfAddressSanitizer(t *testing.T) {
+	livetest.Slow(t) // it builds Go's library
+	requireStacks(t, "-asan")
+}
+
 // TestStacksOfStrippedPrograms does the same for programs without symbols and CFI. Functions of C have no names there.
 func TestStacksOfStrippedPrograms(t *testing.T) {
 	for _, flags := range [][]string{{"-ldflags=-s -w"}, {"-ldflags=-s -w", "-buildmode=pie"}} {
