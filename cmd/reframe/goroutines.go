@@ -8,6 +8,7 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/progspace/goroutine"
 	"example.com/reframe/ptrace"
 )
@@ -16,8 +17,26 @@ import (
 type goroutines struct {
 	parked bool // also those that no thread runs
 	reader *goroutine.Reader
-	of     *ptrace.Target
+	of     goProgram
 	err    error
+}
+
+// goProgram identifies a Go program in a target. An exec replaces the program of a target while it is captured.
+type goProgram struct {
+	target *ptrace.Target
+	path   string
+	size   int64
+	entry  machine.Addr
+}
+
+func programOf(t *ptrace.Target) goProgram {
+	p := goProgram{target: t}
+	if m := t.GoProgram(); m != nil {
+		p.path = m.Path
+		_, p.size = m.File()
+		p.entry, _ = m.Image.Start()
+	}
+	return p
 }
 
 // layout opens the debug information of a Go program before the program is stopped, so that more of its goroutines can be copied at the stop.
@@ -32,13 +51,14 @@ func (g *goroutines) layout(t *ptrace.Target) *ptrace.GoLayout {
 	return l
 }
 
-// open opens the reader for a target, unless it is open.
+// open opens the reader for the program of a target, unless it is open.
 func (g *goroutines) open(t *ptrace.Target) {
-	if g.of == t {
+	program := programOf(t)
+	if g.of == program {
 		return
 	}
 	g.close()
-	g.of = t
+	g.of = program
 	g.reader, g.err = goroutine.Open(t)
 }
 
@@ -46,7 +66,7 @@ func (g *goroutines) close() {
 	if g.reader != nil {
 		g.reader.Close()
 	}
-	g.reader, g.of = nil, nil
+	g.reader, g.of = nil, goProgram{}
 }
 
 // describe adds to each thread of a view the goroutine that it runs, if the target is a Go program, and then the parked goroutines.
