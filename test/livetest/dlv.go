@@ -32,7 +32,7 @@ type DLVServer struct {
 }
 
 // Headless starts a headless server of dlv with a command and its arguments, such as "attach" and a number, and waits until it listens at a socket. The
-// server is killed at the end of the test. A process that it has started ends with it; one that it attached to ends with its own test.
+// server is killed at the end of the test. A process that it attached to may survive that, and ends with its own test.
 func Headless(t testing.TB, args ...string) *DLVServer {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "dlv")
