@@ -305,7 +305,11 @@ func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (fo
 	if err != nil {
 		return nil, nil, err
 	}
-	if found, err = maps.OfTarget(t, o); err != nil {
+	found, err = maps.OfTarget(t, o)
+	if lost := t.Lost(); lost != nil {
+		err = lost
+	}
+	if err != nil {
 		t.Close()
 	}
 	return found, t.Close, err

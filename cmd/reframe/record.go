@@ -292,6 +292,9 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 	}
 	r.RecordedCore, err = t.WriteCore(ctx, k.file, k.options(a, thread))
 	r.pause = t.Release()
+	if lost := t.Lost(); lost != nil && err == nil {
+		r.LeftOut = append(r.LeftOut, "memory: "+lost.Error())
+	}
 	return r, err
 }
 

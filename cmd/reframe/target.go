@@ -287,6 +287,9 @@ func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *de
 		return nil, nil, err
 	}
 	view, err := deopt.Frames(t, o)
+	if err == nil {
+		err = t.Lost() // what was to be read after it is missing
+	}
 	if err != nil {
 		t.Close()
 		return nil, nil, err

@@ -2,8 +2,10 @@ package remote_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,4 +173,37 @@ func TestNoStub(t *testing.T) {
 		clitest.Run(t, "frames", "--remote", addr, "--timeout", "5s").FailsEmpty(t, 2, want)
 	}
 	clitest.Run(t, "frames", "--remote", "").Fails(t, 64, "--remote requires an address")
+}
+
+// TestStubEndsMidway requires one error, and no frames, if the stub ends after it has given the registers.
+func TestStubEndsMidway(t *testing.T) {
+	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	addr := gdbserver(t, p)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	go func() { // relays the replies of gdbserver, until memory is read for the first time
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		stub, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		defer stub.Close()
+		go func() { _, _ = io.Copy(client, stub) }() // it ends with either connection
+		b := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(b)
+			if err != nil || bytes.HasPrefix(b[:n], []byte("$m")) || bytes.HasPrefix(b[:n], []byte("$x")) {
+				return
+			}
+			if _, err := stub.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	clitest.Run(t, "frames", "--remote", l.Addr().String(), "--ir", p.IR).FailsEmpty(t, 2, "the debugger no longer answers: the stub closed the connection")
 }
