@@ -1,6 +1,9 @@
 package unwind
 
-import "example.com/reframe/internal/machine"
+import (
+	"example.com/reframe/deopt/unwind/cfi"
+	"example.com/reframe/internal/machine"
+)
 
 // maxAbove bounds the frames that are examined above an assumed one.
 const maxAbove = 5
@@ -56,21 +59,32 @@ func (t trial) arm64Sized(f *Frame, s *step) bool {
 }
 
 // arm64Placed reports whether the registers of a frame have what its instructions have put there: the stack pointer its distance from the CFA, and the
-// callee-saved registers their numbers and addresses on the stack. It is true if they are unknown.
+// callee-saved registers their numbers and addresses on the stack. It is true if they are unknown, or if there may be other paths through the function.
 func (t trial) arm64Placed(f *Frame, s *step) bool {
 	cfa, err := t.cfa(f.Registers, s.row.CFA)
 	sp, errSP := f.Registers.Addr(t.Arch.SP)
 	if err != nil || errSP != nil {
 		return false
 	}
-	m := t.arm64.read(s.Start).at(f)
-	if m == nil {
+	course := t.arm64.read(s.Start)
+	m := course.at(f)
+	if m == nil || course.partial || entersInside(s) {
 		return true
 	}
 	if below, known := m.regs[arm64SP].fromSP(); known && cfa+machine.Addr(below) != sp {
 		return false
 	}
 	return t.arm64Holds(f, m, cfa)
+}
+
+// entersInside reports whether the code of a step may be entered elsewhere than at its start: at a landing pad, or as the part of a function that has
+// its own FDE, to which the other part jumps. Such a part often begins with a frame.
+func entersInside(s *step) bool {
+	if s.fde == nil {
+		return false
+	}
+	first, err := s.fde.Rules(s.Start)
+	return err != nil || s.fde.Pads() || first.CFA.Kind != cfi.CFARegister || first.CFA.Register != arm64SP || first.CFA.Offset != 0
 }
 
 // arm64Holds reports whether the callee-saved registers of a frame have the numbers and the addresses on its stack that its instructions have put

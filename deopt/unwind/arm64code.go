@@ -56,7 +56,7 @@ func (c *arm64Code) read(start machine.Addr) *ARM64Course {
 		}
 		course = c.arm64Function(start)
 		c.courses[start] = course
-		_ = c.spend(course.steps) // the loops of the searches check the budget
+		_ = c.spend(course.examined()) // the loops of the searches check the budget
 	}
 	return course
 }
@@ -70,7 +70,7 @@ func (c *arm64Code) readWritten(written, own machine.Range) *ARM64Course {
 		}
 		course = c.CourseARM64(written, own)
 		c.written[written] = course
-		_ = c.spend(course.steps)
+		_ = c.spend(course.examined())
 	}
 	return course
 }

@@ -51,7 +51,7 @@ type ARM64Moment struct {
 	based   arm64Set
 }
 
-// An arm64Set is a set of registers whose current value has a property on all paths. In narrow, the upper half of the value is zero, because an
+// An arm64Set is a set of registers. In narrow and based, their current value has a property on all paths that the course follows. In narrow, the upper half of the value is zero, because an
 // instruction of 32 bits wrote it. In based, memory at most arm64Near bytes away from the value was accessed.
 type arm64Set uint32
 
@@ -72,8 +72,10 @@ type ARM64Course struct {
 	Exit    machine.Addr                  // first reached address outside the written code; 0 for none
 
 	unwinder *Unwinder
-	steps    int  // number of instructions that were examined
-	full     bool // the bounds were exceeded
+	steps    int        // number of instructions that were examined
+	full     bool       // the bounds were exceeded
+	partial  bool       // it does not follow all paths: one has a jump through a register, as in a table, or an instruction that is not known
+	outlined *outlining // registers that callees change
 	own      machine.Range
 	written  machine.Range
 }
@@ -81,7 +83,7 @@ type ARM64Course struct {
 // CourseARM64 follows the branches of arm64 code from the start of a range that a runtime has written. In own, the function's own code, it follows
 // only that range.
 func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
-	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, Calls: map[machine.Addr]machine.Addr{}, unwinder: u, own: own, written: written}
+	c := &ARM64Course{At: map[machine.Addr]*ARM64Moment{}, Returns: map[machine.Addr]*ARM64Moment{}, Calls: map[machine.Addr]machine.Addr{}, unwinder: u, own: own, written: written, outlined: newOutlining()}
 	queue := []machine.Addr{written.Start}
 	c.At[written.Start] = firstMoment()
 	for ; len(queue) > 0 && c.steps < maxCourseSteps; c.steps++ {
@@ -114,6 +116,9 @@ func firstMoment() *ARM64Moment {
 	}
 	return m
 }
+
+// examined returns the number of instructions that were examined.
+func (c *ARM64Course) examined() int { return c.steps + c.outlined.steps }
 
 // merge merges the state of a path that reaches an address, and reports whether the state there changed.
 func (c *ARM64Course) merge(to machine.Addr, m *ARM64Moment) bool {
@@ -200,6 +205,7 @@ func (v arm64Value) fromSP() (n int64, ok bool) {
 func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr, entered *arm64Entry) {
 	var code [arm64.Size]byte
 	if c.unwinder.Memory.ReadMemory(code[:], at) != nil {
+		c.partial = true
 		return nil, nil
 	}
 	w := binary.LittleEndian.Uint32(code[:])
@@ -219,8 +225,14 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 			c.Returns[following] = m.clone()
 		}
 		to, calls := c.target(w, at), m.clone()
-		for n := range uint32(19) {
-			m.set(n, arm64Value{})
+		changed := arm64Set(0)
+		if w&0xfc000000 == 0x94000000 && c.outlined != nil {
+			changed = c.changed(arm64BL(w, at))
+		}
+		for n := range uint32(arm64Link) {
+			if n < 19 || changed.has(uint8(n)) {
+				m.set(n, arm64Value{})
+			}
 		}
 		m.put(arm64Link, arm64Value{})
 		m.vectors = true
@@ -230,7 +242,11 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		calls.put(arm64Link, arm64Value{arm64Number, 0, int64(following)})
 		return []machine.Addr{following}, &arm64Entry{to, calls}
 	case w&0xfffffc1f == 0xd61f0000, w&0xfffffc1f == 0xd65f0000: // br, ret
-		if v := m.get(rn); v.kind == arm64Number {
+		v := m.get(rn)
+		if w>>21&3 == 0 && (v.kind != arm64Number || v.reg == arm64Loaded) && !c.unwinder.isLinkage(at) { // br
+			c.partial = true
+		}
+		if v.kind == arm64Number {
 			return []machine.Addr{machine.Addr(v.n)}, nil
 		}
 		return nil, nil
@@ -244,6 +260,12 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		if w&0xfff00000 == 0xd5100000 || w&0xfffff000 == 0xd5033000 { // msr; barriers
 			return []machine.Addr{following}, nil
 		}
+		if w&0xffe0001f == 0xd4000001 { // svc, which keeps all registers except the result (Linux, el0_svc)
+			m.set(0, arm64Value{})
+			m.Stored = true
+			return []machine.Addr{following}, nil
+		}
+		c.partial = c.partial || w&0xffe0001f != 0xd4200000 && w&0xfffffbff != 0xd65f0bff // brk; retaa, retab
 		return nil, nil
 	case w>>26&7 == 4:
 		m.immediate(w, at)
@@ -265,6 +287,7 @@ func (c *ARM64Course) step(m *ARM64Moment, at machine.Addr) (next []machine.Addr
 		m.set(rd, arm64Value{})
 		m.vectors = true
 	default:
+		c.partial = c.partial || w>>16 != 0 // udf
 		return nil, nil
 	}
 	return []machine.Addr{following}, nil
@@ -283,7 +306,7 @@ func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 	}
 	to := machine.Addr(0)
 	if w&0xfc000000 == 0x94000000 {
-		to = at + machine.Addr(int64(int32(w<<6)>>4))
+		to = arm64BL(w, at)
 	} else if v := c.At[at].get(w >> 5 & 31); w&0xfffffc1f == 0xd63f0000 && v.kind == arm64Number {
 		to = machine.Addr(v.n)
 	}
@@ -295,6 +318,11 @@ func (c *ARM64Course) target(w uint32, at machine.Addr) machine.Addr {
 		return 0
 	}
 	return to
+}
+
+// arm64BL returns the target of a bl at an address.
+func arm64BL(w uint32, at machine.Addr) machine.Addr {
+	return at + machine.Addr(int64(int32(w<<6)>>4))
 }
 
 // immediate applies an arithmetic instruction with an immediate operand.

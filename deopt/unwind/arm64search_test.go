@@ -76,8 +76,8 @@ type armCode struct {
 
 func (c *armCode) Code(machine.Addr) *Code { return &c.code }
 
-// armLoad returns a program in memory.
-func armLoad(t *testing.T, program map[machine.Addr]armFunction) *armCode {
+// armLoad returns a program in memory. The functions at the addresses in pads have exception tables.
+func armLoad(t *testing.T, program map[machine.Addr]armFunction, pads ...machine.Addr) *armCode {
 	t.Helper()
 	c := &armCode{Words: unwindtest.Words{}}
 	for at := machine.Addr(armStack); at < armStack+0x60; at += 8 {
@@ -86,6 +86,8 @@ func armLoad(t *testing.T, program map[machine.Addr]armFunction) *armCode {
 	c.Words[armStack], c.Words[armStack+8] = armStack+0x50, armRoot+16                // pushed by armCaller or armOther
 	c.Words[armStack+0x50], c.Words[armStack+0x58] = 0, 0                             // pushed by armRoot, which nothing has called
 	table := unwindtest.Entry(uint32(0), 1, "", 1, 0x78, arm64Link, 0x0c, arm64SP, 0) // CFA is sp+0
+	withPads := len(table)
+	table = append(table, unwindtest.Entry(uint32(0), 1, "zL", 1, 0x78, arm64Link, 1, 0, 0x0c, arm64SP, 0)...)
 	for _, start := range slices.Sorted(maps.Keys(program)) {
 		f := program[start]
 		for n, word := range f.code {
@@ -96,7 +98,11 @@ func armLoad(t *testing.T, program map[machine.Addr]armFunction) *armCode {
 				c.branches = append(c.branches, at+arm64.Size)
 			}
 		}
-		table = append(table, unwindtest.Entry(uint32(len(table)+4), uint64(start), uint64(len(f.code)*arm64.Size), f.cfi)...)
+		cie, augmentation := 0, []byte(nil)
+		if slices.Contains(pads, start) {
+			cie, augmentation = withPads, unwindtest.LE(8, uint64(armPointer))
+		}
+		table = append(table, unwindtest.Entry(uint32(len(table)+4-cie), uint64(start), uint64(len(f.code)*arm64.Size), augmentation, f.cfi)...)
 	}
 	var err error
 	c.code.Table, err = cfi.NewTable(cfi.Sections{Arch: machine.ARM64, EHFrame: cfi.Section{
@@ -268,4 +274,66 @@ func TestRegistersRefuteCall(t *testing.T) {
 			require.Equal(t, test.refuted, s.Frames[2].Guess == "", s.Frames[2].Guess)
 		})
 	}
+}
+
+// TestUnknownPathsRefuteNothing requires that registers refute a call only if all paths to it are known.
+func TestUnknownPathsRefuteNothing(t *testing.T) {
+	const (
+		outlined  = 0x1280
+		w20, x20  = 0x2a0003f4, 0xaa0103f4 // mov w20, w0; mov x20, x1
+		cbz, over = 0xb4000061, 0x14000000 // cbz x1, 12 bytes on; b
+		pop       = 0xf84107f4             // ldr x20, [sp], #16
+	)
+	for _, test := range []struct {
+		name    string
+		before  []uint32 // the call
+		callee  []uint32
+		pads    bool
+		refuted bool
+	}{
+		{"both paths write 32 bits", []uint32{cbz, w20, over | 2, w20}, nil, false, true},
+		{"a jump in a table leads to the other path", []uint32{cbz, w20, over | 4, 0xf8617831, 0xd61f0220, x20}, nil, false, false}, // ldr x17, [x1, x1, lsl #3]; br x17
+		{"an authenticated jump leads to the other path", []uint32{cbz, w20, over | 4, armNop, 0xd71f0a31, x20}, nil, false, false}, // braa x17, x17
+		{"a system call is on the other path", []uint32{cbz, w20, over | 3, 0xd4000001, x20}, nil, false, false},                    // svc #0
+		{"a system call is on the path", []uint32{cbz, w20, over | 3, 0xd4000001, w20}, nil, false, true},
+		{"an unknown instruction is on the other path", []uint32{cbz, w20, over | 3, 0xd4000002, x20}, nil, false, false}, // hvc #0
+		{"the other path ends at a trap", []uint32{cbz, w20, over | 3, armTrap, x20}, nil, false, true},
+		{"the other path returns", []uint32{cbz, w20, over | 3, armRet, x20}, nil, false, true},
+		{"a landing pad is the other path", []uint32{w20, armBL(armOther+12, armWay), over | 2, x20}, nil, true, false},
+		{"no landing pad", []uint32{w20, armBL(armOther+12, armWay), over | 2, x20}, nil, false, true},
+		{"a callee without a frame", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{0xaa0103e0, armRet}, false, true}, // mov x0, x1
+		{"an outlined function", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{x20, armRet}, false, false},
+		{"an outlined function that ends with another call", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{x20, 0x14000000 | (armWay-outlined-4)>>2&0x03ffffff}, false, false},
+		{"a thunk of an outlined function", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{over | 2, armTrap, x20, armRet}, false, false},
+		{"a callee that saves the register", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{0xf81f0ff4, x20, pop, armRet}, false, true}, // str x20, [sp, #-16]!
+		{"a callee with a loop", []uint32{w20, armBL(armOther+12, outlined)}, []uint32{0xf81f0ff4, x20, 0xb5fffff4, pop, armRet}, false, true}, // cbnz x20, 4 bytes back
+		{"a callee that is not readable", []uint32{w20, armBL(armOther+12, 0x9000)}, nil, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			program, pads := armProgram(), []machine.Addr(nil)
+			program[armOther] = armFunction{slices.Concat(armPrologue, test.before, []uint32{0xd63f0100}, armEpilogue), armPushed} // blr x8
+			if test.callee != nil {
+				program[outlined] = armFunction{test.callee, nil}
+			}
+			if test.pads {
+				pads = append(pads, armOther)
+			}
+			requireRefuted(t, armLoad(t, program, pads...), test.refuted)
+		})
+	}
+	t.Run("the code is a part of a function", func(t *testing.T) { // the other part may jump to any place in it
+		program := armProgram()
+		program[armOther] = armFunction{slices.Concat([]uint32{w20, 0xd63f0100}, armEpilogue), armPushed[1:]}
+		requireRefuted(t, armLoad(t, program), false)
+	})
+}
+
+// requireRefuted requires that the caller of armStub is certain only if x20, which has 64 bits, refutes that the call in armOther led there.
+func requireRefuted(t *testing.T, c *armCode, refuted bool) {
+	t.Helper()
+	c.regs = map[machine.DWARFReg]uint64{20: 0x1234567890abcdef}
+	s := c.walk(armStub+8, 0)
+	require.Greater(t, len(s.Frames), 2, s.End.Reason)
+	require.Equal(t, machine.Addr(armCaller+12), s.Frames[2].PC)
+	require.Equal(t, refuted, s.Frames[2].Guess == "", s.Frames[2].Guess)
 }

@@ -123,7 +123,7 @@ func (c *arm64Code) target(pc machine.Addr) machine.Addr {
 	if code&0xfc000000 != 0x94000000 {
 		return 0
 	}
-	return pc - arm64.Size + machine.Addr(int64(int32(code<<6)>>4))
+	return arm64BL(code, pc-arm64.Size)
 }
 
 // number returns the number in the register that the branch at an address goes to; 0 if it is unknown, or was loaded from memory, which may have held

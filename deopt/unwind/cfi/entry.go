@@ -15,6 +15,7 @@ type cie struct {
 	encoding     uint8 // encoding of the addresses in its FDEs
 	augmented    bool  // its FDEs have augmentation data, preceded by its length
 	signal       bool  // its FDEs describe signal trampolines
+	pads         bool  // its FDEs may have exception tables
 	signs        bool  // return addresses may be signed, as marked by an instruction
 	initial      state // state after its own instructions
 }
@@ -35,6 +36,9 @@ type FDE struct {
 // Debugging reports whether the FDE is in .debug_frame, which is written for debuggers: the calling convention's defaults for omitted registers may
 // not hold.
 func (f *FDE) Debugging() bool { return f.Section == debugFrame }
+
+// Pads reports whether the code may have landing pads: the FDE may have an exception table. A .debug_frame does not show that.
+func (f *FDE) Pads() bool { return f.cie.pads || f.Debugging() }
 
 // header is the start of an entry: its length, and the id field that distinguishes a CIE from an FDE.
 type header struct {
@@ -160,6 +164,7 @@ func (e *cie) augment(c *cursor, augmentation string) {
 			data.skip(data.u8())
 		case letter == 'L' && augmented: // encoding of pointers to exception tables, which are ignored
 			data.u8()
+			e.pads = true
 		default:
 			c.failf("augmentation %q", augmentation)
 		}

@@ -54,14 +54,18 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 	return c
 }
 
-// least is the share of frames that must be found, in percent, and fewest that of the few frames of make test.
-const fewest, least = 85, 90
+// least is the share of frames that must be found, in percent, and fewest that of the few frames of make test. On arm64 it is smaller: frames beyond a
+// lost return address are guesses if a call in a function with unknown paths agrees with the stack (see doc/dev/patches.md).
+const fewest, least, leastARM64 = 85, 90, 87
 
 // TestPatchedCode is the campaign.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for _, machine := range []string{"amd64", "arm64"} {
-		of := newTally()
+		of, share := newTally(), livetest.Times(fewest, least)
+		if machine == "arm64" {
+			share = livetest.Times(fewest, leastARM64)
+		}
 		for _, version := range releases {
 			programs, moments := livetest.Times(1, 30), livetest.Times(60, 200)
 			if machine == "arm64" {
@@ -76,7 +80,7 @@ func TestPatchedCode(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %s", machine, of)
-		require.Greater(t, of.share(), float64(livetest.Times(fewest, least)))
+		require.Greater(t, of.share(), float64(share))
 	}
 }
 
