@@ -126,6 +126,14 @@ func TestDocuments(t *testing.T) {
 		require.Empty(t, documentRow(r.cells, tests), "doc/user/threats.md:%d: %s", r.line, r.cells[1])
 	}
 
+	faults := rowsWithTests(t, "doc/dev/faults.md")
+	require.Greater(t, len(faults), 40)
+	for _, r := range faults {
+		names, wrong := namedTests(r.cells[1], tests)
+		require.Empty(t, wrong, "doc/dev/faults.md:%d: %s", r.line, r.cells[0])
+		require.NotEmpty(t, names, "doc/dev/faults.md:%d: %s", r.line, r.cells[0])
+	}
+
 	for _, c := range []struct{ do, test, want string }{
 		{"reads it", "`TestDocuments`", ""},
 		{"reads it", "`TestDocument`", "`TestDocument` is not there"},
