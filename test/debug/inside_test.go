@@ -223,3 +223,16 @@ gdb.unwinder.register_unwinder(None, Finds("finds"))
 	out := inGDB(t, target, "source "+unwinder, "bt")
 	require.Regexp(t, `(?m)^#2 +0x[0-9a-f]+ in \?\? \(\)\n#3 +0x[0-9a-f]+ in main \[a guess\] \(\)`, out)
 }
+
+// Control characters in a name do not reach the terminal.
+func TestBacktraceEscapesNames(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "perfmap.c", nil, "map")
+	path := "/tmp/perf-" + clitest.PID(p) + ".map"
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "_ZN2ns8compiledEi", "red\x1b[31m")), 0o644))
+	out := inGDB(t, []string{"-p", clitest.PID(p)}, "bt")
+	require.Contains(t, out, `in red\x1b[31m ()`)
+	require.NotContains(t, out, "\x1b")
+}

@@ -29,6 +29,13 @@ def native():
     return connection is not None and connection.type == "native"
 
 
+def identity():
+    """identity identifies the selected process. A PID alone does not: two cores or two machines can have the same one."""
+    inferior = gdb.selected_inferior()
+    connection = inferior.connection
+    return inferior.num, connection and connection.num, inferior.pid
+
+
 def thread_id(thread):
     """thread_id returns the number of a thread in the kernel. Some cores have none; then it is the number of the process."""
     pid, lwp, tid = thread.ptid
@@ -41,7 +48,7 @@ class Process:
     With every, it has all threads of the selected process, otherwise only the selected thread.
     """
 
-    name = "gdb"
+    name, errors = "gdb", (gdb.error,)
 
     def __init__(self, every=True):
         self.inferior = gdb.selected_inferior()
@@ -50,6 +57,7 @@ class Process:
         self.seen = {}
         self.text = None
         self.facts = Facts.now()
+        self.native = self.facts.native
 
     def pid(self):
         return self.inferior.pid
@@ -181,12 +189,13 @@ class Facts:
     @classmethod
     def before(cls):
         """before returns the facts of the selected process, or None if gdb has not had an opportunity to read them."""
-        if cls.kept is None or cls.kept.pid != gdb.selected_inferior().pid:
-            return None
-        return cls.kept
+        if cls.kept is not None and cls.kept.identity == identity():
+            return cls.kept
+        # The facts of a process on this machine are in /proc, so reading them takes no command.
+        return cls.now() if native() else None
 
     def __init__(self):
-        self.pid = gdb.selected_inferior().pid
+        self.identity, self.pid = identity(), gdb.selected_inferior().pid
         self.native = native()
         self.executable = (gdb.current_progspace().filename or "").replace("target:", "", 1)
         if self.native:
@@ -219,12 +228,12 @@ class Facts:
 
     def open(self, path):
         if self.native:
-            return open(path, "rb", buffering=0)
+            return opened(path)
         if re.match(r"/proc/%d/(task/\d+/)?maps$" % self.pid, path) and self.listed is not None:
             return io.BytesIO(self.listed)
         if path.startswith("/proc/"):  # of another machine or of another time
             raise FileNotFoundError(2, path)
-        return open(local(path), "rb", buffering=0)
+        return opened(local(path))
 
 
 def whole(path):
@@ -297,7 +306,7 @@ def uncovered(start, end, sections):
 def permissions(name, offset):
     """permissions returns those with which the loader maps the part of an ELF file at an offset."""
     try:
-        with open(local(name), "rb") as file:
+        with opened(local(name)) as file:
             header = file.read(64)
             if header[:4] != b"\x7fELF" or header[4] != 2:
                 return "r--p"
@@ -322,10 +331,10 @@ def local(path):
 class Sniffed:
     """Sniffed is the debugger of a stub for the unwinder. It has one thread and its integer registers, and uses no command of gdb."""
 
-    name = "gdb"
+    name, errors = "gdb", (gdb.error,)
 
     def __init__(self, frame, facts):
-        self.inferior, self.facts = gdb.selected_inferior(), facts
+        self.inferior, self.facts, self.native = gdb.selected_inferior(), facts, facts.native
         self.thread = gdb.selected_thread()
         self.architecture = frame.architecture()
         self.list, offset = [], 0
@@ -397,7 +406,7 @@ class Setting(gdb.Parameter):
         self.value = default
 
     def get_set_string(self):
-        forget()
+        forget_stacks()
         gdb.invalidate_cached_frames()
         return ""
 
@@ -438,8 +447,9 @@ class Verb(gdb.Command):
         thread = gdb.selected_thread()
         if thread is None or not gdb.selected_inferior().pid:
             raise gdb.GdbError("There is no process: start or attach to one, or open a core.")
-        if thread.is_running():
-            raise gdb.GdbError("The selected thread is running: interrupt it first.")
+        for other in [thread] + list(gdb.selected_inferior().threads()):
+            if other.is_running():  # in non-stop mode, only some of the threads may run
+                raise gdb.GdbError("Thread %d is running: interrupt all threads first." % other.num)
         command = invocation(self.verb, shlex.split(text))
         if os.isatty(1) and gdb.parameter("style enabled") and not os.environ.get("NO_COLOR"):
             command.append("--color=always")
@@ -447,6 +457,8 @@ class Verb(gdb.Command):
         try:
             with Busy():
                 served(Process(), command, Writer(gdb.STDOUT), Writer(gdb.STDERR))
+        except gdb.error as error:
+            raise gdb.GdbError(str(error))
         except OSError as error:
             raise gdb.GdbError("%s: %s (see \"help set reframe program\")" % (program.value, error.strerror))
         finally:
@@ -503,22 +515,40 @@ class Stack:
 STACK_POINTERS = ("rsp", "sp", "r15", "r1")
 PROGRAM_COUNTERS = ("rip", "pc", "pswa")
 
-stacks = {}  # by the thread, and whether it has values
+stacks = {}  # by the thread, its innermost frame, and whether it has values
 code = {}  # the ranges of files in the memory of a process
 failures = set()
 
 
-def forget(*_):
-    """forget forgets all stacks, because the process has run or has changed."""
+def forget_stacks(*_):
+    """forget_stacks forgets all stacks, because registers, memory or settings have changed."""
     stacks.clear()
+
+
+def forget(*_):
+    """forget forgets all stacks and facts, because the process has run or has other files."""
+    forget_stacks()
     code.clear()
+    Facts.kept = None
 
 
-def stopped(event):
+def stopped(*_):
     forget()
+    learn()
+
+
+def learn():
     # Reading mappings takes requests to a remote target. The unwinder cannot do it later.
-    if gdb.selected_thread() is not None and not native():
+    thread = gdb.selected_thread()
+    if thread is not None and not thread.is_running() and Facts.before() is None:
         Facts.now()
+
+
+def prompted():
+    """prompted runs before each prompt. A recording changes registers and memory without an event ("record goto")."""
+    if gdb.current_recording() is not None:
+        forget_stacks()
+    learn()
 
 
 def asked(debugger, arguments):
@@ -526,47 +556,52 @@ def asked(debugger, arguments):
     answer, complaint = [], []
     try:
         with Busy():
-            served(debugger, invocation("frames", ["--json", "--registers"] + arguments), answer.append, complaint.append)
+            served(debugger(), invocation("frames", ["--json", "--registers"] + arguments), answer.append, complaint.append)
         return json.loads(b"".join(answer))["threads"]
     except OSError as error:
         text = "%s: %s" % (program.value, error.strerror)
+    except gdb.error as error:
+        text = str(error)
     except ValueError:
         text = b"".join(complaint).decode("utf-8", "replace").strip()
     if text not in failures:
         failures.add(text)
-        gdb.write("warning: no frames from reframe: %s\n" % text, gdb.STDERR)
+        gdb.write("warning: no frames from reframe: %s\n" % "\n".join(map(printable, text.splitlines())), gdb.STDERR)
     return None
 
 
-def stack_key(key):
-    return (gdb.selected_thread().ptid,) + key
+def stack_key(newest, key):
+    """stack_key returns the key of a stack of the selected thread. newest is its frame 0. "record goto" and "tfind" change it without an event."""
+    place = tuple(int(newest.read_register(name)) & MASK for name in ("pc", "sp"))
+    trace = gdb.convenience_variable("trace_frame")
+    return identity() + (gdb.selected_thread().ptid, None if trace is None else int(trace)) + place + key
 
 
 def known(key):
     """known reports whether stack has asked for a stack of the selected thread."""
-    return stack_key(key) in stacks
+    return stack_key(gdb.newest_frame(), key) in stacks
 
 
-def stack(key, debugger, arguments):
+def stack(newest, key, debugger, arguments):
     """stack returns the stack of the selected thread, which it asks for once, or None."""
-    key = stack_key(key)
+    key = stack_key(newest, key)
     if key not in stacks:
-        threads = asked(debugger(), arguments)
+        threads = asked(debugger, arguments)
         stacks[key] = Stack(threads[0]) if threads else None
     return stacks[key]
 
 
 def generated(pc, facts):
     """generated reports whether code is outside of the files that the process has mapped."""
-    if facts.pid not in code:
+    if facts.identity not in code:
         ranges = []
         for line in (facts.maps or b"").splitlines():
             words = line.split(None, 5)
             if b"x" in words[1] and len(words) == 6 and not re.match(rb"/memfd:|/dev/|/SYSV|//|\[(?!v)|.* \(deleted\)$", words[5]):
                 ranges.append(tuple(int(n, 16) for n in words[0].split(b"-")))
-        code[facts.pid] = sorted(ranges)
-    n = bisect.bisect(code[facts.pid], (pc, 1 << 64)) - 1
-    return n < 0 or pc >= code[facts.pid][n][1]
+        code[facts.identity] = sorted(ranges)
+    n = bisect.bisect(code[facts.identity], (pc, 1 << 64)) - 1
+    return n < 0 or pc >= code[facts.identity][n][1]
 
 
 class FrameId:
@@ -591,17 +626,18 @@ class Unwinder(gdb.unwinder.Unwinder):
         pc, sp = (int(pending.read_register(name)) & MASK for name in ("pc", "sp"))
         if not generated(pc, facts):
             return None
-        # The registers are those of frame 0. gdb.newest_frame cannot return it while gdb still unwinds it.
-        sniffed = lambda: Sniffed(pending if pending.level() == 0 else gdb.newest_frame(), facts)
-        found = stack(("registers",), sniffed, [])
+        # gdb.newest_frame cannot return frame 0 while gdb still unwinds it.
+        newest = pending if pending.level() == 0 else gdb.newest_frame()
+        sniffed = lambda: Sniffed(newest, facts)
+        found = stack(newest, ("registers",), sniffed, [])
         if found is not None and found.omits and found.at(pc, sp) is None:
-            found = stack(("registers", "all"), sniffed, ["--depth=all"])
+            found = stack(newest, ("registers", "all"), sniffed, ["--depth=all"])
         here = found and found.at(pc, sp)
         if not here or here["kind"] != "jit":
             return None
         caller = found.frames.get(here["index"] + 1)
         if caller is None and found.omits:
-            found = stack(("registers", "all"), sniffed, ["--depth=all"])
+            found = stack(newest, ("registers", "all"), sniffed, ["--depth=all"])
             caller = found and found.frames.get(here["index"] + 1)
         if "guess" in (caller or here):
             return None  # gdb would show the guess as certain
@@ -642,10 +678,11 @@ class Filter:
         jit = generated(frame.pc(), Facts.before())
         if not jit and not known(("values",)):
             return shown
-        found = stack(("values",), lambda: Process(every=False), [])
+        newest = gdb.newest_frame()
+        found = stack(newest, ("values",), lambda: Process(every=False), [])
         pc, sp = frame.pc(), int(frame.read_register("sp")) & MASK
         if found is not None and found.omits and found.at(pc, sp) is None:
-            found = stack(("values", "all"), lambda: Process(every=False), ["--depth=all"])
+            found = stack(newest, ("values", "all"), lambda: Process(every=False), ["--depth=all"])
         here = found and found.at(pc, sp)
         if not here or not jit and "guess" not in here:
             return shown
@@ -657,7 +694,7 @@ class Guess(FrameDecorator):
 
     def __init__(self, shown, here):
         super().__init__(shown)
-        self.here = here
+        self.here = printable(here)
 
     def function(self):
         name = super().function()
@@ -666,12 +703,23 @@ class Guess(FrameDecorator):
         return "%s [a guess]" % name
 
 
+def printable(value):
+    """printable returns a value of JSON without control characters in its texts. They come from the process, and the terminal would obey them."""
+    if isinstance(value, str):
+        return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", lambda m: "\\x%02x" % ord(m[0]), value)
+    if isinstance(value, list):
+        return [printable(v) for v in value]
+    if isinstance(value, dict):
+        return {printable(k): printable(v) for k, v in value.items()}
+    return value
+
+
 class Abstract(FrameDecorator):
     """Abstract is a frame with the name and the values that reframe found."""
 
     def __init__(self, shown, here):
         super().__init__(shown)
-        self.here = here
+        self.here = printable(here)
 
     def function(self):
         name = self.here.get("demangled") or self.here.get("function") or super().function()
@@ -789,9 +837,12 @@ def install():
         ("record", "Keep this moment as a small core."),
     ):
         Verb(verb, text)
-    for name in ("cont", "memory_changed", "register_changed", "inferior_call", "exited", "new_objfile", "clear_objfiles"):
+    for name in ("memory_changed", "register_changed"):
+        getattr(gdb.events, name).connect(forget_stacks)
+    for name in ("cont", "inferior_call", "exited", "new_objfile", "clear_objfiles"):
         getattr(gdb.events, name).connect(forget)
     gdb.events.stop.connect(stopped)
+    gdb.events.before_prompt.connect(prompted)
     gdb.unwinder.register_unwinder(None, Unwinder(), replace=True)
     gdb.frame_filters[Filter.name] = Filter()
     gdb.pretty_printers.append(Text.printer)

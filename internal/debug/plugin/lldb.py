@@ -18,7 +18,7 @@ settings = {"program": "reframe", "options": ""}
 class Process:
     """Process is the debugger of a stub: a process that lldb has stopped."""
 
-    name = "lldb"
+    name, errors = "lldb", ()
 
     def __init__(self, target, thread):
         self.target, self.process, self.thread = target, target.process, thread
@@ -122,7 +122,7 @@ class Process:
 
     def open(self, path):
         if self.native:
-            return open(path, "rb", buffering=0)
+            return opened(path)
         if re.match(r"/proc/%d/(task/\d+/)?maps$" % self.pid(), path):
             return io.BytesIO(self.maps())
         if path.startswith("/proc/"):  # of another machine
@@ -130,7 +130,7 @@ class Process:
         for module in self.target.module_iter():
             if module.platform_file.fullpath == path:
                 path = module.file.fullpath
-        return open(path, "rb", buffering=0)
+        return opened(path)
 
 
 PAGE = 4096

@@ -4,7 +4,7 @@
 //
 // # Security
 //
-// The stub listens on a socket in a directory that only the user can enter, and it is read-only.
+// The stub listens on a socket in a directory that only the user can enter. It never changes the process: it has no packets that write.
 package plugin
 
 import (

@@ -305,6 +305,7 @@ func TestStubIsReadOnly(t *testing.T) {
 		{"G00", ""}, {"P0=00", ""}, {"Z0,400000,1", ""}, {"c", ""}, {"s", ""}, {"k", ""}, {"vCont;c", ""}, {"vKill;1", ""},
 		{"vFile:unlink:2f746d70", ""}, {"vFile:pwrite:3,0,a", ""},
 		{path(created) + ",601,1b6", "F-1,1e"}, {path("/nonexistent") + ",0,0", "F-1,2"}, {path("/proc") + ",0,0", "F-1,15"},
+		{path("/dev/null") + ",0,0", "F-1,d"}, {"vFile:setfs:0", "F0"}, {fmt.Sprintf("vFile:setfs:%x", p.PID), "F0"}, {"vFile:setfs:1", "F-1,1"},
 		{"vFile:pread:3,10,0", "F-1,9"}, {"vFile:pread:x,10,0", "E01"},
 		{"m0,8", "E01"}, {"x0,8", "E01"}, {"m", "E01"}, {"mffffffffffffffff,8", "E01"}, {"m0,ffffffffffffffffffff", "E01"},
 		{"pffff", "E01"}, {"Hgffff", "E01"}, {"Tffff", "E01"}, {fmt.Sprintf("T%x", p.PID), "OK"},

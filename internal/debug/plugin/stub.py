@@ -4,6 +4,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import struct
 import tempfile
 import time
@@ -16,7 +17,7 @@ class Lost(Exception):
 class Stub:
     """Stub is a read-only stub of gdb's remote serial protocol. It serves one client at a time from the memory and the registers of a debugger.
 
-    The debugger is an object with a name and these methods:
+    The debugger is an object with a name, the exceptions that its methods raise (errors), and these methods:
 
         pid()            the number of the process
         threads()        a list of (thread id, name); the first one is selected
@@ -26,7 +27,8 @@ class Stub:
         auxv()           the auxiliary vector, or None
         executable()     the path of the program, or ""
         libraries()      the list of libraries in XML (qXfer:libraries-svr4), or None
-        open(path)       a file of the process's machine, as a binary file object; it raises OSError
+        open(path)       a regular file of the process's machine, as a binary file object; it raises OSError
+        native           whether the process is on this machine and alive
     """
 
     # The most bytes in one packet. Memory in binary may need two bytes for one.
@@ -101,7 +103,7 @@ class Stub:
             if packet.startswith(prefix):
                 try:
                     return method(self, packet[len(prefix) :].decode("latin-1"))
-                except (ValueError, LookupError, OverflowError):
+                except (ValueError, LookupError, OverflowError) + self.debugger.errors:
                     return b"E01"
         return b""
 
@@ -199,7 +201,7 @@ class Stub:
         verb, _, rest = rest.partition(":")
         try:
             if verb == "setfs":
-                return b"F0"
+                return b"F0" if self.shared(int(rest, 16)) else b"F-1,1"  # EPERM
             if verb == "open":
                 path, flags, _ = rest.split(",")
                 if int(flags, 16) & 3 or len(self.files) >= self.MOST_FILES:
@@ -224,6 +226,13 @@ class Stub:
             known = (1, 2, 13, 20, 21)  # EPERM, ENOENT, EACCES, ENOTDIR, EISDIR have the same numbers in the protocol
             return b"F-1,%x" % (error.errno if error.errno in known else 9999)
         return b""
+
+    def shared(self, pid):
+        """shared reports whether a process, or the stub itself (0), has the files that open opens: other root directories are not supported."""
+        if pid == 0 or not self.debugger.native:
+            return pid in (0, self.debugger.pid())
+        same = lambda name: os.path.samestat(os.stat("/proc/%d/%s" % (pid, name)), os.stat("/proc/self/%s" % name))
+        return pid == self.debugger.pid() and same("root") and same("ns/mnt")
 
     def status(self, file):
         try:
@@ -265,6 +274,20 @@ def quoted(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\"", "&quot;")
 
 
+def opened(path):
+    """opened opens a regular file. A core can name a pipe, which blocks, or a device, which acts when it is opened."""
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, path)
+        if not stat.S_ISREG(mode):
+            raise PermissionError(13, path)
+        return open("/proc/self/fd/%d" % handle, "rb", buffering=0)
+    finally:
+        os.close(handle)
+
+
 def served(debugger, command, write=None, fail=None):
     """served runs a command that reads the process of a debugger, and returns its exit status.
 
@@ -282,7 +305,7 @@ def served(debugger, command, write=None, fail=None):
         listener.listen(1)
         child.start(command + ["--remote", "unix:" + path])
         outputs = {child.outputs[0]: Named(write, path, debugger.name), child.outputs[1]: Named(fail, path, debugger.name)}
-        attend(stub, listener, outputs)
+        attend(stub, listener, outputs, child)
         for output in outputs.values():
             output.end()
         return child.wait()
@@ -368,10 +391,13 @@ class Named:
         self.line = b""
 
 
-def attend(stub, listener, outputs):
-    """attend serves a stub until all outputs of a command have ended."""
+def attend(stub, listener, outputs, child):
+    """attend serves a stub until a command has ended, and passes its outputs on.
+
+    A process that the command started can keep the outputs open. Therefore the end of the command counts, not theirs.
+    """
     outputs = dict(outputs)
-    while outputs:
+    while outputs and not child.ended():
         ready, _, _ = select.select(list(outputs) + [stub.client or listener], [], [], 0.2)
         for source in ready:
             if source in outputs:
@@ -387,3 +413,6 @@ def attend(stub, listener, outputs):
                     stub.receive()
                 except (Lost, OSError):
                     stub.close()
+    # What the command has written last is still in the pipes. One read returns all that a pipe holds.
+    for source in select.select(list(outputs), [], [], 0)[0]:
+        outputs[source](os.read(source, 1 << 20))
