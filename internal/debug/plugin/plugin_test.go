@@ -229,6 +229,32 @@ func TestInterrupt(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(child, 0), syscall.ESRCH)
 }
 
+// A command ends with its program, even if a process that the program started keeps its output open.
+func TestDescendantKeepsOutput(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	program := filepath.Join(t.TempDir(), "leaves")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nsleep 60 &\necho $! > $0.child\necho done\n"), 0o755))
+	out, err := inside(t, "gdb", program, "-p", fmt.Sprint(p.PID), "-x", "PLUGIN", "-ex", "set reframe program PROGRAM", "-ex", "reframe frames",
+		"-ex", "shell kill $(cat "+program+".child) && echo still open").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "\ndone\n")
+	require.Contains(t, string(out), "\nstill open\n")
+}
+
+// Facts of a core are not those of a core that is opened later, even of the same PID.
+func TestFactsOfNextCore(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	core := filepath.Join(t.TempDir(), "core")
+	livetest.GDB(t, p.PID, "generate-core-file "+core)
+	out, err := inside(t, "gdb", "none", "-ex", "core-file "+core, "-x", "PLUGIN", "-ex", "python print('first', Facts.before() is None)",
+		"-ex", "core-file "+core, "-ex", "python print('next', Facts.before() is None)").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "\nfirst False\n")
+	require.Contains(t, string(out), "\nnext True\n")
+}
+
 // A gdb that reads a process from the stub in lldb shows the same as a gdb that traces the process itself.
 func TestStubInLLDB(t *testing.T) {
 	t.Parallel()
