@@ -255,6 +255,15 @@ func TestFactsOfNextCore(t *testing.T) {
 	require.Contains(t, string(out), "\nnext True\n")
 }
 
+// A command is refused while any thread runs.
+func TestNonStop(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "threads.c", nil, "1", "0", "1", "0")
+	out, err := inside(t, "gdb", "none", "-iex", "set non-stop on", "-p", fmt.Sprint(p.PID), "-x", "PLUGIN", "-ex", "reframe frames", "-ex", "echo end").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Regexp(t, `Thread \d+ is running: interrupt all threads first\.`, string(out))
+}
+
 // A gdb that reads a process from the stub in lldb shows the same as a gdb that traces the process itself.
 func TestStubInLLDB(t *testing.T) {
 	t.Parallel()
