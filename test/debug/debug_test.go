@@ -228,7 +228,7 @@ func TestDebugWrongWords(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	clitest.Run(t, "debug").FailsEmpty(t, 64, "usage: reframe debug PID | CORE | -- COMMAND")
-	clitest.Run(t, "debug", "-p", "1", "--", "true").FailsEmpty(t, 64, "-p, --core and a command to start cannot be combined")
+	clitest.Run(t, "debug", "-p", "1", "--", "true").FailsEmpty(t, 64, "-p and a command to start cannot be combined")
 	clitest.Run(t, "debug", "-p", "1", "--stdin", "x").FailsEmpty(t, 64, "--stdin requires a command to start")
 	clitest.Run(t, "debug", "-x", "/nowhere", "--", "true").Fails(t, 2, "/nowhere")
 	args, _ := atGuard(t)
