@@ -192,24 +192,44 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: elfcore.Page})
 }
 
-// coreMachines maps the architectures of processes to those of cores.
-var coreMachines = map[*machine.Arch]elf.Machine{machine.AMD64: elf.EM_X86_64, machine.ARM64: elf.EM_AARCH64}
+// coreMachines maps architectures to the machines of cores, and to e_flags where readers need them.
+var coreMachines = map[*machine.Arch]struct {
+	of    elf.Machine
+	flags uint32
+}{
+	machine.AMD64: {elf.EM_X86_64, 0}, machine.ARM64: {elf.EM_AARCH64, 0}, machine.ARM64BE: {elf.EM_AARCH64, 0}, machine.RISCV64: {elf.EM_RISCV, 0},
+	machine.S390X: {elf.EM_S390, 0}, machine.PPC64: {elf.EM_PPC64, 1}, machine.PPC64LE: {elf.EM_PPC64, 2}, // e_flags: the version of the ABI
+	machine.LOONG64: {elf.EM_LOONGARCH, 0},
+}
+
+// coreHeader returns the ELF header of a core without program headers.
+func coreHeader(a *machine.Arch) (*elf.Header64, error) {
+	of, known := coreMachines[a]
+	if !known {
+		return nil, fmt.Errorf("cannot write a core for %s", a.Title)
+	}
+	h := &elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of.of), Version: uint32(elf.EV_CURRENT), Flags: of.flags}
+	copy(h.Ident[:], elf.ELFMAG)
+	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	if a.BigEndian() {
+		h.Ident[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
+	}
+	return h, nil
+}
 
 // headers writes the program headers and the ELF header. If the ELF header cannot hold the number of program headers, section header 0 holds it
 // (PN_XNUM of elf(5)).
 func (w *coreWriter) headers() error {
 	order := w.moment.order()
-	of, known := coreMachines[w.moment.arch]
-	if !known && w.moment.from == nil {
-		return fmt.Errorf("cannot write a core for %s", w.moment.arch.Title)
-	}
-	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of), Version: uint32(elf.EV_CURRENT)}
-	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
+	h := &elf.Header64{}
+	var err error
 	if from := w.moment.from; from != nil {
-		if _, err := binary.Decode(from.header[:], order, &h); err != nil {
-			return err
-		}
+		_, err = binary.Decode(from.header[:], order, h)
+	} else {
+		h, err = coreHeader(w.moment.arch)
+	}
+	if err != nil {
+		return err
 	}
 	h.Phoff, h.Shoff, h.Ehsize, h.Phentsize, h.Phnum = uint64(w.off), 0, elfcore.HeaderSize, elfcore.ProgramSize, uint16(min(len(w.programs), elfcore.ManyPrograms))
 	h.Shentsize, h.Shnum, h.Shstrndx = 0, 0, 0
@@ -238,7 +258,7 @@ func (w *coreWriter) headers() error {
 	if err := w.file.Truncate(w.off); err != nil {
 		return err
 	}
-	if b, err = binary.Append(nil, order, h); err != nil {
+	if b, err = binary.Append(nil, order, *h); err != nil {
 		return err
 	}
 	_, err = w.file.WriteAt(b, 0)

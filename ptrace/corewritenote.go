@@ -74,7 +74,7 @@ func (m *coreMoment) notes() []byte {
 		t := &m.threads[i]
 		n.Add(elfcore.OwnerCore, elf.NT_PRSTATUS, m.status(t))
 		if i == 0 {
-			n.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, m.about.info())
+			n.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, m.about.info(n.Order))
 			n.Add(elfcore.OwnerCore, ntAUXV, m.about.auxv)
 			n.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
@@ -174,13 +174,13 @@ func (m *coreMoment) status(t *coreThread) []byte {
 }
 
 // info returns a struct elf_prpsinfo of linux/elfcore.h.
-func (a *coreAbout) info() []byte {
+func (a *coreAbout) info(order binary.ByteOrder) []byte {
 	const states = "RSDTZW" // pr_state is an index into them
 	b := make([]byte, infoSize)
 	b[0], b[1], b[2], b[3] = byte(max(strings.IndexByte(states, a.state), 0)), a.state, byte(btoi(a.state == 'Z')), byte(a.nice)
-	binary.LittleEndian.PutUint64(b[8:], a.flags)
+	order.PutUint64(b[8:], a.flags)
 	for i, v := range []uint32{a.uid, a.gid, uint32(a.pid), uint32(a.parent), uint32(a.group), uint32(a.session)} {
-		binary.LittleEndian.PutUint32(b[16+4*i:], v)
+		order.PutUint32(b[16+4*i:], v)
 	}
 	copy(b[infoCommand-16:infoCommand-1], a.name)
 	copy(b[infoCommand:infoSize-1], a.command)

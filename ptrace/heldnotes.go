@@ -3,7 +3,6 @@ package ptrace
 import (
 	"debug/elf"
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"example.com/reframe/internal/machine"
@@ -22,31 +21,15 @@ const (
 	maxHeldRegister = 8 << 10
 )
 
-// heldMachines maps architectures to the machines of cores, and to e_flags where readers need them.
-var heldMachines = map[*machine.Arch]struct {
-	of    elf.Machine
-	flags uint32
-}{
-	machine.AMD64: {elf.EM_X86_64, 0}, machine.ARM64: {elf.EM_AARCH64, 0}, machine.ARM64BE: {elf.EM_AARCH64, 0}, machine.RISCV64: {elf.EM_RISCV, 0},
-	machine.S390X: {elf.EM_S390, 0}, machine.PPC64: {elf.EM_PPC64, 1}, machine.PPC64LE: {elf.EM_PPC64, 2}, // e_flags: the version of the ABI
-	machine.LOONG64: {elf.EM_LOONGARCH, 0},
-}
-
 // heldSource makes the header and the notes of a core of a process that a debugger holds.
 func (c *core) heldSource(nameless bool) (*coreSource, error) {
 	t := c.target
-	of, known := heldMachines[t.arch]
-	if !known {
-		return nil, &HeldError{t.Debugger, fmt.Errorf("cannot write a core for %s", t.arch.Title), ""}
+	h, err := coreHeader(t.arch)
+	if err != nil {
+		return nil, &HeldError{t.Debugger, err, ""}
 	}
 	s := &coreSource{order: t.arch.Order}
-	h := elf.Header64{Type: uint16(elf.ET_CORE), Machine: uint16(of.of), Version: uint32(elf.EV_CURRENT), Flags: of.flags, Ehsize: elfcore.HeaderSize, Phentsize: elfcore.ProgramSize}
-	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)
-	if t.arch.BigEndian() {
-		h.Ident[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
-	}
-	header, err := binary.Append(nil, s.order, h)
+	header, err := binary.Append(nil, s.order, *h)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +50,7 @@ func (c *core) heldSource(nameless bool) (*coreSource, error) {
 			if nameless {
 				command = ""
 			}
-			notes.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, heldInfo(s.order, t.PID, th.Name, command))
+			notes.Add(elfcore.OwnerCore, elf.NT_PRPSINFO, (&coreAbout{pid: t.PID, state: 'T', name: th.Name, command: command}).info(s.order))
 			notes.Add(elfcore.OwnerCore, ntAUXV, c.auxv)
 			notes.Add(elfcore.OwnerCore, ntFile, m.fileNote())
 		}
@@ -109,16 +92,6 @@ func put(b []byte, places []regset.Place, regs *machine.Registers) (all bool) {
 		copy(b[p.At:p.At+p.Size], v)
 	}
 	return all
-}
-
-// heldInfo returns a struct elf_prpsinfo of linux/elfcore.h.
-func heldInfo(order binary.ByteOrder, pid int, name, command string) []byte {
-	b := make([]byte, infoSize)
-	b[1] = 'T'
-	order.PutUint32(b[infoPID:], uint32(pid))
-	copy(b[infoName:infoCommand-1], name)
-	copy(b[infoCommand:infoSize-1], command)
-	return b
 }
 
 // addRegisterNotes adds the registers that the status lacks.
