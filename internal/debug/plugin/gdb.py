@@ -42,7 +42,26 @@ def thread_id(thread):
     return lwp or tid or pid
 
 
-class Process:
+class Inferior:
+    """Inferior reads what is the same for all threads: the memory and the facts about the process."""
+
+    def memory(self, at, size):
+        return memory(self.inferior, at, size)
+
+    def auxv(self):
+        return self.facts.auxv
+
+    def executable(self):
+        return self.facts.executable
+
+    def libraries(self):
+        return None
+
+    def open(self, path):
+        return self.facts.open(path)
+
+
+class Process(Inferior):
     """Process is the debugger of a stub. It uses gdb's commands, so an unwinder cannot use it.
 
     With every, it has all threads of the selected process, otherwise only the selected thread.
@@ -108,21 +127,6 @@ class Process:
                     with Selected(thread):
                         self.seen[tid] = [(n, offset, size, value) for n, _, offset, size, value in self.raw()]
         return self.seen[tid]
-
-    def memory(self, at, size):
-        return memory(self.inferior, at, size)
-
-    def auxv(self):
-        return self.facts.auxv
-
-    def executable(self):
-        return self.facts.executable
-
-    def libraries(self):
-        return None
-
-    def open(self, path):
-        return self.facts.open(path)
 
 
 class Selected:
@@ -328,7 +332,7 @@ def local(path):
     return path if root.startswith("target:") else root.rstrip("/") + path
 
 
-class Sniffed:
+class Sniffed(Inferior):
     """Sniffed is the debugger of a stub for the unwinder. It has one thread and its integer registers, and uses no command of gdb."""
 
     name, errors = "gdb", (gdb.error,)
@@ -363,21 +367,6 @@ class Sniffed:
 
     def registers(self, _):
         return [(n, offset, size, data) for n, _, offset, size, data in self.list]
-
-    def memory(self, at, size):
-        return memory(self.inferior, at, size)
-
-    def auxv(self):
-        return self.facts.auxv
-
-    def executable(self):
-        return self.facts.executable
-
-    def libraries(self):
-        return None
-
-    def open(self, path):
-        return self.facts.open(path)
 
 
 SCALARS = (gdb.TYPE_CODE_INT, gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_FLAGS)
