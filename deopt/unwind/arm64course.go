@@ -51,8 +51,9 @@ type ARM64Moment struct {
 	based   arm64Set
 }
 
-// An arm64Set is a set of registers. In narrow and based, their current value has a property on all paths that the course follows. In narrow, the upper half of the value is zero, because an
-// instruction of 32 bits wrote it. In based, memory at most arm64Near bytes away from the value was accessed.
+// An arm64Set is a set of registers. In narrow and based, their current value has a property on all paths that the course follows. In narrow, the
+// upper half of the value is zero, because an instruction of 32 bits wrote it. In based, memory at most arm64Near bytes away from the value was
+// accessed.
 type arm64Set uint32
 
 // arm64Near is more than the largest offset of an access: 4095 times 16 bytes.

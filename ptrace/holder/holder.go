@@ -43,7 +43,7 @@ type State struct {
 	Open func(path string) (*os.File, error)
 	// Notes are remarks about data that the debugger did not provide.
 	Notes []string
-	// Close ends the connection, and leaves the process as it was before.
+	// Close ends the connection. The debugger decides whether the process then stays stopped, continues or ends.
 	Close func() error
 }
 

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
-// screen is what a command printed, without the line and the name of its target.
+// screen holds the output of a command without the line and the name of its target.
 type screen struct {
 	code           int
 	stdout, stderr string

@@ -104,7 +104,7 @@ func factsScript(t *testing.T) string {
 	return path
 }
 
-// thread is what facts.py prints of a thread.
+// thread holds the facts that facts.py prints about a thread.
 type thread struct {
 	Registers map[string]string
 	Calls     []string

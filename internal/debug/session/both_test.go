@@ -435,7 +435,7 @@ func TestBothWithAnotherValue(t *testing.T) {
 	require.Len(t, rows, 2)
 	require.Equal(t, "%acc", rows[0].Name)
 	require.Equal(t, "%y", rows[1].Name)
-	require.True(t, both(t, s).Differs, "and so it goes on")
+	require.True(t, both(t, s).Differs, "a second run differs too")
 	toEnd(t, s)
 }
 
