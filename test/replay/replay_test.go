@@ -231,6 +231,7 @@ func TestReplayKilled(t *testing.T) {
 
 // An interrupted run reports the finished items.
 func TestReplayInterrupted(t *testing.T) {
+	livetest.NeedsTools(t) // sleep(1)
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a": "env X=1\n", "b": "exec sleep 60\n", "c": "env X=1\n"} {
