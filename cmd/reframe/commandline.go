@@ -11,7 +11,6 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
-	"example.com/reframe/internal/cli/fold"
 )
 
 // targetFlags select the target, and fileFlags the files that describe its code. A suggested command for the same target repeats both.
@@ -118,6 +117,6 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 		fmt.Fprintln(&b, try(slices.Concat([]string{"explain"}, in(next.Lacking.Thread), []string{"-f", strconv.Itoa(next.Lacking.Frames[0].Index)})...))
 	}
 	if b.Len() > 0 {
-		_, _ = io.WriteString(fold.To(a.stderr), "\n"+b.String())
+		_, _ = io.WriteString(foldTo(a.stderr), "\n"+b.String())
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/debug/prompt"
 	"example.com/reframe/internal/debug/session"
 	"example.com/reframe/internal/report/explain"
@@ -128,7 +127,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	// Ctrl-C cancels the running command, and the session continues.
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
-	c.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	c.Warn = func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) }
 	c.Describe = k.describer(c.Warn)
 	if k.with != "" {
 		c.With = func(ctx context.Context, t *ptrace.Target) (*protocol.Child, error) {
@@ -140,7 +139,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 		return err
 	}
 	defer s.Close()
-	p := prompt.New(s, fold.To(a.stdout), debugPrinter{a.style()})
+	p := prompt.New(s, foldTo(a.stdout), debugPrinter{a.style()})
 	p.Leave, p.Launched = leave, len(command) > 0
 	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
 	defer func() { err = errors.Join(err, p.Close()) }()
@@ -250,7 +249,7 @@ func (p debugPrinter) Slots(w io.Writer, list []frame.Slot) {
 
 func (p debugPrinter) VM(w io.Writer, vm *frame.VM) { printVM(w, p.style, vm) }
 
-func (p debugPrinter) Thread(t *deopt.Thread) string { return p.style.bold(titleOfThread(t)) }
+func (p debugPrinter) Thread(t *deopt.Thread) string { return p.style.Bold(titleOfThread(t)) }
 
 func (p debugPrinter) Place(f *frame.Frame) string { return place(f) }
 
@@ -274,6 +273,6 @@ func (p debugPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) err
 	return printResumed(w, p.style, r, s)
 }
 
-func (p debugPrinter) Bold(text string) string      { return p.style.bold(text) }
-func (p debugPrinter) Dim(text string) string       { return p.style.dim(text) }
+func (p debugPrinter) Bold(text string) string      { return p.style.Bold(text) }
+func (p debugPrinter) Dim(text string) string       { return p.style.Dim(text) }
 func (p debugPrinter) Printable(text string) string { return printableLines(text) }

@@ -66,7 +66,7 @@ func printRepeated(w io.Writer, s style, turn []*deopt.Frame, more int) {
 		where = append(where, place(&f.Frame))
 	}
 	last := turn[len(turn)-1].Index
-	fmt.Fprintf(w, "  %s\n", s.dim(fmt.Sprintf("… #%d to #%d, %s of %s, not shown", last+1, last+more, count(more, "frame"), strings.Join(where, ", "))))
+	fmt.Fprintf(w, "  %s\n", s.Dim(fmt.Sprintf("… #%d to #%d, %s of %s, not shown", last+1, last+more, count(more, "frame"), strings.Join(where, ", "))))
 }
 
 // printOmitted prints which functions the omitted frames in the middle of a deep stack belong to.
@@ -93,5 +93,5 @@ func printOmitted(w io.Writer, s style, o *frame.Omitted) {
 	} else {
 		text = "of " + text
 	}
-	fmt.Fprintf(w, "  %s\n", s.dim(fmt.Sprintf("… #%d to #%d, %s %s, not rebuilt; see --depth and -f", o.From, o.From+o.Count-1, count(o.Count, "frame"), text)))
+	fmt.Fprintf(w, "  %s\n", s.Dim(fmt.Sprintf("… #%d to #%d, %s %s, not rebuilt; see --depth and -f", o.From, o.From+o.Count-1, count(o.Count, "frame"), text)))
 }

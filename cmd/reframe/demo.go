@@ -11,7 +11,6 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/demo"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/vm/described"
@@ -157,7 +156,7 @@ func (a *app) demoVM() error {
 	if err != nil {
 		return err
 	}
-	w := fold.To(a.stdout)
+	w := foldTo(a.stdout)
 	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it contains its own description: %s\n", process.PID, said)
 	for _, note := range notes {
 		fmt.Fprintln(w, printable(note))
@@ -182,7 +181,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return printView(fold.To(a.stdout), a.style(), view, target)
+	return printView(foldTo(a.stdout), a.style(), view, target)
 }
 
 // returned is a result of native code, and the function that it returned to.

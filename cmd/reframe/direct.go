@@ -13,12 +13,12 @@ func printDirect(w io.Writer, s style, list []frame.Direct) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "        %s\n", s.dim("not at a record; variables in its memory, located by other records of its function:"))
+	fmt.Fprintf(w, "        %s\n", s.Dim("not at a record; variables in its memory, located by other records of its function:"))
 	for i := range list {
 		d := &list[i]
 		printVariable(w, s, d)
 		if d.Status == frame.Guessed {
-			fmt.Fprintf(w, "          %s\n", s.dim("("+printable(d.Reason)+")"))
+			fmt.Fprintf(w, "          %s\n", s.Dim("("+printable(d.Reason)+")"))
 		}
 	}
 }
@@ -35,7 +35,7 @@ func printVariable(w io.Writer, s style, d *frame.Direct) {
 	if d.Address != "" {
 		where = fmt.Sprintf("%s = %s, record %d", d.Address, d.Place, d.Record)
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(d.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(d.Type.Source), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
@@ -48,9 +48,9 @@ func (p *explainer) direct(list []frame.Direct) {
 		if d.Records > 1 {
 			fewer += fmt.Sprintf(" by record %d and %s", d.Record, count(d.Records-1, "other"))
 		}
-		p.line("          %s", p.dim(fewer))
+		p.line("          %s", p.Dim(fewer))
 		if d.Status == frame.Guessed {
-			p.line("          %s", p.yellow(printable(d.Reason)))
+			p.line("          %s", p.Yellow(printable(d.Reason)))
 		}
 	}
 }

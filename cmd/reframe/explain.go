@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/reframe/deopt"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/report/explain"
 	"example.com/reframe/internal/report/html"
@@ -103,7 +102,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 			case a.json:
 				err = writeJSON(a.stdout, e)
 			case picture == nil:
-				err = printExplanation(fold.To(a.stdout), a.style(), e, t)
+				err = printExplanation(foldTo(a.stdout), a.style(), e, t)
 			}
 			if err == nil && (e.Partial() || len(k.mistakes) > 0) {
 				return &status{exitPartial, ""}
@@ -166,7 +165,7 @@ func printExplanation(w io.Writer, s style, e *explain.Explanation, t *ptrace.Ta
 	p := &explainer{style: s}
 	p.line("%s", titleOf(s, t))
 	for _, note := range e.Target.Notes {
-		p.line("%s", s.yellow(printable(note)))
+		p.line("%s", s.Yellow(printable(note)))
 	}
 	for n := range e.Places {
 		p.place(&e.Places[n])

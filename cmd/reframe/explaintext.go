@@ -6,9 +6,9 @@ import (
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/explain"
+	fold "example.com/reframe/internal/report/text"
 )
 
 // explainer prints an explanation as text.
@@ -25,7 +25,7 @@ func (p *explainer) line(format string, args ...any) {
 // title starts a section.
 func (p *explainer) title(text string) {
 	p.line("")
-	p.line("%s", p.bold(text))
+	p.line("%s", p.Bold(text))
 }
 
 func (p *explainer) place(at *explain.Place) {
@@ -123,7 +123,7 @@ func (p *explainer) codePlace(in *explain.CodePlace) {
 		p.fact(label, "%s", text)
 	}
 	if in.Why != "" {
-		p.fact("", "%s", p.yellow(printable(in.Why)))
+		p.fact("", "%s", p.Yellow(printable(in.Why)))
 	}
 }
 
@@ -136,9 +136,9 @@ func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	if u.Rule == string(unwind.FromRegisters) {
 		found = "  by the thread's registers"
 	}
-	p.line("  %-4s %s%s", fmt.Sprintf("#%d", u.Index), name, p.dim(found))
+	p.line("  %-4s %s%s", fmt.Sprintf("#%d", u.Index), name, p.Dim(found))
 	if u.Guess != "" {
-		p.line("       %s", p.yellow(printable(u.Guess)))
+		p.line("       %s", p.Yellow(printable(u.Guess)))
 	}
 	for _, t := range u.Tried {
 		p.line("       tried %s", printable(t))
@@ -153,10 +153,10 @@ func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	case u.CFA != "":
 		p.line("       CFA = %s", u.CFA)
 	default:
-		p.line("       no CFA: %s", p.yellow(printable(u.NoCFA)))
+		p.line("       no CFA: %s", p.Yellow(printable(u.NoCFA)))
 	}
 	if f := u.FDE; f != nil {
-		p.line("       %s", p.dim(fmt.Sprintf("%s+%#x of %s: FDE %s-%s, row %s-%s", f.Section, f.Offset, base(f.Image), f.Start, f.End, f.RowStart, f.RowEnd)))
+		p.line("       %s", p.Dim(fmt.Sprintf("%s+%#x of %s: FDE %s-%s, row %s-%s", f.Section, f.Offset, base(f.Image), f.Start, f.End, f.RowStart, f.RowEnd)))
 	}
 }
 
@@ -188,12 +188,12 @@ func (p *explainer) records(at *explain.Place) {
 		p.record(r)
 	}
 	for _, n := range notes {
-		p.line("  %s", p.dim("("+printable(n)+")"))
+		p.line("  %s", p.Dim("("+printable(n)+")"))
 	}
 }
 
 func (p *explainer) record(r *explain.NearRecord) {
-	line := fmt.Sprintf("  %s at %s", p.bold(fmt.Sprintf("record %d", r.ID)), r.Address)
+	line := fmt.Sprintf("  %s at %s", p.Bold(fmt.Sprintf("record %d", r.ID)), r.Address)
 	if r.Name != "" {
 		line += fmt.Sprintf(", %s+%#x", printable(names.Short(r.Name)), r.Offset)
 	}
@@ -221,11 +221,11 @@ func (p *explainer) value(x *explain.Value) {
 	}
 	switch x.Status {
 	case frame.Missing:
-		value = p.yellow("unavailable: " + printable(x.Reason))
+		value = p.Yellow("unavailable: " + printable(x.Reason))
 	case frame.Undefined:
-		value = p.dim("undef: " + printable(x.Reason))
+		value = p.Dim("undef: " + printable(x.Reason))
 	case frame.Guessed:
-		value = p.yellow("guess: " + printable(value))
+		value = p.Yellow("guess: " + printable(value))
 	}
 	as := ""
 	if len(x.As) > 0 {
@@ -234,7 +234,7 @@ func (p *explainer) value(x *explain.Value) {
 	p.line("  %-*s %-*s %s%s", nameWidth, name, typeWidth, printable(x.Type.Source), value, as)
 	for _, part := range append([]string{x.Where, x.Origin, x.Sum}, dumped(x.Raw, x.Reading)...) {
 		if part != "" {
-			p.line("    %s", p.dim(printable(part)))
+			p.line("    %s", p.Dim(printable(part)))
 		}
 	}
 	p.collected(x.GC)
@@ -245,11 +245,11 @@ func (p *explainer) collected(g *frame.GC) {
 	switch {
 	case g == nil:
 	case !g.Pair:
-		p.line("    %s", p.yellow("no gc pair: the record does not list it for the collector"))
+		p.line("    %s", p.Yellow("no gc pair: the record does not list it for the collector"))
 	case g.Base == nil:
-		p.line("    %s", p.dim("gc pair: it is its own base"))
+		p.line("    %s", p.Dim("gc pair: it is its own base"))
 	default:
-		p.line("    %s", p.dim(fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)))
+		p.line("    %s", p.Dim(fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)))
 	}
 }
 
@@ -282,7 +282,7 @@ func (p *explainer) carries(c *explain.CarriesOn) {
 		}
 	}
 	if c.Resume == nil {
-		p.line("  nowhere: %s", p.yellow(printable(c.Why)))
+		p.line("  nowhere: %s", p.Yellow(printable(c.Why)))
 		return
 	}
 	p.line("  → %s, by %s", target(c.Resume), printable(c.By))
@@ -307,7 +307,7 @@ func (p *explainer) disassembly(d *explain.Disassembly) {
 
 func (p *explainer) instructions(d *explain.Disassembly) {
 	if d.Why != "" {
-		p.line("  %s", p.yellow(printable(d.Why)))
+		p.line("  %s", p.Yellow(printable(d.Why)))
 	}
 	widest := 0
 	for _, i := range d.Instructions {
@@ -324,6 +324,6 @@ func (p *explainer) instructions(d *explain.Disassembly) {
 		if len(i.Notes) > 0 {
 			notes = "   ; " + printable(strings.Join(i.Notes, ", "))
 		}
-		p.line("  %s %s %-7s %-*s  %s%s", mark, i.Address, offset, widest, i.Bytes, printable(i.Text), p.dim(notes))
+		p.line("  %s %s %-7s %-*s  %s%s", mark, i.Address, offset, widest, i.Bytes, printable(i.Text), p.Dim(notes))
 	}
 }

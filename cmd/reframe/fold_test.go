@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"example.com/reframe/deopt/frame"
-	"example.com/reframe/internal/cli/fold"
+	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/test/livetest"
 )
 
@@ -21,7 +21,7 @@ func TestFoldCommand(t *testing.T) {
 	parts := fold.ShellWords(line)
 	require.Equal(t, line, strings.Join(parts, " "))
 	for _, width := range []int{20, 30, 40, 79, 1000} {
-		broken := fold.Command(parts, width)
+		broken := fold.FoldCommand(parts, width)
 		out, err := exec.Command("sh", "-c", `reframe() { printf '%s\0' "$@"; }; `+broken).Output()
 		require.NoError(t, err, broken)
 		require.Equal(t, append(words, ""), strings.Split(string(out), "\x00"))

@@ -13,7 +13,6 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/ptrace"
 )
@@ -98,8 +97,8 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 			if a.json {
 				err = writeJSON(a.stdout, view.Report())
 			} else if vm {
-				err = printVMStacks(fold.To(a.stdout), a.style(), view, t)
-			} else if err = printView(fold.To(a.stdout), a.style(), view, t); err == nil {
+				err = printVMStacks(foldTo(a.stdout), a.style(), view, t)
+			} else if err = printView(foldTo(a.stdout), a.style(), view, t); err == nil {
 				a.hint(c.Flags(), view)
 				a.hintSource(costly)
 			}
@@ -161,7 +160,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 
 // note prints a note on standard error: something that is not a failure but that a user may want to know.
 func (a *app) note(text string) {
-	fmt.Fprintln(fold.To(a.stderr), "reframe: note: "+printableLines(text))
+	fmt.Fprintln(foldTo(a.stderr), "reframe: note: "+printableLines(text))
 }
 
 // afterwards returns the state of a process after reframe has released it.
@@ -181,9 +180,9 @@ func stoodStill(who string, pause time.Duration, stopped bool) string {
 func titleOf(s style, t *ptrace.Target) string {
 	switch {
 	case t.Provider == ptrace.FromCore:
-		return fmt.Sprintf("%s  pid %d  %s   %s", s.bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
+		return fmt.Sprintf("%s  pid %d  %s   %s", s.Bold("core "+printable(t.Core)), t.PID, printable(t.Command), t.Arch().Title)
 	case t.Provider != ptrace.FromProcess:
-		title := s.bold(string(t.Provider) + " " + printable(t.Debugger))
+		title := s.Bold(string(t.Provider) + " " + printable(t.Debugger))
 		if t.PID > 0 { // an emulator of a whole machine has no processes
 			title += fmt.Sprintf("  pid %d", t.PID)
 		}
@@ -196,7 +195,7 @@ func titleOf(s style, t *ptrace.Target) string {
 	if t.Pause > 0 {
 		stood = fmt.Sprintf("paused %s, %s", milliseconds(t.Pause), afterwards(t.Stopped))
 	}
-	return fmt.Sprintf("%s  %s   %s   %s", s.bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, stood)
+	return fmt.Sprintf("%s  %s   %s   %s", s.Bold(fmt.Sprintf("pid %d", t.PID)), printable(t.Command), t.Arch().Title, stood)
 }
 
 // titleOfThread names a thread. Most cores hold only the name of the first thread.
@@ -219,7 +218,7 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, titleOf(s, t))
 	for _, note := range v.Notes() {
-		fmt.Fprintln(&out, s.yellow(printable(note)))
+		fmt.Fprintln(&out, s.Yellow(printable(note)))
 	}
 	fmt.Fprintln(&out, summary(v.Summary()))
 	for _, line := range sureLines(compiledFrom(v)) {
@@ -231,9 +230,9 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 			continue
 		}
 		thread := &v.Threads[i]
-		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
+		fmt.Fprintf(&out, "\n%s\n", s.Bold(titleOfThread(thread)))
 		if len(also[i]) > 0 {
-			fmt.Fprintf(&out, "  %s\n", s.dim(alsoThere(also[i])))
+			fmt.Fprintf(&out, "  %s\n", s.Dim(alsoThere(also[i])))
 		}
 		guesses := map[string]int{} // the first frame with each kind of guess
 		omitted := v.OmittedFrames(thread)
@@ -264,7 +263,7 @@ func printView(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
 			printFrame(&out, s, &again)
 		}
 		if !thread.End.Complete {
-			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
+			fmt.Fprintf(&out, "  %s\n", s.Yellow(printable(thread.End.Reason)))
 		}
 	}
 	_, err := io.WriteString(w, out.String())
@@ -308,18 +307,18 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	where := place(f)
 	kind := fmt.Sprintf("%-6s", f.Kind)
 	if f.Kind == frame.JIT {
-		kind = s.green(kind)
+		kind = s.Green(kind)
 	}
-	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.bold(where), functionWidth))
+	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.Bold(where), functionWidth))
 	sources := sourceLines(f.Source)
 	if len(sources) == 1 && f.Record == nil && f.Resume == nil && len("  #000 native  ")+max(runes(where), functionWidth)+2+runes(sources[0]) <= lineWidth {
 		line, sources = line+"  "+sources[0], nil
 	}
 	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
-		line += "  " + s.dim("by "+f.Rule) // only for unusual unwind rules
+		line += "  " + s.Dim("by "+f.Rule) // only for unusual unwind rules
 	}
 	if f.NamedBy != "" {
-		line += "  " + s.dim("named by "+spelled(f.NamedBy))
+		line += "  " + s.Dim("named by "+spelled(f.NamedBy))
 	}
 	if f.Record != nil {
 		line += fmt.Sprintf("  record %d, %s", f.Record.ID, site(f.Record))
@@ -344,17 +343,17 @@ func printFrame(w io.Writer, s style, f *frame.Frame) {
 	}
 	for i := range f.Also {
 		also := &f.Also[i]
-		fmt.Fprintf(w, "        %s\n", s.dim(fmt.Sprintf("record %d, %s, at the same address:", also.Record.ID, site(&also.Record))))
+		fmt.Fprintf(w, "        %s\n", s.Dim(fmt.Sprintf("record %d, %s, at the same address:", also.Record.ID, site(&also.Record))))
 		for k := range also.Slots {
 			printSlot(w, s, &also.Slots[k], width)
 		}
 		for _, n := range also.Notes {
-			fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
+			fmt.Fprintf(w, "        %s\n", s.Dim("("+printable(n)+")"))
 		}
 	}
 	printDirect(w, s, f.Direct)
 	for _, n := range f.Notes {
-		fmt.Fprintf(w, "        %s\n", s.dim("("+printable(n)+")"))
+		fmt.Fprintf(w, "        %s\n", s.Dim("("+printable(n)+")"))
 	}
 	if f.VM != nil {
 		printVM(w, s, f.VM)
@@ -432,7 +431,7 @@ func printSlot(w io.Writer, s style, slot *frame.Slot, width int) {
 	if slot.Location != nil {
 		where = joined(slot.Location.String(), slot.GC)
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, printable(slot.Type.Source), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
@@ -446,13 +445,13 @@ func content(s style, slot *frame.Slot) (plain, painted string) {
 	switch slot.Status {
 	case frame.Missing:
 		plain = "unavailable: " + printable(slot.Reason)
-		painted = s.yellow(plain)
+		painted = s.Yellow(plain)
 	case frame.Undefined:
 		plain = "undef: " + printable(slot.Reason)
-		painted = s.dim(plain)
+		painted = s.Dim(plain)
 	case frame.Guessed: // the frame gives the reason
 		plain = "guess: " + printable(painted)
-		painted = s.yellow(plain)
+		painted = s.Yellow(plain)
 	}
 	return plain, painted
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/reframe/internal/cli/fold"
+	fold "example.com/reframe/internal/report/text"
 )
 
 // helpWidth is the width of help in cells, unless the terminal is narrower.
@@ -19,7 +19,7 @@ const helpWidth = 80
 // help prints what a command does and its usage. No line is wider than the terminal, or than 80 cells.
 func (a *app) help(c *cobra.Command, out *os.File) {
 	width := helpWidth
-	if w := fold.Width(out); w > 0 {
+	if w := fold.TerminalWidth(out); w > 0 {
 		width = min(w, helpWidth)
 	}
 	var b strings.Builder
@@ -38,7 +38,7 @@ func (a *app) help(c *cobra.Command, out *os.File) {
 // usageOf writes the usage of a command: its arguments, examples, commands and flags.
 func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold.Line(line, width, more) {
+		for _, part := range fold.FoldLine(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
@@ -54,7 +54,7 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 		for line := range strings.Lines(c.Example) {
 			line = strings.TrimSuffix(line, "\n")
 			if fold.Cells(line) > width {
-				line = "  " + fold.Command(fold.ShellWords(strings.TrimSpace(line)), width-2)
+				line = "  " + fold.FoldCommand(fold.ShellWords(strings.TrimSpace(line)), width-2)
 				line = strings.ReplaceAll(line, "\n", "\n  ")
 			}
 			b.WriteString(line + "\n")
@@ -92,7 +92,7 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 // joined with it.
 func filled(b *strings.Builder, text string, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold.Line(line, width, more) {
+		for _, part := range fold.FoldLine(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
@@ -109,7 +109,7 @@ func filled(b *strings.Builder, text string, width int) {
 			line = ""
 		case line == "":
 			line = next
-		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == fold.Hanging(line, width, 0):
+		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == fold.HangingIndent(line, width, 0):
 			line += " " + next[indent:]
 		case indent > 0 && !strings.HasPrefix(line, " "): // a heading
 			write(line, 7)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/static/instrument"
@@ -115,7 +114,7 @@ func (a *app) instrument(path string, k *instrumented) error {
 	if err != nil {
 		return err
 	}
-	words := fold.To(a.stderr)
+	words := foldTo(a.stderr)
 	if len(r.Sites) > 0 {
 		if err := a.writeFile(k.output, k.force, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, r.Text); return err }); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/static/lint"
 )
 
@@ -87,7 +86,7 @@ func (a *app) lint(k *inputs) error {
 
 // printLint prints one line for each finding, and the counts on standard error.
 func (a *app) printLint(r *lint.Report) error {
-	out, s := bufio.NewWriter(fold.To(a.stdout)), a.style()
+	out, s := bufio.NewWriter(foldTo(a.stdout)), a.style()
 	for n := range r.Findings {
 		printFinding(out, s, &r.Findings[n])
 	}
@@ -96,10 +95,10 @@ func (a *app) printLint(r *lint.Report) error {
 	}
 	modules := printable(strings.Join(r.Modules, ", "))
 	if r.Sites == 0 {
-		fmt.Fprintf(fold.To(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
+		fmt.Fprintf(foldTo(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
 		return nil
 	}
-	fmt.Fprintf(fold.To(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
+	fmt.Fprintf(foldTo(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
 		r.Count(lint.CannotResume), count(r.Count(lint.LintWarning), "warning"))
 	return nil
 }
@@ -114,11 +113,11 @@ func printFinding(out *bufio.Writer, s style, f *lint.Finding) {
 	}
 	severity := string(f.Severity)
 	if f.Severity == lint.CannotResume {
-		severity = s.yellow(severity)
+		severity = s.Yellow(severity)
 	} else {
-		severity = s.dim(severity)
+		severity = s.Dim(severity)
 	}
-	fmt.Fprintf(out, "%s: %s: ", s.bold(printable(place)), severity)
+	fmt.Fprintf(out, "%s: %s: ", s.Bold(printable(place)), severity)
 	if f.Site != "" {
 		id := ""
 		if f.ID != nil {
@@ -126,5 +125,5 @@ func printFinding(out *bufio.Writer, s style, f *lint.Finding) {
 		}
 		fmt.Fprintf(out, "%s%s of @%s, block %%%s: ", f.Site, id, printable(f.Function), printable(f.Block))
 	}
-	fmt.Fprintf(out, "%s; %s %s\n", printable(f.What), printable(f.Do), s.dim("["+string(f.Rule)+"]"))
+	fmt.Fprintf(out, "%s; %s %s\n", printable(f.What), printable(f.Do), s.Dim("["+string(f.Rule)+"]"))
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"example.com/reframe/internal/base/near"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
 )
@@ -123,7 +122,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		code = exitUsage
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintf(fold.To(stderr), "reframe: %s\n", printableLines(text))
+		fmt.Fprintf(foldTo(stderr), "reframe: %s\n", printableLines(text))
 	}
 	var where *ir.Error
 	if errors.As(err, &where) && where.Text != "" {

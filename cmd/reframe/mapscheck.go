@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/static/maps"
 	"example.com/reframe/internal/vm/vmlayout"
 )
@@ -27,14 +26,14 @@ func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 }
 
 func (a *app) printCheck(report *maps.CheckReport) error {
-	out, s := bufio.NewWriter(fold.To(a.stdout)), a.style()
+	out, s := bufio.NewWriter(foldTo(a.stdout)), a.style()
 	for n, i := range report.Images {
 		if n > 0 {
 			out.WriteByte('\n')
 		}
-		fmt.Fprintf(out, "%s\n", s.bold(printable(i.Name)))
+		fmt.Fprintf(out, "%s\n", s.Bold(printable(i.Name)))
 		if i.Error != "" {
-			fmt.Fprintf(out, "  %s\n", s.yellow(printable(i.Error)))
+			fmt.Fprintf(out, "  %s\n", s.Yellow(printable(i.Error)))
 		}
 		for k := range i.Rules {
 			printRule(out, s, &i.Rules[k])
@@ -44,12 +43,12 @@ func (a *app) printCheck(report *maps.CheckReport) error {
 }
 
 func printRule(out *bufio.Writer, s style, r *maps.CheckRule) {
-	word, painted := "kept", s.green("kept")
+	word, painted := "kept", s.Green("kept")
 	switch {
 	case r.Broken > 0:
-		word, painted = "BROKEN", s.yellow("BROKEN")
+		word, painted = "BROKEN", s.Yellow("BROKEN")
 	case r.Checked == r.Unknown:
-		word, painted = "-", s.dim("-")
+		word, painted = "-", s.Dim("-")
 	}
 	fmt.Fprintf(out, "  %s %s", pad(word, painted, 7), r.Rule)
 	switch {
@@ -63,7 +62,7 @@ func printRule(out *bufio.Writer, s style, r *maps.CheckRule) {
 	}
 	fmt.Fprintln(out)
 	if r.Skipped != "" {
-		fmt.Fprintf(out, "          %s\n", s.dim("not checked: "+printable(r.Skipped)))
+		fmt.Fprintf(out, "          %s\n", s.Dim("not checked: "+printable(r.Skipped)))
 	}
 	if r.Broken == 0 {
 		return

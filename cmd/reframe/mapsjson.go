@@ -65,7 +65,7 @@ func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 			own.function(f, true)
 			return own.b, own.shown
 		}
-	}, func(t text) {
+	}, func(t partText) {
 		if !some && len(t.b) > 0 {
 			some, t.b = true, t.b[len(","):]
 		}

@@ -18,11 +18,11 @@ const (
 // part is a run of functions, and the channel for its text.
 type part struct {
 	functions []*maps.Function
-	done      chan text
+	done      chan partText
 }
 
-// text is the text of a part.
-type text struct {
+// partText is the text of a part.
+type partText struct {
 	b     []byte
 	shown int
 }
@@ -62,7 +62,7 @@ func (p *mapsText) functions(i *maps.Image) {
 			own.function(f)
 			return own.b, own.shown
 		}
-	}, func(t text) {
+	}, func(t partText) {
 		p.b, p.shown = t.b, p.shown+t.shown
 		p.flush()
 	})
@@ -71,15 +71,15 @@ func (p *mapsText) functions(i *maps.Image) {
 
 // inWords passes write the text of the wanted functions of an image in their order. Formatting a million records takes longer than reading them, so
 // all processors share the work.
-func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() wording, write func(text)) {
+func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() wording, write func(partText)) {
 	workers := runtime.GOMAXPROCS(0)
-	work, order := make(chan part, workers), make(chan chan text, 2*workers)
+	work, order := make(chan part, workers), make(chan chan partText, 2*workers)
 	free := make(chan []byte, 4*workers)
 	for range workers {
 		say := worker()
 		go func() {
 			for w := range work {
-				var t text
+				var t partText
 				select {
 				case t.b = <-free:
 				default:
@@ -96,7 +96,7 @@ func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() w
 	}
 	go func() {
 		send := func(functions []*maps.Function) {
-			w := part{functions, make(chan text, 1)}
+			w := part{functions, make(chan partText, 1)}
 			order <- w.done
 			work <- w
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"example.com/reframe/deopt/stackmap"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/static/maps"
 )
@@ -39,9 +38,9 @@ func (p *mapsText) flush() {
 func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
 
 func (a *app) printMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
-	p := &mapsText{out: fold.To(a.stdout), style: a.style(), want: want}
+	p := &mapsText{out: foldTo(a.stdout), style: a.style(), want: want}
 	for _, note := range m.Notes {
-		p.printf("%s\n", p.style.yellow(printable(note)))
+		p.printf("%s\n", p.style.Yellow(printable(note)))
 	}
 	for n, i := range m.Images {
 		if n > 0 {
@@ -58,9 +57,9 @@ func (p *mapsText) image(i *maps.Image) {
 	if i.Arch != nil {
 		what += ", " + i.Arch.Title
 	}
-	p.printf("%s  %s\n", p.style.bold(printable(i.Name)), p.style.dim(strings.TrimPrefix(what, ", ")))
+	p.printf("%s  %s\n", p.style.Bold(printable(i.Name)), p.style.Dim(strings.TrimPrefix(what, ", ")))
 	if i.Err != nil {
-		p.printf("  %s\n", p.style.yellow(printable(i.Err.Error())))
+		p.printf("  %s\n", p.style.Yellow(printable(i.Err.Error())))
 	}
 	if i.Section == nil {
 		return
@@ -74,7 +73,7 @@ func (p *mapsText) image(i *maps.Image) {
 		for n, d := range i.Section.Also {
 			also[n] = string(d)
 		}
-		p.printf("  %s\n", p.style.yellow("the section also fits layout "+strings.Join(also, " and ")+" to the last byte; choose with --dialect"))
+		p.printf("  %s\n", p.style.Yellow("the section also fits layout "+strings.Join(also, " and ")+" to the last byte; choose with --dialect"))
 	}
 	p.functions(i)
 }
@@ -107,14 +106,14 @@ func (p *mapsText) function(f *maps.Function) {
 
 func (p *mapsText) head(f *maps.Function) {
 	if f.Loose {
-		p.printf("\n  %s\n", p.style.yellow("records of unknown functions: a map of version 1 with several functions does not assign its records to them"))
+		p.printf("\n  %s\n", p.style.Yellow("records of unknown functions: a map of version 1 with several functions does not assign its records to them"))
 		return
 	}
 	name := printable(f.Demangled)
 	if name == "" {
 		name = "(no symbol)"
 	}
-	b := append(append(p.b, "\n  "...), p.style.bold(name)...)
+	b := append(append(p.b, "\n  "...), p.style.Bold(name)...)
 	if len(f.Aliases) > 0 {
 		b = append(append(b, " (also "...), printable(strings.Join(f.Aliases, ", "))...)
 		b = append(b, ')')
@@ -180,7 +179,7 @@ func (p *mapsText) record(f *maps.Function, rec *stackmap.Record) {
 	}
 	b = append(b, '\n')
 	if r.Note != "" {
-		b = fmt.Appendf(b, "      %s\n", p.style.yellow(printable(r.Note)))
+		b = fmt.Appendf(b, "      %s\n", p.style.Yellow(printable(r.Note)))
 	}
 	at, variable := 0, 0
 	for n, l := range rec.Locations {

@@ -14,7 +14,6 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine/names"
@@ -53,7 +52,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	o.Modules = modules
 	if a != nil {
 		for _, note := range notes {
-			fmt.Fprintln(fold.To(a.stderr), printable(note))
+			fmt.Fprintln(foldTo(a.stderr), printable(note))
 		}
 	}
 	if a != nil {
@@ -121,7 +120,7 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(fold.To(a.stderr), printable(note))
+		fmt.Fprintln(foldTo(a.stderr), printable(note))
 	}
 	o.Modules = append(o.Modules, modules...)
 	a.modules = append(a.modules, modules...)
@@ -308,10 +307,10 @@ func (a *app) warn() {
 			}
 			a.warned[said] = true
 			if n == shownWords {
-				fmt.Fprintf(fold.To(a.stderr), "%s: %s; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more unknown word"))
+				fmt.Fprintf(foldTo(a.stderr), "%s: %s; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more unknown word"))
 				continue
 			}
-			fmt.Fprintf(fold.To(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
+			fmt.Fprintf(foldTo(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
 		}
 	}
 }
@@ -325,7 +324,7 @@ func (a *app) compiledFrom(v *deopt.View) {
 	}
 	for _, from := range compiledFrom(v) {
 		if from.Sure == string(sites.Contradicted) {
-			fmt.Fprintln(fold.To(a.stderr), "reframe: warning: "+printableLines(from.Why))
+			fmt.Fprintln(foldTo(a.stderr), "reframe: warning: "+printableLines(from.Why))
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"example.com/reframe/internal/base/newfile"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/vm/protocheck"
 	"example.com/reframe/internal/vm/protocol"
@@ -124,7 +123,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		o.Log = logTo(f)
 	}
 	each := func(*protocheck.Result) error { return nil }
-	out := fold.To(a.stdout)
+	out := foldTo(a.stdout)
 	if !a.json {
 		each = func(r *protocheck.Result) error {
 			if r.General {
@@ -177,12 +176,12 @@ func logTo(f io.Writer) func(line []byte, sent bool) {
 
 // printCheck prints a check on one line, and its details on the next.
 func printCheck(w io.Writer, s style, r *protocheck.Result) error {
-	mark := s.green("kept  ")
+	mark := s.Green("kept  ")
 	switch r.Status {
 	case protocheck.Broken:
-		mark = s.yellow("BROKEN")
+		mark = s.Yellow("BROKEN")
 	case protocheck.Not:
-		mark = s.dim("  -   ")
+		mark = s.Dim("  -   ")
 	}
 	why := ""
 	if r.Why != "" {

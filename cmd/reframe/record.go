@@ -18,7 +18,6 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 	"example.com/reframe/replay"
@@ -338,7 +337,7 @@ var errRecorded = errors.New("recorded")
 
 // recordExit waits for an exit and records that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
-	o.Warn = func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) }
+	o.Warn = func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) }
 	o.Describe = k.describer(o.Warn)
 	s, err := k.open(ctx, command)
 	if err != nil {
@@ -425,7 +424,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if core == standard {
 		core = "on standard output"
 	}
-	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.held.Memory)
+	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.Bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.held.Memory)
 	if r.exit != "" {
 		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
 	}
@@ -433,20 +432,20 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 		fmt.Fprintf(&b, "  with the pages that the interpreter read in %s\n", count(r.ended, "run"))
 	}
 	for _, why := range r.why {
-		fmt.Fprintf(&b, "  %s\n", s.yellow(printable(why)))
+		fmt.Fprintf(&b, "  %s\n", s.Yellow(printable(why)))
 	}
 	for _, left := range r.LeftOut {
-		fmt.Fprintf(&b, "  left out: %s\n", s.yellow(printable(left)))
+		fmt.Fprintf(&b, "  left out: %s\n", s.Yellow(printable(left)))
 	}
 	if len(r.Redacted) > 0 {
 		fmt.Fprintf(&b, "  redacted: %s, %d bytes\n", count(len(r.Redacted), "range"), redactedBytes(r.Redacted))
 	}
 	fmt.Fprintf(&b, "  %s\n", k.secrets(r))
-	if _, err := io.WriteString(fold.To(out), b.String()); err != nil {
+	if _, err := io.WriteString(foldTo(out), b.String()); err != nil {
 		return err
 	}
 	if !k.still() {
-		fmt.Fprintln(fold.To(a.stderr), stoodStill("it", r.pause, r.stopped))
+		fmt.Fprintln(foldTo(a.stderr), stoodStill("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil
@@ -455,7 +454,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.script != "" && k.script != standard {
 		next = []string{"replay", k.script}
 	}
-	fmt.Fprintf(fold.To(a.stderr), "\n%s\n", try(next...))
+	fmt.Fprintf(foldTo(a.stderr), "\n%s\n", try(next...))
 	return nil
 }
 

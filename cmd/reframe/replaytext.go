@@ -115,9 +115,9 @@ func (w *replayWriter) line(b *bytes.Buffer, r *replay.Result) {
 	word, path := string(r.Outcome), printable(r.Path)
 	switch r.Outcome {
 	case replay.OK:
-		word = w.style.green(pad(word, word, outcomeWidth))
+		word = w.style.Green(pad(word, word, outcomeWidth))
 	default:
-		word = w.style.yellow(pad(word, word, outcomeWidth))
+		word = w.style.Yellow(pad(word, word, outcomeWidth))
 	}
 	says := w.says(r)
 	first, more, _ := strings.Cut(says, "\n")

@@ -12,7 +12,6 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/ptrace"
 )
 
@@ -160,10 +159,10 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 		return writeJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := printResumed(fold.To(a.stdout), a.style(), out, stack); err != nil || t.Provider != ptrace.FromProcess {
+	if err := printResumed(foldTo(a.stdout), a.style(), out, stack); err != nil || t.Provider != ptrace.FromProcess {
 		return err
 	}
-	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
 }
 
@@ -217,5 +216,5 @@ func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.
 
 // valueReturned describes the result of a run that returned a value.
 func valueReturned(s style, r *frame.Result) string {
-	return fmt.Sprintf("returned %s %s", printable(r.Type), s.bold(printable(r.Value)))
+	return fmt.Sprintf("returned %s %s", printable(r.Type), s.Bold(printable(r.Value)))
 }

@@ -14,7 +14,6 @@ import (
 	"example.com/reframe/internal/check/commit"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
@@ -57,10 +56,10 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	if a.json {
 		return writeJSON(a.stdout, p.report)
 	}
-	if err := p.show(fold.To(a.stdout)); err != nil {
+	if err := p.show(foldTo(a.stdout)); err != nil {
 		return err
 	}
-	fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
+	fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 
@@ -165,7 +164,7 @@ func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
 		}
 	}
 	for _, r := range c.Result {
-		fmt.Fprintf(text, "result%s %s %s in %s\n", r.Path, printable(r.Type), s.bold(printable(r.Value)), r.Register)
+		fmt.Fprintf(text, "result%s %s %s in %s\n", r.Path, printable(r.Type), s.Bold(printable(r.Value)), r.Register)
 	}
 	left := fmt.Sprintf("frame #%d is", c.Left[0])
 	if n := len(c.Left); n > 1 {

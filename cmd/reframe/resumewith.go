@@ -13,7 +13,6 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
@@ -46,8 +45,8 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	}
 	if a.json {
 		err = writeJSON(a.stdout, out)
-	} else if err = printResumedWith(fold.To(a.stdout), a.style(), out, stack); err == nil && t.Provider == ptrace.FromProcess {
-		fmt.Fprintln(fold.To(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	} else if err = printResumedWith(foldTo(a.stdout), a.style(), out, stack); err == nil && t.Provider == ptrace.FromProcess {
+		fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	}
 	switch {
 	case err != nil:

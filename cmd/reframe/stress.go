@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/internal/base/newfile"
 	"example.com/reframe/internal/check/stress"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
+	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/replay"
 )
 
@@ -178,7 +178,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 		return err
 	}
 	words := newOutputQueue(a.stderr) // a stalled reader of warnings must not stop the process
-	o.Warn = func(text string) { words.offer(fold.Text(a.stderr, "reframe: "+printableLines(text)+"\n")) }
+	o.Warn = func(text string) { words.offer(fold.Folded(a.stderr, "reframe: "+printableLines(text)+"\n")) }
 	o.Describe = k.describer
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
@@ -206,14 +206,14 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if a.json {
 		err = writeJSON(a.stdout, r)
 	} else {
-		_, err = io.WriteString(fold.To(a.stdout), stressText(a.style(), r))
+		_, err = io.WriteString(foldTo(a.stdout), stressText(a.style(), r))
 	}
 	if err != nil {
 		return err
 	}
 	if r.Failed > 0 && !a.json {
 		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
-		fmt.Fprintf(fold.To(a.stderr), "at %s left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
+		fmt.Fprintf(foldTo(a.stderr), "at %s left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
 	}
 	return k.verdict(r)
 }
@@ -284,7 +284,7 @@ func stressText(s style, r *stress.Report) string {
 		if r.Committed == 0 {
 			return b.String()
 		}
-		fmt.Fprintf(&b, "%s: %s, %s of output\n", s.green("nothing differs"), r.Stressed.End(), bytesOf(r.Stressed.Stdout.Bytes+r.Stressed.Stderr.Bytes))
+		fmt.Fprintf(&b, "%s: %s, %s of output\n", s.Green("nothing differs"), r.Stressed.End(), bytesOf(r.Stressed.Stdout.Bytes+r.Stressed.Stderr.Bytes))
 		return b.String()
 	case stress.Undecided:
 		return b.String()
@@ -305,7 +305,7 @@ func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
 	if d.Offset != nil {
 		where = fmt.Sprintf(", byte %d, in line %d", *d.Offset, d.Line)
 	}
-	fmt.Fprintf(b, "%s %s%s\n", s.yellow("different"), d.What, where)
+	fmt.Fprintf(b, "%s %s%s\n", s.Yellow("different"), d.What, where)
 	for _, row := range [][2]string{{"untouched", d.Untouched}, {"stressed", d.Stressed}} {
 		fmt.Fprintf(b, "        %-9s  %s\n", row[0], printable(row[1]))
 	}
@@ -318,7 +318,7 @@ func printCulprit(b *strings.Builder, s style, r *stress.Report) {
 	if !c.Single {
 		how = fmt.Sprintf("causes the difference after the %d that were committed before it", c.After)
 	}
-	fmt.Fprintf(b, "\n%s %s (%s)\n", s.bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
+	fmt.Fprintf(b, "\n%s %s (%s)\n", s.Bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
 	printFrame(b, s, c.Frame)
 	if c.Resumed != nil {
 		printCommitted(b, s, c.Resumed.Committed)

@@ -11,7 +11,6 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/ptrace"
 )
@@ -218,7 +217,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	}
 	k.looks = true
 	if k.shows {
-		k.mistake = k.mistaken(func(text string) { fmt.Fprintln(fold.To(a.stderr), "reframe: "+printableLines(text)) })
+		k.mistake = k.mistaken(func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) })
 	}
 	o, err := k.options(a)
 	o.Mistake, o.Direct = k.mistake, true

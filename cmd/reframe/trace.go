@@ -13,7 +13,6 @@ import (
 
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/ptrace"
 )
@@ -283,7 +282,7 @@ func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 		}
 		b.WriteString("\n")
 	}
-	_, _ = io.WriteString(fold.To(a.stderr), b.String())
+	_, _ = io.WriteString(foldTo(a.stderr), b.String())
 }
 
 // overwritten returns the line about exits that may be missing, or "".

@@ -20,8 +20,8 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine/names"
+	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
@@ -60,7 +60,7 @@ const maxAsked = 1000
 // hints prints, once, which flags would name the values that were shown without a name.
 func (w *exitWriter) hints() {
 	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
-		fmt.Fprintln(fold.To(w.app.stderr), printable(w.wanted[kind]))
+		fmt.Fprintln(foldTo(w.app.stderr), printable(w.wanted[kind]))
 	}
 }
 
@@ -88,7 +88,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	if a.json {
 		return to
 	}
-	return fold.To(to)
+	return foldTo(to)
 }
 
 // holds sets the callback for a stalled reader: the process is stopped while the writer waits, and letRun resumes it. The wait ends when ctx is done.
@@ -152,7 +152,7 @@ func (w *exitWriter) gap(g trace.Gap) error {
 		w.warnObject(g.String())
 		return w.err
 	}
-	return w.write(fmt.Appendf(nil, "%s  %s\n", g.Seconds(), w.style.yellow(g.String())))
+	return w.write(fmt.Appendf(nil, "%s  %s\n", g.Seconds(), w.style.Yellow(g.String())))
 }
 
 // writeLast writes the exit at which the trace stopped, if its line was dropped.
@@ -254,7 +254,7 @@ func (w *exitWriter) offered(text string) bool {
 		w.failed(w.out.Flush()) // keeps the order of the output
 		return w.words.offer(text)
 	}
-	return w.words.offer(fold.Text(w.app.stderr, text))
+	return w.words.offer(fold.Folded(w.app.stderr, text))
 }
 
 // ended is the error that a verb ends with, or nil.
@@ -305,7 +305,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 		printFrame(&w.line, w.style, &x.Frames[i].Frame)
 	}
 	if len(x.Frames) > 0 && !x.End.Complete {
-		fmt.Fprintf(&w.line, "  %s\n", w.style.yellow(printable(x.End.Reason)))
+		fmt.Fprintf(&w.line, "  %s\n", w.style.Yellow(printable(x.End.Reason)))
 	}
 	return w.writeExit(w.line.Bytes())
 }
@@ -319,12 +319,12 @@ func (w *exitWriter) place(x *trace.Exited) {
 		fmt.Fprintf(b, "%s called by ", printable(names.Demangled(x.Point.Symbol)))
 	}
 	if f == nil {
-		fmt.Fprintf(b, "%s\n", w.style.yellow("unknown caller: "+printable(x.End.Reason)))
+		fmt.Fprintf(b, "%s\n", w.style.Yellow("unknown caller: "+printable(x.End.Reason)))
 		return
 	}
-	b.WriteString(w.style.bold(place(&f.Frame)))
+	b.WriteString(w.style.Bold(place(&f.Frame)))
 	if f.Record == nil {
-		fmt.Fprintf(b, "  %s\n", w.style.yellow("no record"))
+		fmt.Fprintf(b, "  %s\n", w.style.Yellow("no record"))
 		return
 	}
 	if len(f.Source) > 0 {
@@ -349,10 +349,10 @@ func (w *exitWriter) place(x *trace.Exited) {
 		w.slots(f.Also[i].Slots)
 	}
 	if f.VM != nil {
-		fmt.Fprintf(b, "  %s", w.style.yellow("no VM frames: "+printable(f.VM.Error)))
+		fmt.Fprintf(b, "  %s", w.style.Yellow("no VM frames: "+printable(f.VM.Error)))
 	}
 	if len(f.Slots) == 0 && len(f.Notes) > 0 {
-		fmt.Fprintf(b, "  %s", w.style.dim("("+printable(f.Notes[len(f.Notes)-1])+")"))
+		fmt.Fprintf(b, "  %s", w.style.Dim("("+printable(f.Notes[len(f.Notes)-1])+")"))
 	}
 	b.WriteByte('\n')
 }
@@ -400,11 +400,11 @@ func (w *exitWriter) vmValue(v *frame.VMValue) string {
 	case v.Object != nil:
 		return fmt.Sprintf("object(%d)", *v.Object)
 	case v.Status == frame.Missing:
-		return w.style.yellow("unavailable(" + shortened(v.Reason) + ")")
+		return w.style.Yellow("unavailable(" + shortened(v.Reason) + ")")
 	case v.Status == frame.Dead, v.Status == frame.Undefined:
 		return string(v.Status)
 	case v.Status == frame.Guessed:
-		return w.style.yellow("guess(" + printable(cmp.Or(v.Value, string(v.Hex))) + ")")
+		return w.style.Yellow("guess(" + printable(cmp.Or(v.Value, string(v.Hex))) + ")")
 	}
 	return printable(cmp.Or(v.Value, string(v.Hex)))
 }
@@ -442,11 +442,11 @@ func (w *exitWriter) slot(s *frame.Slot) {
 	case s.Status == frame.Undefined:
 		w.line.WriteString("undef")
 	case s.Status == frame.Missing:
-		w.line.WriteString(w.style.yellow("unavailable(" + shortened(s.Reason) + ")"))
+		w.line.WriteString(w.style.Yellow("unavailable(" + shortened(s.Reason) + ")"))
 	default:
 		value := cmp.Or(s.Value, string(s.Hex))
 		if s.Status == frame.Guessed {
-			value = w.style.yellow("guess(" + printable(value) + ")")
+			value = w.style.Yellow("guess(" + printable(value) + ")")
 		}
 		w.line.WriteString(value)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/check/verify"
-	"example.com/reframe/internal/cli/fold"
 	"example.com/reframe/internal/machine/names"
+	fold "example.com/reframe/internal/report/text"
 )
 
 // verifyWriter writes the results of verified exits.
@@ -126,12 +126,12 @@ func (w *verifyWriter) outcome(v *verify.Verified) {
 			where += fmt.Sprintf("  record %d %s", f.Record.ID, f.Record.Site)
 		}
 	}
-	what := w.style.green(v.Status) + results(v.Result)
+	what := w.style.Green(v.Status) + results(v.Result)
 	if v.Again != nil {
 		what += fmt.Sprintf(" up to hit %d", v.Again.Hit)
 	}
 	if v.Status == verify.NotComparable {
-		what = w.style.yellow(v.Status) + ": " + printable(v.Why)
+		what = w.style.Yellow(v.Status) + ": " + printable(v.Why)
 	}
 	fmt.Fprintf(&w.line, "%d  %s  %s  %s\n", v.Number, thread(v), where, what)
 }
@@ -161,25 +161,25 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	s := w.style
 	f := v.Exit.Frame
 	if v.Entry != "" {
-		fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("entry %d, of %s, thread %s", v.Number, printable(names.Demangled(v.Entry)), thread(v))))
+		fmt.Fprintf(b, "%s\n", s.Bold(fmt.Sprintf("entry %d, of %s, thread %s", v.Number, printable(names.Demangled(v.Entry)), thread(v))))
 	} else {
-		fmt.Fprintf(b, "%s\n", s.bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
+		fmt.Fprintf(b, "%s\n", s.Bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
 		printFrame(b, s, &f.Frame)
 	}
 	if v.Baseline != nil {
 		w.baseline(v)
 	}
 	if why := v.Native.Failed; why != "" {
-		fmt.Fprintf(b, "  %s: native code does not return, and the interpreter %s\n", s.yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
+		fmt.Fprintf(b, "  %s: native code does not return, and the interpreter %s\n", s.Yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
 		rows := [][2]string{{"native code", printable(why)}}
 		if v.Interpreter.Failed != "" {
 			rows = append([][2]string{{"interpreter", printable(v.Interpreter.Failed)}}, rows...)
 		}
 		w.rows(rows)
 	} else if why := v.Interpreter.Failed; why != "" && v.With {
-		fmt.Fprintf(b, "  %s: native code continues, and %s\n", s.yellow("different"), printable(why))
+		fmt.Fprintf(b, "  %s: native code continues, and %s\n", s.Yellow("different"), printable(why))
 	} else if why != "" {
-		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not\n        %s\n", s.yellow("different"), printable(why))
+		fmt.Fprintf(b, "  %s: native code returns, and the interpreter does not\n        %s\n", s.Yellow("different"), printable(why))
 	}
 	shown, more := 0, 0
 	for _, p := range v.Result {
@@ -189,7 +189,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 			more++
 		default:
 			shown++
-			fmt.Fprintf(b, "  %s result%s, %s in %s\n", s.yellow("different"), p.Path, p.Type, p.Register)
+			fmt.Fprintf(b, "  %s result%s, %s in %s\n", s.Yellow("different"), p.Path, p.Type, p.Register)
 			w.rows([][2]string{{"interpreter", p.Interpreter}, {"native code", p.Native}})
 		}
 	}
@@ -227,7 +227,7 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	b, s := v.Baseline, w.style
 	fn := printable("@" + b.Function)
 	if b.Wrong != "" {
-		fmt.Fprintf(&w.line, "  %s: %s\n", s.yellow("wrong"), printable(b.Wrong))
+		fmt.Fprintf(&w.line, "  %s: %s\n", s.Yellow("wrong"), printable(b.Wrong))
 	}
 	if st := b.State; st != nil {
 		switch {
@@ -236,9 +236,9 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 		case st.Arrival > 0:
 			fmt.Fprintf(&w.line, "  the state at the exit equals that of %s at its arrival %d of %d here\n", fn, st.Arrival, st.Arrivals)
 		case st.Arrivals == 0:
-			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s never reaches this point\n", s.yellow("different"), fn)
+			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s never reaches this point\n", s.Yellow("different"), fn)
 		default:
-			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s reached this point %s\n", s.yellow("different"), fn, arrivals(st))
+			fmt.Fprintf(&w.line, "  %s state at the exit: the baseline %s reached this point %s\n", s.Yellow("different"), fn, arrivals(st))
 			for _, d := range st.Slots {
 				where := ""
 				if d.In != "" {
@@ -253,7 +253,7 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	}
 	for _, p := range b.Result {
 		if v.Entry == "" && !p.Same {
-			fmt.Fprintf(&w.line, "  %s result%s of %s, %s in %s\n", s.yellow("different"), p.Path, fn, p.Type, p.Register)
+			fmt.Fprintf(&w.line, "  %s result%s of %s, %s in %s\n", s.Yellow("different"), p.Path, fn, p.Type, p.Register)
 			w.rows([][2]string{{"baseline", p.Interpreter}, {"native code", p.Native}})
 		}
 	}
@@ -279,9 +279,9 @@ func arrivals(st *verify.State) string {
 
 // again shows the comparison of an exit with the next hit of its record.
 func (w *verifyWriter) again(v *verify.Verified) {
-	fmt.Fprintf(&w.line, "  %s at hit %d of the record, which native code reached instead of returning\n", w.style.yellow("different"), v.Again.Hit)
+	fmt.Fprintf(&w.line, "  %s at hit %d of the record, which native code reached instead of returning\n", w.style.Yellow("different"), v.Again.Hit)
 	for _, d := range v.Again.Slots {
-		fmt.Fprintf(&w.line, "  %s %s\n", w.style.yellow("different"), printable(d.Slot))
+		fmt.Fprintf(&w.line, "  %s %s\n", w.style.Yellow("different"), printable(d.Slot))
 		w.rows([][2]string{{"interpreter", d.Baseline}, {"native code", d.Exit}})
 	}
 	if v.Again.Memory != nil {
@@ -299,7 +299,7 @@ func (w *verifyWriter) call(d *verify.CallDifference) {
 	if d.Only != "" {
 		what = ": "
 	}
-	fmt.Fprintf(&w.line, "  %s%s%s%s\n", w.style.yellow("different"), what, printable(d.String()), line)
+	fmt.Fprintf(&w.line, "  %s%s%s%s\n", w.style.Yellow("different"), what, printable(d.String()), line)
 	if d.Only == "" {
 		w.rows([][2]string{{"interpreter", d.Interpreter}, {"native code", d.Native}})
 	}
@@ -312,7 +312,7 @@ func (w *verifyWriter) memory(d *verify.MemoryDifference, words uint64) {
 	if d.Near != "" {
 		near = ", " + printable(d.Near)
 	}
-	fmt.Fprintf(b, "  %s memory, %s at %s%s\n", w.style.yellow("different"), count(int(d.Size), "byte"), d.Address, near)
+	fmt.Fprintf(b, "  %s memory, %s at %s%s\n", w.style.Yellow("different"), count(int(d.Size), "byte"), d.Address, near)
 	for _, row := range [][2]string{{"before", d.Before}, {"interpreter", d.Interpreter}, {"native code", d.Native}} {
 		for n, words := range fold.WordsInRows(row[1], dumpedWords) {
 			w.rows([][2]string{{row[0][:len(row[0])*max(0, 1-n)], words}})
@@ -339,7 +339,7 @@ func (w *verifyWriter) tail(who string, r *verify.VerifiedRun) {
 	}
 	fmt.Fprintf(&w.line, "  %s, the last of %s:\n", who, count(int(r.Steps), "instruction"))
 	for _, line := range r.Tail {
-		fmt.Fprintf(&w.line, "        %s\n", w.style.dim(printableLines(line)))
+		fmt.Fprintf(&w.line, "        %s\n", w.style.Dim(printableLines(line)))
 	}
 }
 
@@ -348,7 +348,7 @@ const shownReasons = 20
 
 // printVerified prints the result of a verification on standard error.
 func (a *app) printVerified(s *verify.Summary, k *verified) {
-	fmt.Fprint(fold.To(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
+	fmt.Fprint(foldTo(a.stderr), verifiedText(s, &k.watched, len(k.options.EntriesOf) > 0))
 }
 
 // verifiedText describes the result of a verification, of entries of functions or of exits.

@@ -25,7 +25,7 @@ func vmTitle(s style, f *frame.VMFrame) string {
 	if f.Position != nil {
 		at = fmt.Sprint(*f.Position)
 	}
-	line := s.bold(name+" @ "+at) + ", " + strings.ReplaceAll(f.Resume, "-", " ")
+	line := s.Bold(name+" @ "+at) + ", " + strings.ReplaceAll(f.Resume, "-", " ")
 	for _, key := range slices.Sorted(maps.Keys(f.Info)) {
 		line += fmt.Sprintf(", %s %s", printable(key), printable(f.Info[key]))
 	}
@@ -35,7 +35,7 @@ func vmTitle(s style, f *frame.VMFrame) string {
 // printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields.
 func printVM(w io.Writer, s style, vm *frame.VM) {
 	if vm.Error != "" {
-		fmt.Fprintf(w, "        %s\n", s.yellow("no VM frames: "+printable(vm.Error)))
+		fmt.Fprintf(w, "        %s\n", s.Yellow("no VM frames: "+printable(vm.Error)))
 		return
 	}
 	for n := range vm.Frames {
@@ -46,7 +46,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 		}
 		fmt.Fprintf(w, "      %s%s\n", lead, vmTitle(s, f))
 		if f.Reason != "" {
-			fmt.Fprintf(w, "           %s\n", s.yellow(printable(f.Reason)))
+			fmt.Fprintf(w, "           %s\n", s.Yellow(printable(f.Reason)))
 		}
 		for k := range f.Locals {
 			printVMValue(w, s, placeOf("local", &f.Locals[k]), &f.Locals[k])
@@ -70,7 +70,7 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 		o := &vm.Objects[n]
 		class := printable(o.Class)
 		if o.Reason != "" {
-			class += "  " + s.yellow(printable(o.Reason))
+			class += "  " + s.Yellow(printable(o.Reason))
 		}
 		fmt.Fprintf(w, "         object %d, not allocated: %s\n", o.ID, class)
 		for k := range o.Fields {
@@ -101,13 +101,13 @@ func vmText(s style, v *frame.VMValue) (plain, painted string) {
 	case v.Object != nil:
 		plain = fmt.Sprintf("object %d", *v.Object)
 	case v.Status == frame.Dead:
-		return "dead", s.dim("dead")
+		return "dead", s.Dim("dead")
 	case v.Status == frame.Missing, v.Status == frame.Undefined:
 		plain = string(v.Status) + ": " + printable(v.Reason)
-		return plain, s.yellow(plain)
+		return plain, s.Yellow(plain)
 	case v.Status == frame.Guessed:
 		plain = "guess: " + plain
-		return plain, s.yellow(plain)
+		return plain, s.Yellow(plain)
 	}
 	return plain, plain
 }
@@ -118,7 +118,7 @@ func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
 	if v.Slot != nil {
 		where = joined(fmt.Sprintf("slot %d", *v.Slot), v.GC)
 	}
-	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.dim(where))
+	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
@@ -126,13 +126,13 @@ func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
 func (p *explainer) vm(at *explain.Place) {
 	p.title("the frames of the virtual machine in it, by the layout " + printable(at.VM.Layout))
 	if at.VM.Error != "" {
-		p.line("  %s", p.yellow("none: "+printable(at.VM.Error)))
+		p.line("  %s", p.Yellow("none: "+printable(at.VM.Error)))
 		return
 	}
 	for n := range at.VM.Frames {
 		p.line("  frame %d: %s", n, vmTitle(p.style, &at.VM.Frames[n]))
 		if why := at.VM.Frames[n].Reason; why != "" {
-			p.line("    %s", p.yellow(printable(why)))
+			p.line("    %s", p.Yellow(printable(why)))
 		}
 	}
 	for _, o := range at.VM.Objects {
@@ -172,25 +172,25 @@ func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error 
 	fmt.Fprintln(&out, titleOf(s, t))
 	for i := range v.Threads {
 		thread := &v.Threads[i]
-		fmt.Fprintf(&out, "\n%s\n", s.bold(titleOfThread(thread)))
+		fmt.Fprintf(&out, "\n%s\n", s.Bold(titleOfThread(thread)))
 		number := 0
 		for _, f := range thread.Frames {
 			if f.VM == nil || len(f.VM.Frames) == 0 {
 				if f.VM != nil {
-					fmt.Fprintf(&out, "  %s\n", s.yellow(fmt.Sprintf("frame #%d: %s", f.Index, printable(f.VM.Error))))
+					fmt.Fprintf(&out, "  %s\n", s.Yellow(fmt.Sprintf("frame #%d: %s", f.Index, printable(f.VM.Error))))
 				}
 				continue
 			}
 			for k := range f.VM.Frames {
-				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), vmTitle(s, &f.VM.Frames[k]), s.dim(fmt.Sprintf("(frame #%d)", f.Index)))
+				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), vmTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d)", f.Index)))
 				number++
 			}
 		}
 		if number == 0 {
-			fmt.Fprintf(&out, "  %s\n", s.dim(fmt.Sprintf("(none of %s holds frames of a virtual machine; --layout says how they are read)", count(len(thread.Frames), "frame"))))
+			fmt.Fprintf(&out, "  %s\n", s.Dim(fmt.Sprintf("(none of %s holds frames of a virtual machine; --layout says how they are read)", count(len(thread.Frames), "frame"))))
 		}
 		if !thread.End.Complete {
-			fmt.Fprintf(&out, "  %s\n", s.yellow(printable(thread.End.Reason)))
+			fmt.Fprintf(&out, "  %s\n", s.Yellow(printable(thread.End.Reason)))
 		}
 	}
 	_, err := io.WriteString(w, out.String())

@@ -1,4 +1,4 @@
-package fold
+package text
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestFold(t *testing.T) {
 		{"日本語の文字は二つのセルを取る", 20, []string{"日本語の文字は二つの", "    セルを取る"}},
 		{"e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301", 20, []string{strings.Repeat("e\u0301", 20)}},
 	} {
-		require.Equal(t, c.want, Line(c.line, c.width, 4), c.line)
+		require.Equal(t, c.want, FoldLine(c.line, c.width, 4), c.line)
 	}
 }
 
@@ -42,7 +42,7 @@ func FuzzFold(f *testing.F) {
 			return
 		}
 		bare := func(s string) string { return strings.ReplaceAll(s, " ", "") }
-		parts := Line(line, width, 4)
+		parts := FoldLine(line, width, 4)
 		require.Equal(t, bare(line), bare(strings.Join(parts, "")))
 		for _, part := range parts {
 			require.LessOrEqual(t, Cells(part), width)

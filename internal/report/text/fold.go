@@ -1,11 +1,4 @@
-// Package fold breaks lines that are wider than the terminal, and keeps indentation and words.
-//
-// Its main function is [To], which returns a writer that breaks lines if it writes to a terminal.
-//
-// # Security
-//
-// Text may be hostile: the caller makes it printable, and the package treats an escape that sets no colour as ordinary text.
-package fold
+package text
 
 import (
 	"bytes"
@@ -20,9 +13,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Width returns the width of a terminal in cells, from COLUMNS or the terminal. It returns 0 if out is not a terminal: output to a pipe or a file is
+// TerminalWidth returns the width of a terminal in cells, from COLUMNS or the terminal. It returns 0 if out is not a terminal: output to a pipe or a file is
 // data, whose lines are not broken.
-func Width(out *os.File) int {
+func TerminalWidth(out *os.File) int {
 	if !IsTerminal(out) {
 		return 0
 	}
@@ -49,22 +42,22 @@ func IsTerminal(f *os.File) (is bool) {
 // Narrowest is the least width in cells to which lines are broken.
 const Narrowest = 20
 
-// To returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is not a terminal, To returns out.
-func To(out *os.File) io.Writer {
-	if width := Width(out); width > 0 {
+// Fold returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is not a terminal, Fold returns out.
+func Fold(out *os.File) io.Writer {
+	if width := TerminalWidth(out); width > 0 {
 		return &folder{out: out, width: width}
 	}
 	return out
 }
 
-// Text returns the text as the writer of [To] would write it.
-func Text(out *os.File, text string) string {
-	width := Width(out)
-	if width == 0 || !strings.Contains(text, "\n") {
-		return text
+// Folded returns the text as the writer of [Fold] would write it.
+func Folded(out *os.File, s string) string {
+	width := TerminalWidth(out)
+	if width == 0 || !strings.Contains(s, "\n") {
+		return s
 	}
 	var b strings.Builder
-	_, _ = (&folder{out: &b, width: width}).Write([]byte(text)) // a Builder never fails
+	_, _ = (&folder{out: &b, width: width}).Write([]byte(s)) // a Builder never fails
 	return b.String()
 }
 
@@ -85,9 +78,9 @@ func (f *folder) Write(p []byte) (int, error) {
 		line = strings.TrimSuffix(line, "\n")
 		parts := []string{}
 		if m := proposal.FindString(line); m != "" && Cells(line) > f.width {
-			parts = append(parts, m+Command(ShellWords(line[len(m):]), f.width-len(m)))
+			parts = append(parts, m+FoldCommand(ShellWords(line[len(m):]), f.width-len(m)))
 		} else {
-			parts = Line(line, f.width, 4)
+			parts = FoldLine(line, f.width, 4)
 		}
 		for _, part := range parts {
 			b.WriteString(part + "\n")
@@ -100,13 +93,13 @@ func (f *folder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Line breaks a line at spaces, so that no part is wider than width. A part without spaces, such as a hex dump, is broken anywhere. Parts after the
+// FoldLine breaks a line at spaces, so that no part is wider than width. A part without spaces, such as a hex dump, is broken anywhere. Parts after the
 // first are indented to the text after the line's label. Without a label they are indented by more cells than the line.
-func Line(line string, width, more int) []string {
+func FoldLine(line string, width, more int) []string {
 	if Cells(line) <= width {
 		return []string{line}
 	}
-	hang := Hanging(line, width, more)
+	hang := HangingIndent(line, width, more)
 	var parts []string
 	part, wide, last := "", 0, 0 // last is the index of the last space in the part after its first character
 	begins := len(line) - len(strings.TrimLeft(line, " "))
@@ -133,8 +126,8 @@ func Line(line string, width, more int) []string {
 	return parts
 }
 
-// Hanging returns the indentation of the second part of a line, in cells.
-func Hanging(line string, width, more int) int {
+// HangingIndent returns the indentation of the second part of a line, in cells.
+func HangingIndent(line string, width, more int) int {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	plain := []rune(escapes(line))
 	hang := indent + more
@@ -208,9 +201,9 @@ func cellsOf(r rune) int {
 	return 1
 }
 
-// Command joins the words of a command and breaks it between words, with a backslash at the end of each line but the last, so that it can be copied.
+// FoldCommand joins the words of a command and breaks it between words, with a backslash at the end of each line but the last, so that it can be copied.
 // Words wider than the line stay whole.
-func Command(words []string, width int) string {
+func FoldCommand(words []string, width int) string {
 	var b strings.Builder
 	wide := 0
 	for n, word := range words {
