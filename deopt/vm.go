@@ -6,6 +6,7 @@ import (
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
@@ -15,11 +16,19 @@ func (f *Frame) readVM() *vmlayout.Reading {
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
 	case m.read != nil:
 	case known:
-		m.read = vmlayout.First(f.view.vms, vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded(), f.Function, f.Record))
+		m.read = vmlayout.First(vmlayout.For(f.image(), f.view.vms), vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded(), f.Function, f.Record))
 	default:
-		m.read = vmlayout.Uncounted(f.view.vms, f.Record.ID)
+		m.read = vmlayout.Uncounted(vmlayout.For(f.image(), f.view.vms), f.Record.ID)
 	}
 	return m.read
+}
+
+// image returns the image that contains the frame's code, or nil.
+func (f *Frame) image() *object.Image {
+	if f.code == nil {
+		return nil
+	}
+	return f.code.Image
 }
 
 // Follows reports whether a VM layout reads memory at the frame's record beyond the record's locations.

@@ -151,7 +151,11 @@ func (a *app) demoVM() error {
 	}
 	defer t.Close()
 	var o deopt.Options
-	said, notes := take(described.Of(t, true, true), &o)
+	group, err := newGroup()
+	if err != nil {
+		return err
+	}
+	said, notes := take(described.Of(t, true, true), group, &o)
 	view, err := deopt.Frames(t, o)
 	if err != nil {
 		return err

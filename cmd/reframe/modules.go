@@ -155,8 +155,12 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 			}
 		}
 	}
+	group, err := newGroup()
+	if err != nil {
+		return nil, err
+	}
 	d := described.Of(t, layouts, modules)
-	said, notes := take(d, o)
+	said, notes := take(d, group, o)
 	if said != "" {
 		a.note(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
@@ -168,22 +172,47 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 
 // take adds a target's description of itself to the options. It returns a summary of what it added, and notes about what could not be read. A layout
 // that does not name a builtin one runs in a process of its own, which ends with this one.
-func take(d *described.Description, o *deopt.Options) (what string, notes []string) {
+func take(d *described.Description, group *vmlayout.Group, o *deopt.Options) (what string, notes []string) {
 	var said []string
+	more, failed := 0, 0
 	for _, l := range d.Layouts {
-		is, name, err := describedLayout(l)
+		is, name, err := describedLayout(l, group)
 		if err != nil {
-			d.Notes = append(d.Notes, err.Error())
+			if failed++; failed <= shownLayouts {
+				d.Notes = append(d.Notes, err.Error())
+			}
 			continue
 		}
+		for _, img := range l.Images {
+			is.Describes(img)
+		}
 		o.VMs = append(o.VMs, is)
-		said = append(said, name)
+		if len(said) < shownLayouts {
+			said = append(said, name)
+		} else {
+			more++
+		}
+	}
+	if more > 0 {
+		said = append(said, count(more, "more layout"))
+	}
+	if failed > shownLayouts {
+		d.Notes = append(d.Notes, count(failed-shownLayouts, "more layout")+" cannot be used")
 	}
 	if n := len(d.Modules); n > 0 {
 		o.Modules = append(o.Modules, d.Modules...)
 		said = append(said, count(n, "module"))
 	}
 	return strings.Join(said, ", "), d.Notes
+}
+
+// shownLayouts bounds the layouts of a target that a message names.
+const shownLayouts = 8
+
+// newGroup returns the processes in which the layouts of a target run.
+func newGroup() (*vmlayout.Group, error) {
+	self, err := os.Executable()
+	return &vmlayout.Group{Command: []string{self, layoutCommand}}, err
 }
 
 // using tells the user which kinds of descriptions reframe takes from the process.
@@ -199,12 +228,12 @@ func using(d *described.Description) string {
 }
 
 // describedLayout starts a layout that the target holds, and returns its name for messages.
-func describedLayout(l described.Layout) (*vmlayout.Layout, string, error) {
+func describedLayout(l described.Layout, group *vmlayout.Group) (*vmlayout.Layout, string, error) {
 	if name := string(l.Text); vmlayout.IsBuiltin(name) {
 		is, err := vmlayout.Read(name)
 		return is, fmt.Sprintf("layout %s (%s)", name, l.Where), err
 	}
-	is, err := startLayout(l.Where+", layout", l.Text)
+	is, err := group.Start(l.Where+", layout", l.Text)
 	return is, "layout of " + l.Where, err
 }
 
@@ -252,6 +281,11 @@ func (k *inputs) withoutModules(why string) string {
 // describer takes layouts, modules or both from a target. When it first finds any, it warns once, with a hint.
 func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
 	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by the text of a layout; nil for an unusable one
+	group, err := newGroup()
+	if err != nil {
+		warn("its layouts cannot be used: " + err.Error())
+		wantLayouts = false
+	}
 	return func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 		modules, notes := len(d.Modules), len(d.Notes)
 		layout := d.Add(where, img, wantLayouts, wantModules)
@@ -261,10 +295,11 @@ func describer(wantLayouts, wantModules bool, hint string, warn func(string)) de
 			if is, known := started[string(layout.Text)]; !known {
 				add.Layouts = append(add.Layouts, *layout)
 			} else if is != nil {
+				is.Describes(img)
 				o.VMs = append(o.VMs, is)
 			}
 		}
-		what, more := take(add, &o)
+		what, more := take(add, group, &o)
 		if len(add.Layouts) > 0 {
 			started[string(layout.Text)] = nil
 			if len(o.VMs) > 0 {

@@ -214,3 +214,51 @@ func TestVMInTracesAndScripts(t *testing.T) {
 		require.Contains(t, r.Stdout+r.Stderr, c[1])
 	}
 }
+
+// TestLayoutOfEachMethod requires that each of many objects may contain its own layout, and that a record is read by the layout of its own object:
+// every layout here accepts the records of all.
+func TestLayoutOfEachMethod(t *testing.T) {
+	t.Parallel()
+	const methods = 40
+	var flags []string
+	for n := range methods {
+		layout := fmt.Sprintf("def frames(site):\n    f = frame(\"method%d\", 7, \"in-call\")\n    for k, v in enumerate(site.operands):\n        f.local(k, v.as_type(\"i64\"))\n    return f\n", n)
+		next := fmt.Sprintf("f%d", n+1)
+		if n == methods-1 {
+			next = "take_over"
+		}
+		text := fmt.Sprintf(`declare i64 @%s(i64)
+@layout = internal constant [%d x i8] c"%s\00", section ".reframe.layout"
+@llvm.used = appending global [1 x ptr] [ptr @layout], section "llvm.metadata"
+define i64 @f%d(i64 %%x) noinline gc "statepoint-example" {
+  %%y = add i64 %%x, 1
+  %%r = call i64 @%s(i64 %%y) [ "deopt"(i64 %%x) ]
+  %%z = add i64 %%r, %%x
+  ret i64 %%z
+}
+`, next, len(layout)+1, strings.NewReplacer("\n", `\0a`, `"`, `\22`).Replace(layout), n, next)
+		flags = append(flags, "--extra-module="+livetest.IR(t, 19, clitest.TempFile(t, fmt.Sprintf("method%d.ll", n), text)))
+	}
+	p := livetest.Lli(t, 19, clitest.TempFile(t, "start.ll", `declare i64 @f0(i64)
+declare i32 @pause()
+declare i32 @puts(ptr)
+@msg = private constant [6 x i8] c"ready\00"
+define i64 @take_over(i64 %x) noinline {
+  %a = call i32 @puts(ptr @msg)
+  br label %l
+l:
+  %r = call i32 @pause()
+  br label %l
+}
+define i32 @main() {
+  %r = call i64 @f0(i64 100)
+  ret i32 0
+}
+`), "orc", flags...)
+	r := clitest.Run(t, "frames", "-p", clitest.PID(p))
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, ", 32 more layouts (--no-self-description to ignore them)\n")
+	for n := range methods {
+		require.Regexp(t, fmt.Sprintf(`\n      vm method%d @ 7, in call\n           local\[0\] +i64 +%d `, n, 100+n), r.Stdout)
+	}
+}

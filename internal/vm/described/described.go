@@ -15,7 +15,6 @@ package described
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
@@ -31,8 +30,8 @@ const (
 
 // Bounds of a target's description of itself.
 const (
-	maxLayouts = 16
 	maxLayout  = 1 << 20
+	allLayouts = 16 << 20 // of all layouts, which may be one for each method
 	maxModules = 4096
 	maxIR      = 64 << 20 // of all modules
 )
@@ -47,13 +46,17 @@ type Description struct {
 	Modules []*ir.Module
 	Notes   []string // what could not be read
 
-	taken int // bytes of IR
+	taken   int // bytes of IR
+	layouts int // bytes of layouts
+	known   map[string]int
+	cut     bool // more notes were made than are kept
 }
 
 // Layout is the text of a layout, or the name of one.
 type Layout struct {
-	Where string // the source, such as "JIT object 1"
-	Text  []byte
+	Where  string // the source, such as "JIT object 1"
+	Text   []byte
+	Images []*object.Image // the images that contain it
 }
 
 // Of reads the descriptions in a target's files and in its registered objects.
@@ -81,8 +84,12 @@ func (d *Description) Add(name string, img *object.Image, layouts, modules bool)
 // note records what could not be read; the first few notes are enough.
 func (d *Description) note(format string, args ...any) {
 	const enough = 8
-	if len(d.Notes) < enough {
+	switch {
+	case len(d.Notes) < enough:
 		d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
+	case !d.cut:
+		d.cut = true
+		d.Notes = append(d.Notes, "further notes of this kind are omitted")
 	}
 }
 
@@ -108,13 +115,24 @@ func (d *Description) layout(name string, img *object.Image) *Layout {
 		text = text[:end]
 	}
 	text = bytes.TrimSpace(text)
-	if known := slices.IndexFunc(d.Layouts, func(l Layout) bool { return bytes.Equal(l.Text, text) }); known >= 0 {
-		return &d.Layouts[known]
-	}
-	if len(text) == 0 || len(d.Layouts) == maxLayouts {
+	if len(text) == 0 {
 		return nil
 	}
-	d.Layouts = append(d.Layouts, Layout{name, text})
+	if n, known := d.known[string(text)]; known {
+		l := &d.Layouts[n]
+		l.Images = append(l.Images, img)
+		return l
+	}
+	if d.layouts += len(text); d.layouts > allLayouts {
+		d.layouts -= len(text)
+		d.note("%s: its layout is left out: all layouts of the target would have over %d MiB", name, allLayouts>>20)
+		return nil
+	}
+	if d.known == nil {
+		d.known = map[string]int{}
+	}
+	d.known[string(text)] = len(d.Layouts)
+	d.Layouts = append(d.Layouts, Layout{name, text, []*object.Image{img}})
 	return &d.Layouts[len(d.Layouts)-1]
 }
 

@@ -20,49 +20,119 @@ const (
 	childLine   = 32 << 20
 )
 
-// Child is a process that runs a layout, as Starlark bounds steps but not memory.
+// Child is a process that runs layouts, as Starlark bounds steps but not memory.
 type Child struct {
-	mu   sync.Mutex // held during a request and its answer
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
-	has  map[string]bool
-	fail error // why the process ended
+	mu      sync.Mutex // held during a request and its answer
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	fail    error // why the process ended
+	layouts int   // number of layouts that were started in it
+}
+
+// hosted is a layout in another process.
+type hosted struct {
+	*Child
+	number int
+	has    map[string]bool
 }
 
 // Start runs a layout in another process: a command that calls [Serve] with its standard input and output. Close ends it. Errors in the text are
 // [*Error]s.
 func Start(command []string, name string, text []byte) (*Layout, *Child, error) {
-	if len(text) > maxText {
-		return nil, nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
-	}
-	c := &Child{cmd: exec.Command(command[0], command[1:]...)}
-	var err error
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
+	c, err := startChild(command)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.out = bufio.NewReaderSize(out, 64<<10)
-	if err := c.cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	l := &Layout{Name: name, Text: text, child: c}
-	if len(text) == 0 {
-		text = []byte("\n")
-	}
-	r, err := c.ask(nil, &request{Name: name, Text: text})
-	if err == nil {
-		err = r.failure(l, nil)
-	}
+	l, err := c.start(name, text)
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
-	c.has = r.Has
 	return l, c, nil
+}
+
+func startChild(command []string) (*Child, error) {
+	c := &Child{cmd: exec.Command(command[0], command[1:]...)}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.out = bufio.NewReaderSize(out, 64<<10)
+	return c, c.cmd.Start()
+}
+
+// start runs the top level of a layout in the process.
+func (c *Child) start(name string, text []byte) (*Layout, error) {
+	if len(text) > maxText {
+		return nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
+	}
+	l := &Layout{Name: name, Text: text, child: &hosted{Child: c, number: c.layouts}}
+	c.layouts++
+	if len(text) == 0 {
+		text = []byte("\n")
+	}
+	r, err := l.child.ask(nil, &request{Name: name, Text: text})
+	if err == nil {
+		err = r.failure(l, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.child.has = r.Has
+	return l, nil
+}
+
+// Group runs the layouts that a target contains, which may be one for each method, in a few processes. A layout that ends its process also ends the
+// others in it, but no more than that.
+type Group struct {
+	Command []string // as for [Start]
+
+	processes [groupProcesses]*Child
+	started   int
+	spent     time.Duration
+}
+
+// Bounds of a group. A layout of 1,000 lines starts in some milliseconds.
+const (
+	groupProcesses = 4
+	groupTime      = 20 * time.Second // to start all layouts
+)
+
+// Start runs a layout in one of the group's processes.
+func (g *Group) Start(name string, text []byte) (*Layout, error) {
+	if g.spent > groupTime {
+		return nil, &Error{File: name, Err: fmt.Errorf("left out: to start the target's %d layouts before it took over %v", g.started, groupTime)}
+	}
+	began := time.Now()
+	defer func() { g.spent += time.Since(began) }()
+	c := &g.processes[g.started%groupProcesses]
+	g.started++
+	if *c == nil || (*c).fail != nil {
+		var err error
+		if *c, err = startChild(g.Command); err != nil {
+			*c = nil
+			return nil, err
+		}
+	}
+	return (*c).start(name, text)
+}
+
+// Close ends the processes of a group.
+func (g *Group) Close() {
+	for _, c := range g.processes {
+		c.Close()
+	}
+}
+
+// ask sends a request about the layout.
+func (c *hosted) ask(from *Source, r *request) (*response, error) {
+	r.Layout = c.number
+	return c.Child.ask(from, r)
 }
 
 // Close ends the process.
@@ -167,7 +237,7 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 	return &wireMemory{Data: buf}
 }
 
-func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
+func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
 	r, err := c.ask(nil, &request{Site: &wireSite{site.Function, site.Record, site.Kind, wireOperands(site.Operands), wireOperands(site.Args)}})
 	if err == nil {
 		err = r.failure(l, site)
@@ -195,7 +265,7 @@ func (c *Child) frames(l *Layout, site *Site) (*Shape, error) {
 }
 
 // told is ask, but returns an error in the response as an error.
-func (c *Child) told(from *Source, r *request) (*response, error) {
+func (c *hosted) told(from *Source, r *request) (*response, error) {
 	got, err := c.ask(from, r)
 	if err == nil && got.Error != "" {
 		return nil, errors.New(got.Error)
@@ -203,7 +273,7 @@ func (c *Child) told(from *Source, r *request) (*response, error) {
 	return got, err
 }
 
-func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
+func (c *hosted) name(from *Source, what string, bits uint64) (string, error) {
 	r, err := c.told(from, &request{Of: what, Bits: bits})
 	if err != nil {
 		return "", err
@@ -211,7 +281,7 @@ func (c *Child) name(from *Source, what string, bits uint64) (string, error) {
 	return r.Text[:min(len(r.Text), maxString)], nil
 }
 
-func (c *Child) reference(bits uint64) (uint64, error) {
+func (c *hosted) reference(bits uint64) (uint64, error) {
 	r, err := c.told(nil, &request{Of: "reference", Bits: bits})
 	if err != nil {
 		return 0, err
@@ -219,7 +289,7 @@ func (c *Child) reference(bits uint64) (uint64, error) {
 	return r.Bits, nil
 }
 
-func (c *Child) info(from *Source, method uint64, position int64) (map[string]string, error) {
+func (c *hosted) info(from *Source, method uint64, position int64) (map[string]string, error) {
 	r, err := c.told(from, &request{Of: "info", Bits: method, Place: position})
 	if err != nil {
 		return nil, err
@@ -229,7 +299,7 @@ func (c *Child) info(from *Source, method uint64, position int64) (map[string]st
 
 // codecElsewhere is a codec of a layout in another process.
 type codecElsewhere struct {
-	child  *Child
+	child  *hosted
 	number int
 }
 

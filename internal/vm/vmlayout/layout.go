@@ -8,9 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
+
+	"example.com/reframe/internal/machine/object"
 )
 
 // Layout is a program that reads an encoding. Several goroutines may use it at once.
@@ -24,7 +27,42 @@ type Layout struct {
 	info       starlark.Callable
 	reference  starlark.Callable
 
-	child *Child // the process that runs it; nil if it runs here
+	child *hosted // its place in the process that runs it; nil if it runs here
+
+	mu     sync.Mutex
+	images map[*object.Image]bool // those that contain it
+}
+
+// Describes records that an image contains the layout: records of its code are read by this layout before all others.
+func (l *Layout) Describes(img *object.Image) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.images == nil {
+		l.images = map[*object.Image]bool{}
+	}
+	l.images[img] = true
+}
+
+func (l *Layout) describes(img *object.Image) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.images[img]
+}
+
+// For returns layouts in the order in which they read the records of an image: those that the image contains are first. The image may be nil.
+func For(img *object.Image, layouts []*Layout) []*Layout {
+	if img == nil || len(layouts) < 2 {
+		return layouts
+	}
+	var own, others []*Layout
+	for _, l := range layouts {
+		if l.describes(img) {
+			own = append(own, l)
+		} else {
+			others = append(others, l)
+		}
+	}
+	return append(own, others...)
 }
 
 // Join returns the layouts of both lists, without duplicates.

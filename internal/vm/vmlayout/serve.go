@@ -11,12 +11,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Serve runs a layout in its own process, which [Start] starts. It bounds the memory of the process permanently, and returns after the last request.
+// Serve runs layouts in their own process, which [Start] or a [Group] starts. It bounds the memory of the process permanently, and returns after the last request.
 func Serve(in io.Reader, out io.Writer) error {
 	if err := boundMemory(); err != nil {
 		return err
 	}
-	s := &served{in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
+	s := &served{layouts: map[int]*Layout{}, in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
 	for {
 		var r request
 		if err := s.in.Decode(&r); err == io.EOF {
@@ -31,11 +31,11 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 type served struct {
-	in     *json.Decoder
-	out    *json.Encoder
-	layout *Layout
-	codecs []Codec
-	source Source
+	in      *json.Decoder
+	out     *json.Encoder
+	layouts map[int]*Layout
+	codecs  []Codec // of all layouts
+	source  Source
 }
 
 func (s *served) answer(r *request) *response {
@@ -46,14 +46,15 @@ func (s *served) answer(r *request) *response {
 		}
 		return &response{Error: err.Error()}
 	}
-	var err error
-	switch l := s.layout; {
+	switch l := s.layouts[r.Layout]; {
 	case r.Text != nil:
-		if s.layout, err = Parse(r.Name, r.Text); err != nil {
+		l, err := Parse(r.Name, r.Text)
+		if err != nil {
 			return failed(err)
 		}
+		s.layouts[r.Layout] = l
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{Has: map[string]bool{"method": s.layout.methodName != nil, "class": s.layout.className != nil, "info": s.layout.info != nil, "reference": s.layout.reference != nil}}
+		return &response{Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:

@@ -12,6 +12,7 @@ import (
 // Messages between reframe and the process that runs a target's layout: one JSON object per line.
 
 type request struct {
+	Layout int       // number of the layout in its process, from 0
 	Name   string    `json:",omitempty"` // name of the layout, with its text: the first request
 	Text   []byte    `json:",omitempty"`
 	Site   *wireSite `json:",omitempty"`
