@@ -39,7 +39,7 @@ func dial(ctx context.Context, addr string, limit time.Duration) (*client, error
 	} else if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, ErrAddress
 	}
-	c := &client{timeout: min(requestTime, limit), end: time.Now().Add(limit)}
+	c := &client{timeout: min(max(requestTime, limit/6), limit), end: time.Now().Add(limit)}
 	conn, err := (&net.Dialer{Timeout: c.timeout}).DialContext(ctx, network, where)
 	if err != nil {
 		if op := (*net.OpError)(nil); errors.As(err, &op) {

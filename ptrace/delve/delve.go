@@ -25,17 +25,16 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Timeout bounds the time of all requests together; 0 means a minute.
+	// Timeout bounds the time of all requests together; 0 means a minute. Each request has 10 s, or a sixth of Timeout if that is longer.
 	Timeout time.Duration
 	// Program is set if the user gives the program's file. Then its path is not required.
 	Program bool
 }
 
-// Time limits: for all requests together, and for each.
-const (
-	defaultTime = time.Minute
-	requestTime = 10 * time.Second
-)
+// Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
+var defaultTime = time.Minute
+
+const requestTime = 10 * time.Second
 
 // These errors are wrapped in those of [Open].
 var (

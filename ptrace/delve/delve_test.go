@@ -17,6 +17,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
+// dlv may answer late on a busy machine.
+func init() { defaultTime = 6 * livetest.Patience }
+
 // attached returns a process, and the address of a server of dlv that has attached to it. The process was captured before.
 func attached(t *testing.T, flags ...string) (*livetest.Process, *ptrace.Target, string) {
 	t.Helper()

@@ -32,15 +32,15 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Timeout bounds the time of all requests together. 0 means a minute for those of [Open], and no limit for later ones together.
+	// Timeout bounds the time of all requests together. 0 means a minute for those of [Open], and no limit for later ones together. Each request has
+	// 10 s, or a sixth of Timeout if that is longer.
 	Timeout time.Duration
 }
 
-// Time limits: for all requests together, and for each.
-const (
-	defaultTime = time.Minute
-	requestTime = 10 * time.Second
-)
+// Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
+var defaultTime = time.Minute
+
+const requestTime = 10 * time.Second
 
 // Limits on lists.
 const (
@@ -54,7 +54,7 @@ var ErrNoProcess = errors.New("the stub holds no process")
 
 // Open connects to a stub and reads the state of the process that it holds. addr is host:port, unix:PATH or | COMMAND. The errors do not name addr.
 func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
-	return open(ctx, addr, requestTime, o.Timeout)
+	return open(ctx, addr, max(requestTime, cmp.Or(o.Timeout, defaultTime)/6), o.Timeout)
 }
 
 // open is Open with a time limit for each request.
