@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,13 +120,13 @@ func TestLookAtBrokenCores(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d", n)), b, 0o644))
 	}
-	r := &replay.Run{Items: replay.Find(replay.Core, []string{dir}), Job: looker(t).Look, Timeout: 20 * time.Second}
+	r := &replay.Run{Items: replay.Find(replay.Core, []string{dir}), Job: looker(t).Look, Timeout: livetest.Patience}
 	all, sum, err := collected(t, context.Background(), r)
 	require.NoError(t, err)
 	require.Equal(t, 400, sum.Items-sum.NotRun)
 	for _, r := range all {
 		require.NotContains(t, r.Message, "at fault", "%s\n%s", r.Path, r.Log)
-		require.NotContains(t, r.Message, "given up", r.Path)
+		require.NotContains(t, r.Message, "stopped after", r.Path)
 		require.True(t, r.Outcome == replay.OK || r.Message != "", r.Path)
 	}
 	require.Positive(t, sum.Failed)

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,7 +64,7 @@ type served struct {
 // serveBy starts an interpreter, which ends when the test does.
 func serveBy(t *testing.T, command []string) *served {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), livetest.Patience)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	s := &served{}
 	var err error

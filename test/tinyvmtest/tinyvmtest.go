@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,7 +70,7 @@ var exits = regexp.MustCompile(`(?m)^(\d+) exits$`)
 // Fuel is the fuel of each run. Most programs need a few hundred; the log of one that needs much more would be long.
 const Fuel = "3000"
 
-// Run runs tinyvm with the given arguments and Fuel, for a minute at most. A VM that a signal ends has the status -1.
+// Run runs tinyvm with the given arguments and Fuel, for [livetest.Patience] at most. A VM that a signal ends has the status -1.
 func Run(t testing.TB, binary string, args ...string) Result {
 	t.Helper()
 	return run(t, []string{binary}, args...)
@@ -79,7 +78,7 @@ func Run(t testing.TB, binary string, args ...string) Result {
 
 func run(t testing.TB, command []string, args ...string) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 	defer cancel()
 	args = slices.Concat(command[1:], []string{"--fuel", Fuel}, args)
 	cmd := exec.CommandContext(ctx, command[0], args...)

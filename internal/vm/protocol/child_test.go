@@ -193,11 +193,11 @@ func TestBrokenInterpreters(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			limit := time.Minute
+			limit := livetest.Patience
 			if strings.Contains(c.want, "in time") {
-				limit = 2 * time.Second // the interpreter sleeps for a minute, which is longer on any machine
+				limit = 2 * time.Second // the interpreter does not answer before that, on any machine
 			}
-			greeting, cancel := context.WithTimeout(t.Context(), time.Minute)
+			greeting, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 			defer cancel()
 			if strings.Contains(c.want, "initialize") {
 				greeting, cancel = context.WithTimeout(t.Context(), limit)
@@ -222,6 +222,9 @@ func TestBrokenInterpreters(t *testing.T) {
 				child.Close()
 			}
 			pid, err := os.ReadFile(note)
+			if limit < livetest.Patience && len(pid) == 0 {
+				t.Skip("the machine is so slow that the interpreter was ended before it began")
+			}
 			require.NoError(t, err)
 			requireNoGroup(t, strings.TrimSpace(string(pid)))
 		})
@@ -252,7 +255,7 @@ func requireNoGroup(t *testing.T, group string) {
 			}
 		}
 		return true
-	}, 30*time.Second, 10*time.Millisecond)
+	}, livetest.Patience, 10*time.Millisecond)
 }
 
 // TestEndsWithItsInput requires that an interpreter that does not end at the end of its input is killed, with all processes it started.
