@@ -229,17 +229,19 @@ func TestSessionSignals(t *testing.T) {
 			t.Run(name+" "+mode, test)
 		}
 		part(0, "killed", func(t *testing.T) {
-			w := startWaiting(t, path, mode, 1_000_000_000)
-			s, err := Open(context.Background(), w.pid())
-			require.NoError(t, err)
-			require.NoError(t, s.Insert(Breakpoint{Addr: site}))
-			w.begin(t)
-			time.AfterFunc(50*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // long before its end, even on a slow machine
-			_, end := follow(t, s, site)
-			require.Equal(t, 9, end.Signal)
-			require.NoError(t, s.Detach())
-			_, code := w.finish(t)
-			require.Equal(t, -1, code)
+			for range livetest.Times(1, 50) {
+				w := startWaiting(t, path, mode, 1_000_000_000)
+				s, err := Open(context.Background(), w.pid())
+				require.NoError(t, err)
+				require.NoError(t, s.Insert(Breakpoint{Addr: site}))
+				w.begin(t)
+				time.AfterFunc(time.Duration(rand.IntN(50))*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // any moment, long before its end
+				_, end := follow(t, s, site)
+				require.Equal(t, 9, end.Signal)
+				require.NoError(t, s.Detach())
+				_, code := w.finish(t)
+				require.Equal(t, -1, code)
+			}
 		})
 		part(1, "stopped", func(t *testing.T) {
 			w := startWaiting(t, path, mode, 4000)

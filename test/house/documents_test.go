@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,11 +46,17 @@ type row struct {
 }
 
 // rowsWithTests are the rows of the tables in a document whose last column is for tests.
-func rowsWithTests(t *testing.T, file string) (rows []row) {
+func rowsWithTests(t *testing.T, file string) []row {
+	t.Helper()
+	return rowsWith(t, file, "test")
+}
+
+// rowsWith returns the rows of the tables in a document whose last column has a title.
+func rowsWith(t *testing.T, file, title string) (rows []row) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	columns := 0 // number of columns of the current table; 0 outside of tables with a column "test"
+	columns := 0 // number of columns of the current table; 0 outside of tables with that column
 	for n, line := range strings.Split(string(text), "\n") {
 		if !strings.HasPrefix(line, "|") {
 			columns = 0
@@ -60,7 +67,7 @@ func rowsWithTests(t *testing.T, file string) (rows []row) {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
 		switch {
-		case cells[len(cells)-1] == "test":
+		case cells[len(cells)-1] == title:
 			columns = len(cells)
 		case columns > 0 && !strings.HasPrefix(line, "|---"):
 			require.Len(t, cells, columns, "%s:%d", file, n+1)
@@ -129,7 +136,7 @@ func TestDocuments(t *testing.T) {
 	faults := rowsWithTests(t, "doc/dev/faults.md")
 	require.Greater(t, len(faults), 40)
 	for _, r := range faults {
-		names, wrong := namedTests(r.cells[1], tests)
+		names, wrong := namedTests(r.cells[len(r.cells)-1], tests)
 		require.Empty(t, wrong, "doc/dev/faults.md:%d: %s", r.line, r.cells[0])
 		require.NotEmpty(t, names, "doc/dev/faults.md:%d: %s", r.line, r.cells[0])
 	}
@@ -149,6 +156,65 @@ func TestDocuments(t *testing.T) {
 		require.Contains(t, strings.Join(append(documentRow([]string{"section", "says", c.do, c.test}, tests), ""), "\n"), c.want, "%s", c)
 		require.Equal(t, c.want == "", len(documentRow([]string{"section", "says", c.do, c.test}, tests)) == 0, "%s", c)
 	}
+}
+
+// TestCommandsOfFaults requires that each command in doc/dev/faults.md runs a script that exists, or tests that exist in its package.
+func TestCommandsOfFaults(t *testing.T) {
+	inRoot(t)
+	tests := testsOfTheRepository(t)
+	rows := rowsWith(t, "doc/dev/faults.md", "command")
+	require.Greater(t, len(rows), 8)
+	for _, r := range rows {
+		require.Empty(t, wrongCommands(r.cells[1], tests), "doc/dev/faults.md:%d: %s", r.line, r.cells[0])
+	}
+	for cell, want := range map[string]string{
+		"`scripts/nothing.sh 5`":                                         "scripts/nothing.sh does not exist",
+		"`go test -run TestCommandsOfFaults ./test/house`":               "",
+		"`FIDELITY=all go test -v -run TestCommandsOfFaults ./ptrace`":   "no test matches",
+		"`go test -run 'TestCommandsOfFaults|TestNothing' ./test/house`": "no test matches TestNothing",
+		"[a document](patches.md)":                                       "",
+		"by hand":                                                        "neither a command nor a document",
+	} {
+		got := wrongCommands(cell, tests)
+		require.Contains(t, got, want, cell)
+		require.Equal(t, want == "", got == "", "%s: %s", cell, got)
+	}
+}
+
+var (
+	anyCommand  = regexp.MustCompile("`([^`]+)`")
+	goTest      = regexp.MustCompile(`go test .*-run '?([A-Za-z0-9_|]+)'? \./([a-z0-9/]+)$`)
+	anyDocument = regexp.MustCompile(`\]\([a-z]+\.md\)`)
+)
+
+// wrongCommands returns the first error in a cell of commands, or "".
+func wrongCommands(cell string, tests map[string][]string) string {
+	commands := anyCommand.FindAllStringSubmatch(cell, -1)
+	if len(commands) == 0 && !anyDocument.MatchString(cell) {
+		return "neither a command nor a document"
+	}
+	for _, m := range commands {
+		if script, _, _ := strings.Cut(m[1], " "); strings.HasPrefix(script, "scripts/") {
+			if _, err := os.Stat(script); err != nil {
+				return script + " does not exist"
+			}
+			continue
+		}
+		run := goTest.FindStringSubmatch(m[1])
+		if run == nil {
+			return m[1] + ": not a command that this test knows"
+		}
+		for pattern := range strings.SplitSeq(run[1], "|") {
+			found := false
+			for name, folders := range tests {
+				found = found || strings.Contains(name, pattern) && slices.Contains(folders, run[2])
+			}
+			if !found {
+				return "no test matches " + pattern
+			}
+		}
+	}
+	return ""
 }
 
 // Tests that doc/dev/facts.md names are there; a fact without one names the package or the benchmark that has
