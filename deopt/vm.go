@@ -10,13 +10,16 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// readVM returns the reading of the frame's record by the first VM layout that fits it. It is the same for every exit at the record.
+// readVM returns the reading of the frame's record by the first VM layout that fits it. It is the same for every exit at the record, unless the memory
+// from which the layout made the frames was unmapped or has changed.
 func (f *Frame) readVM() *vmlayout.Reading {
-	m := f.match
+	m, target := f.match, vmlayout.OfTarget(f.view.target, f.image())
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
-	case m.read != nil:
+	case m.read != nil && m.read.Holds(target):
 	case known:
-		m.read = vmlayout.First(vmlayout.For(f.image(), f.view.vms), vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded(), f.Function, f.Record))
+		site := vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded(), f.Function, f.Record)
+		site.Target = target
+		m.read = vmlayout.First(vmlayout.For(f.image(), f.view.vms), site)
 	default:
 		m.read = vmlayout.Uncounted(vmlayout.For(f.image(), f.view.vms), f.Record.ID)
 	}
@@ -31,8 +34,14 @@ func (f *Frame) image() *object.Image {
 	return f.code.Image
 }
 
-// Follows reports whether a VM layout reads memory at the frame's record beyond the record's locations.
-func (f *Frame) Follows() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Follows() }
+// Follows reports whether a VM layout reads memory at the frame's record beyond the record's locations, or may read it later.
+func (f *Frame) Follows() bool {
+	if len(f.view.vms) == 0 {
+		return false
+	}
+	r := f.readVM()
+	return r.Shape.Follows() || r.Unread()
+}
 
 // fillVM reads the frames of the user's virtual machine out of the slots of the record.
 func (f *Frame) fillVM() {

@@ -409,6 +409,19 @@ def frames(site):
 	}
 }
 
+// TestLintMemory requires one warning for a layout that reads memory, which lint does not have, and no finding for its sites.
+func TestLintMemory(t *testing.T) {
+	layout, err := vmlayout.Parse("table.star", []byte("def frames(site):\n  return frame('m', read(address_of('exits') + 4 * site.id, 'u32'))\n"))
+	require.NoError(t, err)
+	m, err := ir.Parse("vm.ll", []byte("declare void @g()\ndefine void @f(i32 %a) {\n  call void @g() [ \"deopt\"(i32 %a) ]\n  call void @g() [ \"deopt\"(i32 %a) ]\n  ret void\n}\n"))
+	require.NoError(t, err)
+	report, err := lint.Lint([]*ir.Module{m}, nil, layout)
+	require.NoError(t, err)
+	report.Findings = slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Rule != lint.VMLayout })
+	require.Equal(t, []lint.Finding{{Rule: lint.VMLayout, Severity: lint.LintWarning, File: "table.star", What: "it reads memory to make frames, so lint cannot check the sites that it is for",
+		Do: "check a process: reframe maps --check --layout table.star PID"}}, report.Findings)
+}
+
 // TestLintReferences requires findings for a reference that the collector does not know, and for a pointer into an object instead of a reference.
 func TestLintReferences(t *testing.T) {
 	layout, err := vmlayout.Parse("refs.star", []byte("def frames(site):\n  f = frame('m', 1)\n  for n, v in enumerate(site.operands): f.local(n, v.as_type('ref'))\n  return f\n"))

@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/vm/vmlayout"
@@ -17,6 +19,11 @@ func (l *linter) readByVM(s *ir.Site) bool {
 	if r.Layout == nil {
 		return false
 	}
+	var wrong *vmlayout.Error
+	if errors.As(r.Err, &wrong) && wrong.NeedsTarget {
+		l.unread(r.Layout)
+		return true
+	}
 	if r.Err != nil {
 		l.site(s, Finding{Rule: VMLayout, Severity: CannotResume, What: fmt.Sprintf("%s does not read its operands: %v", r.Layout.Name, r.Err),
 			Do: "correct the layout, or the operands that the compiler writes"})
@@ -27,4 +34,13 @@ func (l *linter) readByVM(s *ir.Site) bool {
 			Do: "correct the layout, or the operands that the compiler writes"})
 	}
 	return true
+}
+
+// unread reports, once for each layout, that the layout makes frames from memory, which only a process has.
+func (l *linter) unread(by *vmlayout.Layout) {
+	is := Finding{Rule: VMLayout, Severity: LintWarning, File: by.Name, What: "it reads memory to make frames, so lint cannot check the sites that it is for",
+		Do: "check a process: reframe maps --check --layout " + by.Name + " PID"}
+	if !slices.ContainsFunc(l.out.Findings, func(f Finding) bool { return f.File == is.File && f.What == is.What }) {
+		l.out.Findings = append(l.out.Findings, is)
+	}
 }

@@ -13,6 +13,14 @@ import (
 var layoutReads = stackmap.Rule{Name: "a layout of a virtual machine reads every record",
 	Fact: "tags, counts and keys of an encoding are constants in the record, so it can be read to its last operand whatever the values are"}
 
+// immutable returns the memory that a layout may read to make frames; nil for a file.
+func (i *Image) immutable() *vmlayout.Target {
+	if i.target == nil {
+		return nil
+	}
+	return vmlayout.OfTarget(i.target, i.image)
+}
+
 // checkVM runs layouts over the records of an image. Unless a record has the shape of a statepoint, only a module shows which of its locations are
 // live values: all are tried, and a failure is not a violation.
 func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
@@ -38,7 +46,9 @@ func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 				}
 				e := sites.RecordEntry{Record: record}
 				e.Map = m
-				r := vmlayout.First(vms, vmlayout.OfRecord(nil, nil, e, locations, name, &frame.Record{ID: uint64(record.ID), Site: "unknown"}))
+				site := vmlayout.OfRecord(nil, nil, e, locations, name, &frame.Record{ID: uint64(record.ID), Site: "unknown"})
+				site.Target = i.immutable()
+				r := vmlayout.First(vms, site)
 				if r.Layout == nil {
 					continue // no layout is for it
 				}
@@ -46,13 +56,17 @@ func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 				if r.Err == nil {
 					continue
 				}
+				var wrong *vmlayout.Error
+				if errors.As(r.Err, &wrong) && wrong.NeedsTarget {
+					result.AddUnknown("the layout reads memory, which only a process or a core has")
+					continue
+				}
 				if !certain {
 					result.AddUnknown("only the module gives the locations of the live values; give it with --ir")
 					continue
 				}
 				what := r.Err.Error()
-				var wrong *vmlayout.Error
-				if errors.As(r.Err, &wrong) {
+				if wrong != nil {
 					what = wrong.Error()
 				}
 				result.Add(stackmap.Violation{Map: n, Function: f.Addr, Record: record.ID, Index: at, Pos: record.Pos, What: what})

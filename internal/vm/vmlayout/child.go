@@ -153,7 +153,7 @@ func (r *response) failure(l *Layout, site *Site) error {
 	if r.Error == "" {
 		return nil
 	}
-	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)])}
+	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)]), NeedsTarget: r.Needs}
 }
 
 // maxMessage bounds the length of an error, as many sites may each have one.
@@ -227,7 +227,14 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 	if from == nil || from.Static == nil {
 		return &wireMemory{Error: errNoMemory.Error()}
 	}
-	if r.Size <= 0 || r.Size > maxString || reads > maxReads {
+	if r.Symbol != "" {
+		if from.symbol == nil || len(r.Symbol) > maxString || reads > maxReads {
+			return &wireMemory{}
+		}
+		at, _ := from.symbol(r.Symbol)
+		return &wireMemory{At: uint64(at)}
+	}
+	if r.Size <= 0 || r.Size > maxPart || reads > maxReads {
 		return &wireMemory{Error: "too much memory requested"}
 	}
 	buf := make([]byte, r.Size)
@@ -238,7 +245,8 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 }
 
 func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
-	r, err := c.ask(nil, &request{Site: &wireSite{site.Function, site.Record, site.Kind, wireOperands(site.Operands), wireOperands(site.Args)}})
+	from := site.Target.source()
+	r, err := c.ask(from, &request{Site: &wireSite{site.Function, site.Record, site.Kind, wireOperands(site.Operands), wireOperands(site.Args), from != nil}})
 	if err == nil {
 		err = r.failure(l, site)
 	}

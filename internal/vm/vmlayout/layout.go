@@ -214,6 +214,8 @@ type Error struct {
 	At   string // line:column in the file, "" if unknown
 	Site *Site  // nil if the error is not about a record
 	Err  error
+	// NeedsTarget is set if the layout reads memory to make frames, and the site has no target.
+	NeedsTarget bool
 }
 
 // Error implements error.
@@ -237,7 +239,7 @@ func (l *Layout) wrong(r *run, err error) *Error {
 	if errors.As(err, &mine) {
 		return mine
 	}
-	e := &Error{File: l.Name, Err: err}
+	e := &Error{File: l.Name, Err: err, NeedsTarget: errors.Is(err, errNoTarget)}
 	if r != nil {
 		e.Site = r.site
 	}

@@ -20,6 +20,8 @@ type Source struct {
 	infos map[infoKey]map[string]string
 	loads int
 	pairs bool // the record lists at least one slot for the collector
+
+	symbol func(name string) (machine.Addr, bool) // while frames are made; else nil
 }
 
 // Moved returns the source for another moment of the same target. It keeps the cached names of methods and classes.

@@ -11,18 +11,35 @@ type Reading struct {
 	Layout *Layout // nil if no layout accepts the record
 	Shape  *Shape  // nil if the layout failed
 	Err    error
+
+	seen *footprint // what the layout read to make the frames; nil without a target
 }
 
 // First runs layouts over a site until one has frames for it, or fails.
 func First(layouts []*Layout, site *Site) *Reading {
+	r := &Reading{}
+	if site.Target != nil {
+		with := *site
+		with.Target, r.seen = site.Target.watched()
+		site = &with
+	}
 	for _, l := range layouts {
 		shape, err := l.Frames(site)
 		if shape != nil || err != nil {
-			return &Reading{l, shape, err}
+			r.Layout, r.Shape, r.Err = l, shape, err
+			break
 		}
 	}
-	return &Reading{}
+	r.seen.end()
+	return r
 }
+
+// Holds reports whether the memory from which the layout made the frames still has the same content. It has not if the memory was unmapped or reused,
+// or if it was written only after the layout ran.
+func (r *Reading) Holds(t *Target) bool { return r.seen.holds(t) }
+
+// Unread reports whether the layout failed after it had read memory. The memory may be written later.
+func (r *Reading) Unread() bool { return r.Err != nil && !r.seen.empty() }
 
 // Uncounted returns the reading of a record whose locations cannot be matched with live values without a module.
 func Uncounted(layouts []*Layout, record uint64) *Reading {

@@ -21,7 +21,7 @@ const runKey = "reframe"
 type run struct {
 	layout *Layout
 	site   *Site
-	source *Source // at an exit; nil before
+	source *Source // memory to read; nil if there is none
 
 	taken   []bool   // by operand: it was read as a constant, skipped or loaded from
 	used    []string // by operand: the place where it was put into a frame
@@ -30,7 +30,7 @@ type run struct {
 }
 
 func newRun(l *Layout, s *Site) *run {
-	return &run{layout: l, site: s, taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
+	return &run{layout: l, site: s, source: s.Target.source(), taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
 }
 
 // placed is an error with a position in the layout.

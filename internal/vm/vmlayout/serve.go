@@ -16,6 +16,10 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err := boundMemory(); err != nil {
 		return err
 	}
+	return serve(in, out)
+}
+
+func serve(in io.Reader, out io.Writer) error {
 	s := &served{layouts: map[int]*Layout{}, in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
 	for {
 		var r request
@@ -42,7 +46,7 @@ func (s *served) answer(r *request) *response {
 	failed := func(err error) *response {
 		var e *Error
 		if errors.As(err, &e) {
-			return &response{Error: e.Err.Error(), At: e.At}
+			return &response{Error: e.Err.Error(), At: e.At, Needs: e.NeedsTarget}
 		}
 		return &response{Error: err.Error()}
 	}
@@ -58,7 +62,11 @@ func (s *served) answer(r *request) *response {
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
-		shape, err := l.Frames(&Site{r.Site.Function, r.Site.Record, r.Site.Kind, operands(r.Site.Operands), operands(r.Site.Args)})
+		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args)}
+		if r.Site.Target {
+			site.Target = &Target{Memory: asked{s}, Symbol: asked{s}.symbol, Order: s.source.Order}
+		}
+		shape, err := l.Frames(site)
 		if err != nil || shape == nil {
 			if err == nil {
 				return &response{}
@@ -109,12 +117,21 @@ func (s *served) answer(r *request) *response {
 // asked is memory that the other process reads.
 type asked struct{ s *served }
 
-func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {
-	if err := a.s.out.Encode(response{Read: &wireRead{uint64(addr), len(buf)}}); err != nil {
-		return err
+func (a asked) ask(r *wireRead) (m wireMemory, err error) {
+	if err := a.s.out.Encode(response{Read: r}); err != nil {
+		return m, err
 	}
-	var m wireMemory
-	if err := a.s.in.Decode(&m); err != nil {
+	return m, a.s.in.Decode(&m)
+}
+
+func (a asked) symbol(name string) (machine.Addr, bool) {
+	m, err := a.ask(&wireRead{Symbol: name})
+	return machine.Addr(m.At), err == nil && m.At != 0
+}
+
+func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {
+	m, err := a.ask(&wireRead{Addr: uint64(addr), Size: len(buf)})
+	if err != nil {
 		return err
 	}
 	if m.Error != "" {

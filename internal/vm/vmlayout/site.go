@@ -13,6 +13,7 @@ type Site struct {
 	Kind     string // stackmap, patchpoint, statepoint, deoptimize, or unknown without a module
 	Operands []Operand
 	Args     []Operand // of the call, if a module gives them
+	Target   *Target   // immutable memory for frames(site); nil before a program runs
 }
 
 // Operand is a live value of a site, or an argument of its call.

@@ -8,7 +8,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"example.com/reframe/deopt/frame"
-	"example.com/reframe/internal/machine"
 )
 
 // universe returns the functions for layouts, in addition to Starlark's own.
@@ -143,6 +142,7 @@ func (l *Layout) universe() starlark.StringDict {
 	})
 	l.addCodecs(add)
 	addReads(add)
+	addStreams(add)
 	return all
 }
 
@@ -249,69 +249,3 @@ func table(d *starlark.Dict) (map[uint64]string, error) {
 	}
 	return all, nil
 }
-
-// maxString bounds the length in bytes of a name that a layout reads.
-const maxString = 1 << 10
-
-// addReads adds the functions that read memory at an exit.
-func addReads(add adder) {
-	add("read", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		var at uint64
-		kind := "u64"
-		if err := starlark.UnpackArgs("read", args, kwargs, "address", &at, "type?", &kind); err != nil {
-			return nil, err
-		}
-		if err := known(kind); err != nil {
-			return nil, err
-		}
-		r := runOf(t)
-		if r == nil || r.source == nil {
-			return nil, errNoMemory
-		}
-		bits, err := r.source.word(r.source.Static, at, kind)
-		if err != nil {
-			return nil, err
-		}
-		v := Typed{Type: kind, Bits: bits}
-		if kind[0] == 'i' {
-			return starlark.MakeInt64(v.signed()), nil
-		}
-		return starlark.MakeUint64(bits), nil
-	})
-	add("read_string", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		var at uint64
-		length := -1
-		if err := starlark.UnpackArgs("read_string", args, kwargs, "address", &at, "length?", &length); err != nil {
-			return nil, err
-		}
-		r := runOf(t)
-		if r == nil || r.source == nil {
-			return nil, errNoMemory
-		}
-		if length > maxString {
-			return nil, fmt.Errorf("a string of %d bytes; the limit is %d", length, maxString)
-		}
-		var text []byte
-		if length >= 0 {
-			text = make([]byte, length)
-			err := r.source.Static.ReadMemory(text, machine.Addr(at))
-			return starlark.String(text), err
-		}
-		for len(text) < maxString {
-			var part [32]byte
-			n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // up to the end of the page
-			if err := r.source.Static.ReadMemory(part[:n], machine.Addr(at)+machine.Addr(len(text))); err != nil {
-				return nil, err
-			}
-			for _, b := range part[:n] {
-				if b == 0 {
-					return starlark.String(text), nil
-				}
-				text = append(text, b)
-			}
-		}
-		return nil, fmt.Errorf("no string ends within %d bytes of %#x", maxString, at)
-	})
-}
-
-var errNoMemory = errors.New("memory can be read only at an exit: in method_name, class_name and info")

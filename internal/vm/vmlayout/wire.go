@@ -33,17 +33,20 @@ type response struct {
 	Bits  uint64            `json:",omitempty"`
 	At    string            `json:",omitempty"` // position of the error in the layout
 	Error string            `json:",omitempty"`
+	Needs bool              `json:",omitempty"` // the error is that there is no target
 	Read  *wireRead         `json:",omitempty"` // a read of memory before the answer
 }
 
-// wireRead is a request for memory.
+// wireRead is a request for memory, or for the address of a symbol.
 type wireRead struct {
-	Addr uint64
-	Size int
+	Addr   uint64
+	Size   int
+	Symbol string `json:",omitempty"`
 }
 
 type wireMemory struct {
 	Data  []byte `json:",omitempty"`
+	At    uint64 `json:",omitempty"` // of a symbol; 0 if it was not found
 	Error string `json:",omitempty"`
 }
 
@@ -52,6 +55,7 @@ type wireSite struct {
 	Record         uint64
 	Kind           string
 	Operands, Args []wireOperand
+	Target         bool // there is a target, whose memory may be read
 }
 
 type wireOperand struct {
