@@ -38,3 +38,15 @@ func ProvenanceOfFrame(f *Frame) *frame.CompiledFrom {
 	}
 	return ProvenanceOfCode(f.View(), function.Addr, by)
 }
+
+// CompiledFrom lists what is known about the modules of the view's frames, each function once.
+func (v *View) CompiledFrom() (all []frame.CompiledFrom) {
+	for _, t := range v.Threads {
+		for _, f := range t.Frames {
+			if from := f.CompiledFrom; from != nil && !slices.Contains(all, *from) {
+				all = append(all, *from)
+			}
+		}
+	}
+	return all
+}

@@ -209,10 +209,6 @@ func (c *call) frames() error {
 	}
 	all := v.Records()
 	kept.Keep(choice)
-	target, err := c.at()
-	if err != nil {
-		return err
-	}
 	switch p := c.scripts.Printer; {
 	case p == nil:
 	case steady:
@@ -220,7 +216,7 @@ func (c *call) frames() error {
 	case json:
 		err = p.JSON(c.out(), kept.Report())
 	default:
-		err = p.Frames(c.out(), &kept, target)
+		err = p.Frames(c.out(), &kept)
 	}
 	switch {
 	case err != nil:

@@ -9,12 +9,11 @@ import (
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/check/verify"
-	"example.com/reframe/ptrace"
 )
 
 // Printer prints in the format of the command line. Without a Printer, [Scripts] prints nothing.
 type Printer interface {
-	Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error
+	Frames(w io.Writer, v *deopt.View) error
 	Frame(w io.Writer, f *frame.Frame) error
 	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
 	ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stack) error

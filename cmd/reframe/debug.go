@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,11 +12,10 @@ import (
 	"golang.org/x/term"
 
 	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/debug/prompt"
 	"example.com/reframe/internal/debug/session"
-	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
@@ -139,7 +137,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 		return err
 	}
 	defer s.Close()
-	p := prompt.New(s, foldTo(a.stdout), debugPrinter{a.style()})
+	p := prompt.New(s, foldTo(a.stdout), text.Printer{Style: a.style()})
 	p.Leave, p.Launched = leave, len(command) > 0
 	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
 	defer func() { err = errors.Join(err, p.Close()) }()
@@ -221,58 +219,3 @@ func leaving(p *ptrace.Session, s *session.Session) func(kill bool) error {
 		return p.Detach()
 	}
 }
-
-// debugPrinter prints frames for the prompt.
-type debugPrinter struct{ style style }
-
-func (p debugPrinter) Frame(w io.Writer, f *frame.Frame) { printFrame(w, p.style, f) }
-
-func (p debugPrinter) FrameLine(w io.Writer, f *frame.Frame) {
-	line := *f
-	line.Slots, line.Notes = nil, nil
-	if f.VM != nil {
-		vm := frame.VM{Layout: f.VM.Layout, Error: f.VM.Error}
-		for _, v := range f.VM.Frames {
-			v.Locals, v.Stack, v.Monitors, v.Extra = nil, nil, nil, nil
-			vm.Frames = append(vm.Frames, v)
-		}
-		line.VM = &vm
-	}
-	printFrame(w, p.style, &line)
-}
-
-func (p debugPrinter) Slots(w io.Writer, list []frame.Slot) {
-	for n := range list {
-		printSlot(w, p.style, &list[n], nameWidth)
-	}
-}
-
-func (p debugPrinter) VM(w io.Writer, vm *frame.VM) { printVM(w, p.style, vm) }
-
-func (p debugPrinter) Thread(t *deopt.Thread) string { return p.style.Bold(titleOfThread(t)) }
-
-func (p debugPrinter) Place(f *frame.Frame) string { return place(f) }
-
-func (p debugPrinter) Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error {
-	return printExplanation(w, p.style, e, t)
-}
-
-func (p debugPrinter) Value(w io.Writer, v *explain.Value) {
-	x := &explainer{style: p.style}
-	x.value(v)
-	_, _ = io.WriteString(w, x.out.String())
-}
-
-func (p debugPrinter) Disassembly(w io.Writer, d *explain.Disassembly) {
-	x := &explainer{style: p.style}
-	x.instructions(d)
-	_, _ = io.WriteString(w, x.out.String())
-}
-
-func (p debugPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
-	return printResumed(w, p.style, r, s)
-}
-
-func (p debugPrinter) Bold(text string) string      { return p.style.Bold(text) }
-func (p debugPrinter) Dim(text string) string       { return p.style.Dim(text) }
-func (p debugPrinter) Printable(text string) string { return printableLines(text) }

@@ -13,6 +13,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/demo"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/layout"
 	"example.com/reframe/ptrace"
@@ -174,7 +175,7 @@ func (a *app) demoVM() error {
 		return fmt.Errorf("demo: frame #%d: the frames of the virtual machine cannot be read", exit.Index)
 	}
 	exit.Slots = nil
-	printFrame(w, a.style(), &exit)
+	text.PrintFrame(w, a.style(), &exit)
 	return nil
 }
 
@@ -185,7 +186,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return printView(foldTo(a.stdout), a.style(), view, target)
+	return text.PrintView(foldTo(a.stdout), a.style(), view)
 }
 
 // returned is a result of native code, and the function that it returned to.
@@ -220,5 +221,5 @@ func (a *app) native(ctx context.Context, p *demo.Process, v *deopt.View, t *deo
 		return returned{}, err
 	}
 	value := frame.Type{Kind: frame.Int, Bits: 64, Source: typ}.Format(raw, stopped.Registers.Arch().Order)
-	return returned{place(&caller.Frame), value}, nil
+	return returned{text.Place(&caller.Frame), value}, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"strconv"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/report/explain"
 	"example.com/reframe/internal/report/html"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
@@ -102,7 +102,7 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 			case a.json:
 				err = writeJSON(a.stdout, e)
 			case picture == nil:
-				err = printExplanation(foldTo(a.stdout), a.style(), e, t)
+				err = text.PrintExplanation(foldTo(a.stdout), a.style(), e, t)
 			}
 			if err == nil && (e.Partial() || len(k.mistakes) > 0) {
 				return &status{exitPartial, ""}
@@ -158,22 +158,4 @@ func asked(q *explain.Question, c *cobra.Command, args []string) error {
 		q.Record = &n
 	}
 	return nil
-}
-
-// printExplanation prints an explanation as text.
-func printExplanation(w io.Writer, s style, e *explain.Explanation, t *ptrace.Target) error {
-	p := &explainer{style: s}
-	p.line("%s", titleOf(s, t))
-	for _, note := range e.Target.Notes {
-		p.line("%s", s.Yellow(printable(note)))
-	}
-	for n := range e.Places {
-		p.place(&e.Places[n])
-	}
-	if e.More > 0 {
-		p.line("")
-		p.line("and %s more", count(e.More, "place"))
-	}
-	_, err := io.WriteString(w, p.out.String())
-	return err
 }

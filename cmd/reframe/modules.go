@@ -12,11 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
-	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/layout"
@@ -357,51 +355,9 @@ func (a *app) compiledFrom(v *deopt.View) {
 			f.CompiledFrom = deopt.ProvenanceOfFrame(f)
 		}
 	}
-	for _, from := range compiledFrom(v) {
+	for _, from := range v.CompiledFrom() {
 		if from.Sure == string(sites.Contradicted) {
 			fmt.Fprintln(foldTo(a.stderr), "reframe: warning: "+printableLines(from.Why))
 		}
 	}
-}
-
-// compiledFrom lists what is known about the modules of a view's frames, each function once.
-func compiledFrom(v *deopt.View) (all []frame.CompiledFrom) {
-	for _, t := range v.Threads {
-		for _, f := range t.Frames {
-			if from := f.CompiledFrom; from != nil && !slices.Contains(all, *from) {
-				all = append(all, *from)
-			}
-		}
-	}
-	return all
-}
-
-// sureLines returns one line for each module: how sure it is that the code was compiled from it, by the function with the worst finding. A module
-// about which nothing is known has no line.
-func sureLines(all []frame.CompiledFrom) (lines []string) {
-	rank := func(f frame.CompiledFrom) int {
-		return slices.Index([]sites.Sureness{sites.Contradicted, sites.Certain, sites.Likely, sites.Open}, sites.Sureness(f.Sure))
-	}
-	var modules []string
-	worst := map[string]frame.CompiledFrom{}
-	for _, f := range all {
-		if known, ok := worst[f.Module]; !ok || rank(f) < rank(known) {
-			if worst[f.Module] = f; !ok {
-				modules = append(modules, f.Module)
-			}
-		}
-	}
-	for _, m := range modules {
-		f := worst[m]
-		name, function := base(m), "@"+printable(names.Short(f.Function))
-		switch sites.Sureness(f.Sure) {
-		case sites.Contradicted:
-			lines = append(lines, fmt.Sprintf("%s is not what was compiled: see the warning", name))
-		case sites.Certain:
-			lines = append(lines, fmt.Sprintf("%s is certainly what was compiled: %s: %s", name, function, printable(f.Why)))
-		case sites.Likely:
-			lines = append(lines, fmt.Sprintf("%s is likely what was compiled: %s: %s", name, function, printable(f.Why)))
-		}
-	}
-	return lines
 }

@@ -19,6 +19,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 	"example.com/reframe/replay"
 )
@@ -390,9 +391,9 @@ func exitTitle(x *trace.Exited) string {
 	if x.Frame == nil {
 		return fmt.Sprintf("%s, no record", x.Point.Function)
 	}
-	title := place(&x.Frame.Frame)
+	title := text.Place(&x.Frame.Frame)
 	if r := x.Frame.Record; r != nil {
-		title += fmt.Sprintf(", record %d, %s", r.ID, site(r))
+		title += fmt.Sprintf(", record %d, %s", r.ID, text.Site(r))
 	}
 	return title
 }
@@ -445,7 +446,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 		return err
 	}
 	if !k.still() {
-		fmt.Fprintln(foldTo(a.stderr), stoodStill("it", r.pause, r.stopped))
+		fmt.Fprintln(foldTo(a.stderr), text.Paused("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil

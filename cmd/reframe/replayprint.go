@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/check/verify"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
-	"example.com/reframe/ptrace"
 	"example.com/reframe/replay"
 )
 
@@ -26,23 +26,23 @@ func (a *app) scripts(update, verbose bool) replay.Scripts {
 // scriptPrinter prints the standard output of a script, without colours.
 type scriptPrinter struct{}
 
-func (scriptPrinter) Frames(w io.Writer, v *deopt.View, t *ptrace.Target) error {
-	return printView(w, style{}, v, t)
+func (scriptPrinter) Frames(w io.Writer, v *deopt.View) error {
+	return text.PrintView(w, style{}, v)
 }
 
 func (scriptPrinter) Frame(w io.Writer, f *frame.Frame) error {
 	var b bytes.Buffer
-	printFrame(&b, style{}, f)
+	text.PrintFrame(&b, style{}, f)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func (scriptPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
-	return printResumed(w, style{}, r, s)
+	return text.PrintResumed(w, style{}, r, s.Frames)
 }
 
 func (scriptPrinter) ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stack) error {
-	return printResumedWith(w, style{}, r, s)
+	return text.PrintResumedWith(w, style{}, r, s.Frames)
 }
 
 func (scriptPrinter) Verified(w io.Writer, v *verify.Verified) error {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/replay"
 )
 
@@ -179,7 +180,7 @@ func exitText(x *replay.Exit) string {
 	}
 	where += fmt.Sprintf("  record %d, %s", x.Record, x.Site)
 	if x.Resume != nil {
-		where += " → " + target(x.Resume)
+		where += " → " + text.ResumePoint(x.Resume)
 	}
 	return where
 }

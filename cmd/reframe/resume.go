@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
@@ -148,7 +147,7 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 	if err != nil {
 		err = bounded(err)
 		if out != nil && t.Provider == ptrace.FromProcess { // the interpreter ran while the process was stopped
-			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
+			err = fmt.Errorf("%w (%s)", err, text.Paused(t.String(), pause, t.Stopped))
 		}
 		return err
 	}
@@ -159,62 +158,9 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 		return writeJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := printResumed(foldTo(a.stdout), a.style(), out, stack); err != nil || t.Provider != ptrace.FromProcess {
+	if err := text.PrintResumed(foldTo(a.stdout), a.style(), out, stack.Frames); err != nil || t.Provider != ptrace.FromProcess {
 		return err
 	}
-	fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
-}
-
-// printResumed prints a finished run as text.
-func printResumed(w io.Writer, s style, r *frame.Resumed, stack *deopt.Stack) error {
-	var text strings.Builder
-	printRan(&text, s, r, stack.Frames)
-	outer, what := r.Frames[len(r.Frames)-1], "returned nothing"
-	switch {
-	case r.ExitCode != nil:
-		what = fmt.Sprintf("called exit(%d)", *r.ExitCode)
-	case r.Result != nil:
-		what = valueReturned(s, r.Result)
-	}
-	discarded := fmt.Sprintf("; %s discarded", count(r.Writes, "write"))
-	if r.Committed != nil {
-		discarded = ""
-	}
-	fmt.Fprintf(&text, "%s %s after %s%s\n", printable(outer.Resume.Function), what, count(r.Steps, "instruction"), discarded)
-	if r.Committed != nil {
-		printCommitted(&text, s, r.Committed)
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-// printRan prints the frames that ran in either interpreter, the given result of their call, and the output of the program.
-func printRan(text *strings.Builder, s style, r *frame.Resumed, frames []*deopt.Frame) {
-	for _, f := range frames {
-		printFrame(text, s, &f.Frame)
-	}
-	if r.End != "" {
-		fmt.Fprintf(text, "the stack ends here: %s\n", printable(r.End))
-	}
-	fmt.Fprintln(text)
-	if given := r.Frames[0].Given; given != nil {
-		fmt.Fprintf(text, "the call for which frame #%d waits returns %s %s, as --result says\n", r.Frame, printable(given.Type), printable(given.Value))
-	}
-	if e := r.Floats; e != nil && e.Known {
-		fmt.Fprintf(text, "floating-point environment of the thread: %s\n", e.Text)
-	} else if e != nil {
-		fmt.Fprintf(text, "floating-point environment: assumed to be the default one: %s\n", printable(e.Reason))
-	}
-	if r.Output != "" {
-		fmt.Fprintln(text, "it would have printed:")
-		for line := range strings.Lines(r.Output) {
-			fmt.Fprintf(text, "  | %s\n", printableLines(strings.TrimSuffix(line, "\n")))
-		}
-	}
-}
-
-// valueReturned describes the result of a run that returned a value.
-func valueReturned(s style, r *frame.Result) string {
-	return fmt.Sprintf("returned %s %s", printable(r.Type), s.Bold(printable(r.Value)))
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"example.com/reframe/deopt"
@@ -14,6 +12,7 @@ import (
 	"example.com/reframe/internal/check/commit"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
@@ -47,7 +46,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
 	if err != nil && p.ran && !errors.Is(err, ptrace.ErrGone) {
-		err = fmt.Errorf("%w (%s)", err, stoodStill(fmt.Sprintf("process %d", k.pid), pause, s.Stopped()))
+		err = fmt.Errorf("%w (%s)", err, text.Paused(fmt.Sprintf("process %d", k.pid), pause, s.Stopped()))
 	}
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	if err := p.show(foldTo(a.stdout)); err != nil {
 		return err
 	}
-	fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
+	fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 
@@ -108,7 +107,7 @@ func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, 
 	}
 	p.show = func(w io.Writer) error {
 		stack.Sources(deopt.QuickSources)
-		return printResumed(w, a.style(), p.report, stack)
+		return text.PrintResumed(w, a.style(), p.report, stack.Frames)
 	}
 	return nil
 }
@@ -126,54 +125,6 @@ func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.Vi
 	if err != nil {
 		return fmt.Errorf("nothing is committed: %w", bounded(err))
 	}
-	p.show = func(w io.Writer) error { return printResumedWith(w, a.style(), p.report, stack) }
+	p.show = func(w io.Writer) error { return text.PrintResumedWith(w, a.style(), p.report, stack.Frames) }
 	return nil
-}
-
-// changeRow is the number of bytes of memory on one line.
-const changeRow = 8
-
-// printChange prints changed bytes of memory, in rows if there are many.
-func printChange(text *strings.Builder, m frame.CommittedMemory) {
-	at, err := strconv.ParseUint(strings.TrimPrefix(string(m.Address), "0x"), 16, 64)
-	for n := 0; err == nil && 2*changeRow < len(m.Old[n:]); n += 2 * changeRow {
-		end := n + 2*changeRow
-		fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:end], m.New[n:end])
-	}
-	n := max(0, len(m.Old)-1) / (2 * changeRow) * (2 * changeRow)
-	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
-}
-
-// printCommitted prints the bytes and registers that were written, or with --dry-run would be.
-func printCommitted(text *strings.Builder, s style, c *frame.Committed) {
-	verb := "written"
-	if !c.Written {
-		verb = "it would write"
-	}
-	fmt.Fprintf(text, "%s: %s in %s, %s\n", verb, count(c.Bytes, "byte"), count(len(c.Memory), "place"), count(len(c.Registers), "register"))
-	if !c.Written {
-		for _, m := range c.Memory {
-			printChange(text, m)
-		}
-		for _, r := range c.Registers {
-			if r.Old == r.New {
-				fmt.Fprintf(text, "  %-5s %s unchanged\n", r.Name, r.Old)
-				continue
-			}
-			fmt.Fprintf(text, "  %-5s %s -> %s\n", r.Name, r.Old, r.New)
-		}
-	}
-	for _, r := range c.Result {
-		fmt.Fprintf(text, "result%s %s %s in %s\n", r.Path, printable(r.Type), s.Bold(printable(r.Value)), r.Register)
-	}
-	left := fmt.Sprintf("frame #%d is", c.Left[0])
-	if n := len(c.Left); n > 1 {
-		left = fmt.Sprintf("frames #%d to #%d are", c.Left[0], c.Left[n-1])
-	}
-	to := c.Continues
-	where := string(to.PC)
-	if to.Function != "" && to.Offset != nil {
-		where = fmt.Sprintf("%s+%#x", printable(to.Function), *to.Offset)
-	}
-	fmt.Fprintf(text, "%s discarded, and the thread continues at %s, frame #%d\n", left, where, to.Frame)
 }

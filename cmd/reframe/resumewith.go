@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
 
 	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
@@ -35,7 +33,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	if err != nil {
 		err = bounded(err)
 		if t.Provider == ptrace.FromProcess {
-			err = fmt.Errorf("%w (%s)", err, stoodStill(t.String(), pause, t.Stopped))
+			err = fmt.Errorf("%w (%s)", err, text.Paused(t.String(), pause, t.Stopped))
 		}
 		return err
 	}
@@ -45,8 +43,8 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	}
 	if a.json {
 		err = writeJSON(a.stdout, out)
-	} else if err = printResumedWith(foldTo(a.stdout), a.style(), out, stack); err == nil && t.Provider == ptrace.FromProcess {
-		fmt.Fprintln(foldTo(a.stderr), stoodStill(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	} else if err = text.PrintResumedWith(foldTo(a.stdout), a.style(), out, stack.Frames); err == nil && t.Provider == ptrace.FromProcess {
+		fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	}
 	switch {
 	case err != nil:
@@ -99,34 +97,4 @@ func (a *app) requests() func(int) {
 			fmt.Fprintf(a.stderr, "\rthe interpreter has asked %s\x1b[K", count(n, "time"))
 		}
 	}
-}
-
-// printResumedWith prints a finished run as text.
-func printResumedWith(w io.Writer, s style, r *frame.Resumed, stack *handover.Stack) error {
-	var text strings.Builder
-	printRan(&text, s, r, stack.Frames)
-	by := "its interpreter"
-	if r.With.Interpreter != "" {
-		by = printable(r.With.Interpreter)
-	}
-	what := "returned nothing"
-	switch {
-	case r.With.Unsupported != "" || r.With.Malformed != "":
-		_, err := io.WriteString(w, text.String())
-		return err
-	case r.With.Threw != nil:
-		what = "ended with an exception: " + printable(*r.With.Threw)
-	case r.Result != nil:
-		what = valueReturned(s, r.Result)
-	}
-	discarded := fmt.Sprintf("; %s and %s discarded", count(r.Writes, "write"), count(int(r.With.Allocated), "new byte"))
-	if r.Committed != nil {
-		discarded = ""
-	}
-	fmt.Fprintf(&text, "%s %s, says %s after %s%s\n", printable(r.With.Method), what, by, count(r.Steps, "instruction"), discarded)
-	if r.Committed != nil {
-		printCommitted(&text, s, r.Committed)
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
 }

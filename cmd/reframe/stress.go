@@ -16,6 +16,7 @@ import (
 	"example.com/reframe/internal/base/newfile"
 	"example.com/reframe/internal/check/stress"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/replay"
 )
@@ -319,9 +320,9 @@ func printCulprit(b *strings.Builder, s style, r *stress.Report) {
 		how = fmt.Sprintf("causes the difference after the %d that were committed before it", c.After)
 	}
 	fmt.Fprintf(b, "\n%s %s (%s)\n", s.Bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
-	printFrame(b, s, c.Frame)
+	text.PrintFrame(b, s, c.Frame)
 	if c.Resumed != nil {
-		printCommitted(b, s, c.Resumed.Committed)
+		text.PrintCommitted(b, s, c.Resumed.Committed)
 	}
 	if c.Core != "" {
 		fmt.Fprintf(b, "  core: %s\n  script: %s\n", printable(c.Core), printable(c.Script))

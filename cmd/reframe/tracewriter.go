@@ -21,6 +21,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
@@ -302,7 +303,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 		}
 	}
 	for i := range x.Frames {
-		printFrame(&w.line, w.style, &x.Frames[i].Frame)
+		text.PrintFrame(&w.line, w.style, &x.Frames[i].Frame)
 	}
 	if len(x.Frames) > 0 && !x.End.Complete {
 		fmt.Fprintf(&w.line, "  %s\n", w.style.Yellow(printable(x.End.Reason)))
@@ -310,7 +311,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 	return w.writeExit(w.line.Bytes())
 }
 
-// place writes the end of the line of an exit: the location, and the slots unless the frames show them.
+// Place writes the end of the line of an exit: the location, and the slots unless the frames show them.
 func (w *exitWriter) place(x *trace.Exited) {
 	b := &w.line
 	f := x.Frame
@@ -322,7 +323,7 @@ func (w *exitWriter) place(x *trace.Exited) {
 		fmt.Fprintf(b, "%s\n", w.style.Yellow("unknown caller: "+printable(x.End.Reason)))
 		return
 	}
-	b.WriteString(w.style.Bold(place(&f.Frame)))
+	b.WriteString(w.style.Bold(text.Place(&f.Frame)))
 	if f.Record == nil {
 		fmt.Fprintf(b, "  %s\n", w.style.Yellow("no record"))
 		return
@@ -370,7 +371,7 @@ func (w *exitWriter) vmFrames(vm *frame.VM) {
 		} else {
 			b.WriteString("  ")
 		}
-		b.WriteString(vmTitle(w.style, f))
+		b.WriteString(text.VMTitle(w.style, f))
 		if n > 0 {
 			continue
 		}
@@ -389,7 +390,7 @@ func (w *exitWriter) vmFrames(vm *frame.VM) {
 
 // placed writes a local or a place on the stack.
 func (w *exitWriter) placed(what string, v *frame.VMValue) {
-	for _, part := range [...]string{" ", placeOf(what, v), "=", w.vmValue(v)} {
+	for _, part := range [...]string{" ", text.PlaceOf(what, v), "=", w.vmValue(v)} {
 		w.line.WriteString(part)
 	}
 }
@@ -470,7 +471,7 @@ func (w *exitWriter) planned(p *trace.Planned) {
 		becomes = "shared"
 	}
 	line := func(where, what string) {
-		_ = w.write(fmt.Appendf(nil, "%s  %4s %s  %s  %s\n", p.Address, is, becomes, pad(where, where, functionWidth), what))
+		_ = w.write(fmt.Appendf(nil, "%s  %4s %s  %s  %s\n", p.Address, is, becomes, pad(where, where, text.FunctionWidth), what))
 	}
 	if p.Symbol != "" {
 		line(printable(names.Demangled(p.Symbol)), "entry")

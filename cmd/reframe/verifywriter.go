@@ -12,6 +12,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/check/verify"
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 	fold "example.com/reframe/internal/report/text"
 )
 
@@ -121,7 +122,7 @@ func (w *verifyWriter) outcome(v *verify.Verified) {
 	if v.Entry != "" {
 		where = "entry of " + printable(names.Demangled(v.Entry))
 	} else if f := x.Frame; f != nil {
-		where = printable(place(&f.Frame))
+		where = printable(text.Place(&f.Frame))
 		if f.Record != nil {
 			where += fmt.Sprintf("  record %d %s", f.Record.ID, f.Record.Site)
 		}
@@ -164,7 +165,7 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 		fmt.Fprintf(b, "%s\n", s.Bold(fmt.Sprintf("entry %d, of %s, thread %s", v.Number, printable(names.Demangled(v.Entry)), thread(v))))
 	} else {
 		fmt.Fprintf(b, "%s\n", s.Bold(fmt.Sprintf("exit %d, hit %d of record %d, thread %s", v.Number, v.Hit, f.Record.ID, thread(v))))
-		printFrame(b, s, &f.Frame)
+		text.PrintFrame(b, s, &f.Frame)
 	}
 	if v.Baseline != nil {
 		w.baseline(v)

@@ -1,6 +1,6 @@
 // Package prompt is the command line of a debugging session: commands as in gdb and dlv, read line by line.
 //
-// Its main type is [Prompt], which runs the command of a line in a session. A [Printer] formats frames; package session supplies the data.
+// Its main type is [Prompt], which runs the command of a line in a session. Package session supplies the data, and package text formats it.
 //
 // # Security
 //

@@ -7,38 +7,16 @@ import (
 	"io"
 	"strings"
 
-	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/debug/session"
-	"example.com/reframe/internal/report/explain"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 	"example.com/reframe/replay"
 )
 
-// Printer prints frames and values in the format of the command line.
-type Printer interface {
-	// Frame prints a frame with its slots and the frames of a virtual machine in it; FrameLine prints the same without values.
-	Frame(w io.Writer, f *frame.Frame)
-	FrameLine(w io.Writer, f *frame.Frame)
-	Slots(w io.Writer, list []frame.Slot)
-	// VM prints the frames of a virtual machine with their values.
-	VM(w io.Writer, vm *frame.VM)
-	Thread(t *deopt.Thread) string
-	Place(f *frame.Frame) string // its position in the code
-	Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error
-	Value(w io.Writer, v *explain.Value)
-	Disassembly(w io.Writer, d *explain.Disassembly)
-	Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error
-	// Bold and Dim add the style codes of a terminal to text; Printable makes text of a target safe for a terminal.
-	Bold(text string) string
-	Dim(text string) string
-	Printable(text string) string
-}
-
 // Prompt runs commands in a session. [New] makes one.
 type Prompt struct {
 	Session *session.Session
-	Printer Printer
+	Printer text.Printer
 	Files   Files
 	// Leave detaches from the process, or kills it, when the session is over. It is nil for a core.
 	Leave func(kill bool) error
@@ -53,7 +31,7 @@ type Prompt struct {
 }
 
 // New returns a prompt that prints to out.
-func New(s *session.Session, out io.Writer, p Printer) *Prompt {
+func New(s *session.Session, out io.Writer, p text.Printer) *Prompt {
 	return &Prompt{Session: s, Printer: p, out: &output{to: out}}
 }
 

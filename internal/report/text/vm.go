@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"cmp"
@@ -12,12 +12,11 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/report/explain"
-	"example.com/reframe/ptrace"
 )
 
-// vmTitle returns the line of a VM frame: its method, its position and how it is resumed.
-func vmTitle(s style, f *frame.VMFrame) string {
-	name := printable(f.Method)
+// VMTitle returns the line of a VM frame: its method, its position and how it is resumed.
+func VMTitle(s Style, f *frame.VMFrame) string {
+	name := Printable(f.Method)
 	if name == "" {
 		name = "?"
 	}
@@ -27,15 +26,15 @@ func vmTitle(s style, f *frame.VMFrame) string {
 	}
 	line := s.Bold(name+" @ "+at) + ", " + strings.ReplaceAll(f.Resume, "-", " ")
 	for _, key := range slices.Sorted(maps.Keys(f.Info)) {
-		line += fmt.Sprintf(", %s %s", printable(key), printable(f.Info[key]))
+		line += fmt.Sprintf(", %s %s", Printable(key), Printable(f.Info[key]))
 	}
 	return line
 }
 
 // printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields.
-func printVM(w io.Writer, s style, vm *frame.VM) {
+func printVM(w io.Writer, s Style, vm *frame.VM) {
 	if vm.Error != "" {
-		fmt.Fprintf(w, "        %s\n", s.Yellow("no VM frames: "+printable(vm.Error)))
+		fmt.Fprintf(w, "        %s\n", s.Yellow("no VM frames: "+Printable(vm.Error)))
 		return
 	}
 	for n := range vm.Frames {
@@ -44,15 +43,15 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 		if n > 0 {
 			lead = "   inlined into "
 		}
-		fmt.Fprintf(w, "      %s%s\n", lead, vmTitle(s, f))
+		fmt.Fprintf(w, "      %s%s\n", lead, VMTitle(s, f))
 		if f.Reason != "" {
-			fmt.Fprintf(w, "           %s\n", s.Yellow(printable(f.Reason)))
+			fmt.Fprintf(w, "           %s\n", s.Yellow(Printable(f.Reason)))
 		}
 		for k := range f.Locals {
-			printVMValue(w, s, placeOf("local", &f.Locals[k]), &f.Locals[k])
+			printVMValue(w, s, PlaceOf("local", &f.Locals[k]), &f.Locals[k])
 		}
 		for k := range f.Stack {
-			printVMValue(w, s, placeOf("stack", &f.Stack[k]), &f.Stack[k])
+			printVMValue(w, s, PlaceOf("stack", &f.Stack[k]), &f.Stack[k])
 		}
 		for k := range f.Monitors {
 			name := "lock"
@@ -63,47 +62,47 @@ func printVM(w io.Writer, s style, vm *frame.VM) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
 			v := f.Extra[name]
-			printVMValue(w, s, printable(name), &v)
+			printVMValue(w, s, Printable(name), &v)
 		}
 	}
 	for n := range vm.Objects {
 		o := &vm.Objects[n]
-		class := printable(o.Class)
+		class := Printable(o.Class)
 		if o.Reason != "" {
-			class += "  " + s.Yellow(printable(o.Reason))
+			class += "  " + s.Yellow(Printable(o.Reason))
 		}
 		fmt.Fprintf(w, "         object %d, not allocated: %s\n", o.ID, class)
 		for k := range o.Fields {
 			name := fmt.Sprintf("+%d", o.Fields[k].At)
 			if o.Fields[k].Name != "" {
-				name += " " + printable(o.Fields[k].Name)
+				name += " " + Printable(o.Fields[k].Name)
 			}
 			printVMValue(w, s, name, &o.Fields[k].VMValue)
 		}
 	}
 }
 
-// placeOf names a local or a stack slot, such as local[2], followed by its own name if it has one.
-func placeOf(what string, v *frame.VMValue) string {
+// PlaceOf names a local or a stack slot, such as local[2], followed by its own name if it has one.
+func PlaceOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what += "[" + strconv.FormatInt(*v.Index, 10) + "]"
 	}
 	if v.Name != "" {
-		what += " " + printable(v.Name)
+		what += " " + Printable(v.Name)
 	}
 	return what
 }
 
 // vmText formats a value, plain and with the colours of a terminal.
-func vmText(s style, v *frame.VMValue) (plain, painted string) {
-	plain = printable(cmp.Or(v.Value, string(v.Hex)))
+func vmText(s Style, v *frame.VMValue) (plain, painted string) {
+	plain = Printable(cmp.Or(v.Value, string(v.Hex)))
 	switch {
 	case v.Object != nil:
 		plain = fmt.Sprintf("object %d", *v.Object)
 	case v.Status == frame.Dead:
 		return "dead", s.Dim("dead")
 	case v.Status == frame.Missing, v.Status == frame.Undefined:
-		plain = string(v.Status) + ": " + printable(v.Reason)
+		plain = string(v.Status) + ": " + Printable(v.Reason)
 		return plain, s.Yellow(plain)
 	case v.Status == frame.Guessed:
 		plain = "guess: " + plain
@@ -112,53 +111,53 @@ func vmText(s style, v *frame.VMValue) (plain, painted string) {
 	return plain, plain
 }
 
-func printVMValue(w io.Writer, s style, name string, v *frame.VMValue) {
+func printVMValue(w io.Writer, s Style, name string, v *frame.VMValue) {
 	plain, value := vmText(s, v)
 	where := ""
 	if v.Slot != nil {
 		where = joined(fmt.Sprintf("slot %d", *v.Slot), v.GC)
 	}
-	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, printable(v.Type), pad(plain, value, valueWidth), s.Dim(where))
+	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, Printable(v.Type), Pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 // vm prints for each value of the VM frames which value of the record it is, and how its bits were converted.
 func (p *explainer) vm(at *explain.Place) {
-	p.title("the frames of the virtual machine in it, by the layout " + printable(at.VM.Layout))
+	p.title("the frames of the virtual machine in it, by the layout " + Printable(at.VM.Layout))
 	if at.VM.Error != "" {
-		p.line("  %s", p.Yellow("none: "+printable(at.VM.Error)))
+		p.line("  %s", p.Yellow("none: "+Printable(at.VM.Error)))
 		return
 	}
 	for n := range at.VM.Frames {
-		p.line("  frame %d: %s", n, vmTitle(p.style, &at.VM.Frames[n]))
+		p.line("  frame %d: %s", n, VMTitle(p.Style, &at.VM.Frames[n]))
 		if why := at.VM.Frames[n].Reason; why != "" {
-			p.line("    %s", p.Yellow(printable(why)))
+			p.line("    %s", p.Yellow(Printable(why)))
 		}
 	}
 	for _, o := range at.VM.Objects {
-		p.line("  object %d: %s, which was not allocated", o.ID, printable(o.Class))
+		p.line("  object %d: %s, which was not allocated", o.ID, Printable(o.Class))
 	}
 	for _, v := range at.VM.All() {
 		is := v.Value
-		_, text := vmText(p.style, is)
+		_, text := vmText(p.Style, is)
 		if is.Object != nil || is.Status == frame.Dead {
 			text += ", by a constant of the record"
 		}
-		p.line("  %-20s %-6s %s", printable(v.Name), printable(is.Type), text)
+		p.line("  %-20s %-6s %s", Printable(v.Name), Printable(is.Type), text)
 		if is.Slot == nil {
 			continue
 		}
 		from := fmt.Sprintf("value %d", *is.Slot)
 		for k := range at.Values {
 			if at.Values[k].Index == *is.Slot && at.Values[k].Name != "" {
-				from += " above, " + printable(at.Values[k].Name)
+				from += " above, " + Printable(at.Values[k].Name)
 			}
 		}
 		switch {
 		case is.Hex == "":
 			p.line("    %s", from)
 		case is.Value != "" && is.Value != string(is.Hex):
-			p.line("    %s: %s is %s", from, is.Hex, printable(is.Value))
+			p.line("    %s: %s is %s", from, is.Hex, Printable(is.Value))
 		default:
 			p.line("    %s: %s", from, is.Hex)
 		}
@@ -166,10 +165,10 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 }
 
-// printVMStacks prints only the VM frames of each thread, innermost first, as a user of that VM would read the stack.
-func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error {
+// PrintVMStacks prints only the VM frames of each thread, innermost first, as a user of that VM would read the stack.
+func PrintVMStacks(w io.Writer, s Style, v *deopt.View) error {
 	var out strings.Builder
-	fmt.Fprintln(&out, titleOf(s, t))
+	fmt.Fprintln(&out, titleOf(s, v.Target()))
 	for i := range v.Threads {
 		thread := &v.Threads[i]
 		fmt.Fprintf(&out, "\n%s\n", s.Bold(titleOfThread(thread)))
@@ -177,20 +176,20 @@ func printVMStacks(w io.Writer, s style, v *deopt.View, t *ptrace.Target) error 
 		for _, f := range thread.Frames {
 			if f.VM == nil || len(f.VM.Frames) == 0 {
 				if f.VM != nil {
-					fmt.Fprintf(&out, "  %s\n", s.Yellow(fmt.Sprintf("frame #%d: %s", f.Index, printable(f.VM.Error))))
+					fmt.Fprintf(&out, "  %s\n", s.Yellow(fmt.Sprintf("frame #%d: %s", f.Index, Printable(f.VM.Error))))
 				}
 				continue
 			}
 			for k := range f.VM.Frames {
-				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), vmTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d)", f.Index)))
+				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), VMTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d)", f.Index)))
 				number++
 			}
 		}
 		if number == 0 {
-			fmt.Fprintf(&out, "  %s\n", s.Dim(fmt.Sprintf("(none of %s holds frames of a virtual machine; --layout says how they are read)", count(len(thread.Frames), "frame"))))
+			fmt.Fprintf(&out, "  %s\n", s.Dim(fmt.Sprintf("(none of %s holds frames of a virtual machine; --layout says how they are read)", Count(len(thread.Frames), "frame"))))
 		}
 		if !thread.End.Complete {
-			fmt.Fprintf(&out, "  %s\n", s.Yellow(printable(thread.End.Reason)))
+			fmt.Fprintf(&out, "  %s\n", s.Yellow(Printable(thread.End.Reason)))
 		}
 	}
 	_, err := io.WriteString(w, out.String())

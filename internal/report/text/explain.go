@@ -1,19 +1,38 @@
-package main
+package text
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/explain"
-	fold "example.com/reframe/internal/report/text"
+	"example.com/reframe/ptrace"
 )
+
+// PrintExplanation prints an explanation as text.
+func PrintExplanation(w io.Writer, s Style, e *explain.Explanation, t *ptrace.Target) error {
+	p := &explainer{Style: s}
+	p.line("%s", titleOf(s, t))
+	for _, note := range e.Target.Notes {
+		p.line("%s", s.Yellow(Printable(note)))
+	}
+	for n := range e.Places {
+		p.place(&e.Places[n])
+	}
+	if e.More > 0 {
+		p.line("")
+		p.line("and %s more", Count(e.More, "place"))
+	}
+	_, err := io.WriteString(w, p.out.String())
+	return err
+}
 
 // explainer prints an explanation as text.
 type explainer struct {
-	style
+	Style
 	out strings.Builder
 }
 
@@ -80,7 +99,7 @@ func symbol(s *explain.SymbolRange, fallback string) string {
 	if s == nil {
 		return fallback
 	}
-	return fmt.Sprintf("%s+%#x", printable(names.Short(s.Name)), s.Offset)
+	return fmt.Sprintf("%s+%#x", Printable(names.Short(s.Name)), s.Offset)
 }
 
 // fact prints one row of a table of facts.
@@ -94,28 +113,28 @@ func (p *explainer) codePlace(in *explain.CodePlace) {
 		if path == "" {
 			path = "no file"
 		}
-		p.fact("mapping", "%s-%s %s %s", m.Start, m.End, m.Permissions, printable(path))
+		p.fact("mapping", "%s-%s %s %s", m.Start, m.End, m.Permissions, Printable(path))
 	}
 	if o := in.Object; o != nil {
 		p.fact("object", "JIT object %d of %d: %d bytes at %s, registered at %s in %s", o.Number, o.Of, o.Size, o.Start, o.Entry, base(o.List))
 	} else if in.Module != "" {
-		p.fact("file", "%s", printable(in.Module))
+		p.fact("file", "%s", Printable(in.Module))
 	}
 	if s := in.Section; s != nil {
-		p.fact("section", "%s %s-%s", printable(s.Name), s.Start, s.End)
+		p.fact("section", "%s %s-%s", Printable(s.Name), s.Start, s.End)
 	}
 	if s := in.Symbol; s != nil {
 		size := "its symbol has no size"
 		if s.Size > 0 {
-			size = count(int(s.Size), "byte")
+			size = Count(int(s.Size), "byte")
 		}
 		label := "symbol"
 		if s.NamedBy != "" {
 			label = spelled(s.NamedBy)
 		}
-		p.fact(label, "%s at %s, %s", printable(names.Short(s.Name)), s.Start, size)
+		p.fact(label, "%s at %s, %s", Printable(names.Short(s.Name)), s.Start, size)
 	}
-	for n, text := range sourceLines(in.Source) {
+	for n, text := range SourceLines(in.Source) {
 		label := "source"
 		if n > 0 {
 			label = ""
@@ -123,14 +142,14 @@ func (p *explainer) codePlace(in *explain.CodePlace) {
 		p.fact(label, "%s", text)
 	}
 	if in.Why != "" {
-		p.fact("", "%s", p.Yellow(printable(in.Why)))
+		p.fact("", "%s", p.Yellow(Printable(in.Why)))
 	}
 }
 
 func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	name := string(u.PC)
 	if u.Function != "" && u.Offset != nil {
-		name = fmt.Sprintf("%s %s+%#x", u.PC, printable(names.Short(u.Function)), *u.Offset)
+		name = fmt.Sprintf("%s %s+%#x", u.PC, Printable(names.Short(u.Function)), *u.Offset)
 	}
 	found := ""
 	if u.Rule == string(unwind.FromRegisters) {
@@ -138,10 +157,10 @@ func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	}
 	p.line("  %-4s %s%s", fmt.Sprintf("#%d", u.Index), name, p.Dim(found))
 	if u.Guess != "" {
-		p.line("       %s", p.Yellow(printable(u.Guess)))
+		p.line("       %s", p.Yellow(Printable(u.Guess)))
 	}
 	for _, t := range u.Tried {
-		p.line("       tried %s", printable(t))
+		p.line("       tried %s", Printable(t))
 	}
 	switch {
 	case u.CFARule != "" && u.CFA != "":
@@ -153,7 +172,7 @@ func (p *explainer) unwound(u *explain.UnwoundFrame) {
 	case u.CFA != "":
 		p.line("       CFA = %s", u.CFA)
 	default:
-		p.line("       no CFA: %s", p.Yellow(printable(u.NoCFA)))
+		p.line("       no CFA: %s", p.Yellow(Printable(u.NoCFA)))
 	}
 	if f := u.FDE; f != nil {
 		p.line("       %s", p.Dim(fmt.Sprintf("%s+%#x of %s: FDE %s-%s, row %s-%s", f.Section, f.Offset, base(f.Image), f.Start, f.End, f.RowStart, f.RowEnd)))
@@ -188,14 +207,14 @@ func (p *explainer) records(at *explain.Place) {
 		p.record(r)
 	}
 	for _, n := range notes {
-		p.line("  %s", p.Dim("("+printable(n)+")"))
+		p.line("  %s", p.Dim("("+Printable(n)+")"))
 	}
 }
 
 func (p *explainer) record(r *explain.NearRecord) {
 	line := fmt.Sprintf("  %s at %s", p.Bold(fmt.Sprintf("record %d", r.ID)), r.Address)
 	if r.Name != "" {
-		line += fmt.Sprintf(", %s+%#x", printable(names.Short(r.Name)), r.Offset)
+		line += fmt.Sprintf(", %s+%#x", Printable(names.Short(r.Name)), r.Offset)
 	}
 	if r.Site != string(frame.Unknown) {
 		line += ", " + r.Site
@@ -207,7 +226,7 @@ func (p *explainer) record(r *explain.NearRecord) {
 		line += ", " + strings.ReplaceAll(string(r.Moment), "-", " ")
 	}
 	p.line("%s", line)
-	p.line("    %s", printable(r.Why))
+	p.line("    %s", Printable(r.Why))
 }
 
 func (p *explainer) value(x *explain.Value) {
@@ -221,20 +240,20 @@ func (p *explainer) value(x *explain.Value) {
 	}
 	switch x.Status {
 	case frame.Missing:
-		value = p.Yellow("unavailable: " + printable(x.Reason))
+		value = p.Yellow("unavailable: " + Printable(x.Reason))
 	case frame.Undefined:
-		value = p.Dim("undef: " + printable(x.Reason))
+		value = p.Dim("undef: " + Printable(x.Reason))
 	case frame.Guessed:
-		value = p.Yellow("guess: " + printable(value))
+		value = p.Yellow("guess: " + Printable(value))
 	}
 	as := ""
 	if len(x.As) > 0 {
-		as = "  → " + printable(strings.Join(x.As, ", "))
+		as = "  → " + Printable(strings.Join(x.As, ", "))
 	}
-	p.line("  %-*s %-*s %s%s", nameWidth, name, typeWidth, printable(x.Type.Source), value, as)
+	p.line("  %-*s %-*s %s%s", nameWidth, name, typeWidth, Printable(x.Type.Source), value, as)
 	for _, part := range append([]string{x.Where, x.Origin, x.Sum}, dumped(x.Raw, x.Reading)...) {
 		if part != "" {
-			p.line("    %s", p.Dim(printable(part)))
+			p.line("    %s", p.Dim(Printable(part)))
 		}
 	}
 	p.collected(x.GC)
@@ -258,7 +277,7 @@ const dumpedBytes = 16
 
 // dumped returns the lines that show the bytes of a value and their interpretation.
 func dumped(raw, reading string) []string {
-	rows := fold.WordsInRows(raw, dumpedBytes)
+	rows := WordsInRows(raw, dumpedBytes)
 	switch {
 	case reading == "":
 	case len(rows) == 1:
@@ -276,16 +295,16 @@ func (p *explainer) carries(c *explain.CarriesOn) {
 		if x.Taken {
 			taken = "taken"
 		}
-		p.line("  %s, exits[%d] to %s: %s", base(x.Layout), x.Index, printable(x.To), taken)
+		p.line("  %s, exits[%d] to %s: %s", base(x.Layout), x.Index, Printable(x.To), taken)
 		for _, w := range x.When {
 			p.line("    %s", when(&w))
 		}
 	}
 	if c.Resume == nil {
-		p.line("  nowhere: %s", p.Yellow(printable(c.Why)))
+		p.line("  nowhere: %s", p.Yellow(Printable(c.Why)))
 		return
 	}
-	p.line("  → %s, by %s", target(c.Resume), printable(c.By))
+	p.line("  → %s, by %s", ResumePoint(c.Resume), Printable(c.By))
 }
 
 // when describes the outcome of a condition of a layout.
@@ -293,11 +312,11 @@ func when(w *explain.WhenTried) string {
 	out := fmt.Sprintf("when live value %d equals %d: ", w.Operand, w.Equals)
 	switch {
 	case w.Why != "":
-		return out + "it is unavailable: " + printable(w.Why)
+		return out + "it is unavailable: " + Printable(w.Why)
 	case w.Holds:
 		return out + "it does"
 	}
-	return out + "it is " + printable(w.Value)
+	return out + "it is " + Printable(w.Value)
 }
 
 func (p *explainer) disassembly(d *explain.Disassembly) {
@@ -307,7 +326,7 @@ func (p *explainer) disassembly(d *explain.Disassembly) {
 
 func (p *explainer) instructions(d *explain.Disassembly) {
 	if d.Why != "" {
-		p.line("  %s", p.Yellow(printable(d.Why)))
+		p.line("  %s", p.Yellow(Printable(d.Why)))
 	}
 	widest := 0
 	for _, i := range d.Instructions {
@@ -322,8 +341,8 @@ func (p *explainer) instructions(d *explain.Disassembly) {
 			offset = fmt.Sprintf("+%#x", *i.Offset)
 		}
 		if len(i.Notes) > 0 {
-			notes = "   ; " + printable(strings.Join(i.Notes, ", "))
+			notes = "   ; " + Printable(strings.Join(i.Notes, ", "))
 		}
-		p.line("  %s %s %-7s %-*s  %s%s", mark, i.Address, offset, widest, i.Bytes, printable(i.Text), p.Dim(notes))
+		p.line("  %s %s %-7s %-*s  %s%s", mark, i.Address, offset, widest, i.Bytes, Printable(i.Text), p.Dim(notes))
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // printDirect prints the variables of a frame without a record.
-func printDirect(w io.Writer, s style, list []frame.Direct) {
+func printDirect(w io.Writer, s Style, list []frame.Direct) {
 	if len(list) == 0 {
 		return
 	}
@@ -18,13 +18,13 @@ func printDirect(w io.Writer, s style, list []frame.Direct) {
 		d := &list[i]
 		printVariable(w, s, d)
 		if d.Status == frame.Guessed {
-			fmt.Fprintf(w, "          %s\n", s.Dim("("+printable(d.Reason)+")"))
+			fmt.Fprintf(w, "          %s\n", s.Dim("("+Printable(d.Reason)+")"))
 		}
 	}
 }
 
 // printVariable prints one of them: its name, type and content, and its address.
-func printVariable(w io.Writer, s style, d *frame.Direct) {
+func printVariable(w io.Writer, s Style, d *frame.Direct) {
 	shown := frame.Slot{Name: d.Name, Variable: d.Variable, Type: d.Type, Value: d.Value, Hex: d.Hex, Status: d.Status, Reason: d.Reason}
 	if d.Name == "" {
 		shown.Name = d.Location.String()
@@ -35,7 +35,7 @@ func printVariable(w io.Writer, s style, d *frame.Direct) {
 	if d.Address != "" {
 		where = fmt.Sprintf("%s = %s, record %d", d.Address, d.Place, d.Record)
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, printable(d.Type.Source), pad(plain, value, valueWidth), s.Dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, Printable(d.Type.Source), Pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
@@ -43,14 +43,14 @@ func printVariable(w io.Writer, s style, d *frame.Direct) {
 func (p *explainer) direct(list []frame.Direct) {
 	for i := range list {
 		d := &list[i]
-		printVariable(&p.out, p.style, d)
+		printVariable(&p.out, p.Style, d)
 		fewer := "recorded as " + d.Location.String()
 		if d.Records > 1 {
-			fewer += fmt.Sprintf(" by record %d and %s", d.Record, count(d.Records-1, "other"))
+			fewer += fmt.Sprintf(" by record %d and %s", d.Record, Count(d.Records-1, "other"))
 		}
 		p.line("          %s", p.Dim(fewer))
 		if d.Status == frame.Guessed {
-			p.line("          %s", p.Yellow(printable(d.Reason)))
+			p.line("          %s", p.Yellow(Printable(d.Reason)))
 		}
 	}
 }

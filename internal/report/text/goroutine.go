@@ -1,0 +1,86 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+)
+
+// sameStacks returns the parked goroutines whose stacks look the same as text, for the index of the first in threads. The others are in shown.
+func sameStacks(threads []deopt.Thread) (groups map[int][]*deopt.Thread, shown map[int]bool) {
+	groups, shown = map[int][]*deopt.Thread{}, map[int]bool{}
+	first := map[string]int{}
+	for i := range threads {
+		t := &threads[i]
+		shape, plain := shapeOf(t)
+		k, again := first[shape]
+		switch {
+		case !t.Parked() || !plain:
+		case again:
+			groups[k], shown[i] = append(groups[k], t), true
+		default:
+			first[shape] = i
+		}
+	}
+	return groups, shown
+}
+
+// shapeOf returns a text that is equal for goroutines whose stacks look the same. plain is false for a stack with values or notes.
+func shapeOf(t *deopt.Thread) (shape string, plain bool) {
+	if !t.Parked() {
+		return "", false
+	}
+	var b strings.Builder
+	fmt.Fprintln(&b, t.Goroutine.State, t.Goroutine.Start, t.Goroutine.Labels, t.Total, t.End.Reason) // fmt sorts the keys of a map
+	for _, f := range t.Frames {
+		if !same(f, f) {
+			return "", false
+		}
+		fmt.Fprintln(&b, f.Index, f.PC, f.Rule)
+	}
+	return b.String(), true
+}
+
+// maxRanges bounds the ranges of numbers that one line lists.
+const maxRanges = 8
+
+// alsoThere counts the goroutines that have the stack of the one before, and lists their numbers.
+func alsoThere(list []*deopt.Thread) string {
+	var ranges []string
+	for i := 0; i < len(list); {
+		n := i + 1
+		for n < len(list) && list[n].Goroutine.ID == list[n-1].Goroutine.ID+1 {
+			n++
+		}
+		text := fmt.Sprint(list[i].Goroutine.ID)
+		if n > i+1 {
+			text += fmt.Sprintf(" to %d", list[n-1].Goroutine.ID)
+		}
+		if ranges = append(ranges, text); len(ranges) == maxRanges && n < len(list) {
+			ranges = append(ranges, "…")
+			break
+		}
+		i = n
+	}
+	return fmt.Sprintf("and %s with the same stack: %s", Count(len(list), "more goroutine"), strings.Join(ranges, ", "))
+}
+
+// titleOfGoroutine names a goroutine, in the form of a traceback of Go.
+func titleOfGoroutine(g *frame.Goroutine) string {
+	out := fmt.Sprintf("goroutine %d [%s]", g.ID, g.State)
+	if g.Start != "" {
+		out += " of " + Printable(g.Start)
+	}
+	var labels []string
+	for key, value := range g.Labels {
+		labels = append(labels, Printable(key)+"="+Printable(value))
+	}
+	if len(labels) > 0 {
+		slices.Sort(labels)
+		out += " {" + strings.Join(labels, ", ") + "}"
+	}
+	return out
+}
