@@ -15,6 +15,7 @@ import (
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/static/maps"
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
@@ -148,11 +149,11 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	shown := 0
 	switch {
 	case f.format == "llvm":
-		err = a.printLLVM(maps)
+		err = text.PrintLLVM(a.stdout, maps, func(err error) { fmt.Fprintf(a.stderr, "reframe: %s\n", printable(err.Error())) })
 	case a.json:
-		shown, err = a.writeMaps(maps, want)
+		shown, err = text.WriteMaps(a.stdout, maps, want)
 	default:
-		shown, err = a.printMaps(maps, want)
+		shown, err = text.PrintMaps(foldTo(a.stdout), a.style(), maps, want)
 	}
 	if err != nil {
 		return err
@@ -183,7 +184,7 @@ func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error
 	case f.check:
 		err = a.checkMaps(none, f.vms)
 	default:
-		_, err = a.writeMaps(none, want)
+		_, err = text.WriteMaps(a.stdout, none, want)
 	}
 	return err
 }
@@ -313,4 +314,21 @@ func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (fo
 		t.Close()
 	}
 	return found, t.Close, err
+}
+
+// checkMaps prints which rules the stack maps keep. It returns a status of exitPartial if a rule is broken.
+func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
+	report, err := m.Check(vms...)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, report)
+	} else {
+		err = text.PrintRules(foldTo(a.stdout), a.style(), report)
+	}
+	if err == nil && report.Broken() > 0 {
+		err = &status{code: exitPartial} // each violation was printed
+	}
+	return err
 }

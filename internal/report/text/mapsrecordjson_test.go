@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"encoding/json"
@@ -43,7 +43,7 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 		require.NoError(t, err)
 		lines := jsonLines{depth: 6}
 		lines.record(&r)
-		require.Equal(t, string(safeJSON(want)), string(lines.b))
+		require.Equal(t, string(SafeJSON(want)), string(lines.b))
 	}
 	check(maps.RecordJSON{Locations: []maps.LocationJSON{}})
 	check(maps.RecordJSON{Locations: make([]maps.LocationJSON, 1), Statepoint: &maps.StatepointJSON{}, LiveOuts: []maps.LiveOut{}})
@@ -68,7 +68,7 @@ func TestFunctionsAreAsMarshalled(t *testing.T) {
 		require.NoError(t, err)
 		lines := jsonLines{depth: 4}
 		lines.function(&f)
-		require.Equal(t, string(safeJSON(want)), string(lines.b)+"]\n        }")
+		require.Equal(t, string(SafeJSON(want)), string(lines.b)+"]\n        }")
 	}
 	check(maps.FunctionJSON{})
 	check(maps.FunctionJSON{Prologue: &maps.PrologueJSON{Saved: []maps.SavedJSON{}}})

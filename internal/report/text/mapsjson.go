@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"cmp"
@@ -18,8 +18,9 @@ type mapsJSON struct {
 	err       error
 }
 
-func (a *app) writeMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
-	p := &mapsJSON{out: a.stdout, want: want}
+// WriteMaps writes the wanted records as JSON, and returns their number.
+func WriteMaps(w io.Writer, m *maps.Maps, want *maps.Filter) (shown int, err error) {
+	p := &mapsJSON{out: w, want: want}
 	p.say("{")
 	p.member("  ", "schema", maps.Schema, true)
 	p.member("  ", "source", m.Source, false)
@@ -161,5 +162,5 @@ func (p *mapsJSON) marshal(indent string, v any) []byte {
 	if err != nil && p.err == nil {
 		p.err = err
 	}
-	return safeJSON(text)
+	return SafeJSON(text)
 }

@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 // mapsText prints stack maps as text. There may be a million records, so their lines are built by hand in one buffer.
 type mapsText struct {
 	out     io.Writer // nil to keep all text in b
-	style   style
+	style   Style
 	want    *maps.Filter
 	reading maps.Reading
 	b       []byte   // the pending text
@@ -37,10 +37,11 @@ func (p *mapsText) flush() {
 
 func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, format, args...) }
 
-func (a *app) printMaps(m *maps.Maps, want *maps.Filter) (shown int, err error) {
-	p := &mapsText{out: foldTo(a.stdout), style: a.style(), want: want}
+// PrintMaps prints the wanted records as text, and returns their number.
+func PrintMaps(w io.Writer, s Style, m *maps.Maps, want *maps.Filter) (shown int, err error) {
+	p := &mapsText{out: w, style: s, want: want}
 	for _, note := range m.Notes {
-		p.printf("%s\n", p.style.Yellow(printable(note)))
+		p.printf("%s\n", p.style.Yellow(Printable(note)))
 	}
 	for n, i := range m.Images {
 		if n > 0 {
@@ -57,16 +58,16 @@ func (p *mapsText) image(i *maps.Image) {
 	if i.Arch != nil {
 		what += ", " + i.Arch.Title
 	}
-	p.printf("%s  %s\n", p.style.Bold(printable(i.Name)), p.style.Dim(strings.TrimPrefix(what, ", ")))
+	p.printf("%s  %s\n", p.style.Bold(Printable(i.Name)), p.style.Dim(strings.TrimPrefix(what, ", ")))
 	if i.Err != nil {
-		p.printf("  %s\n", p.style.Yellow(printable(i.Err.Error())))
+		p.printf("  %s\n", p.style.Yellow(Printable(i.Err.Error())))
 	}
 	if i.Section == nil {
 		return
 	}
 	for n, m := range i.Section.Maps {
 		p.printf("  map %d: version %d%s at +%#x, %s, %s, %s\n", n, m.Version, mapLayout(m), m.Offset,
-			count(len(m.Functions), "function"), count(m.NumConstants(), "large constant"), count(m.Len(), "record"))
+			Count(len(m.Functions), "function"), Count(m.NumConstants(), "large constant"), Count(m.Len(), "record"))
 	}
 	if len(i.Section.Also) > 0 {
 		also := make([]string, len(i.Section.Also))
@@ -109,13 +110,13 @@ func (p *mapsText) head(f *maps.Function) {
 		p.printf("\n  %s\n", p.style.Yellow("records of unknown functions: a map of version 1 with several functions does not assign its records to them"))
 		return
 	}
-	name := printable(f.Demangled)
+	name := Printable(f.Demangled)
 	if name == "" {
 		name = "(no symbol)"
 	}
 	b := append(append(p.b, "\n  "...), p.style.Bold(name)...)
 	if len(f.Aliases) > 0 {
-		b = append(append(b, " (also "...), printable(strings.Join(f.Aliases, ", "))...)
+		b = append(append(b, " (also "...), Printable(strings.Join(f.Aliases, ", "))...)
 		b = append(b, ')')
 	}
 	if f.Image.Unlinked {
@@ -179,7 +180,7 @@ func (p *mapsText) record(f *maps.Function, rec *stackmap.Record) {
 	}
 	b = append(b, '\n')
 	if r.Note != "" {
-		b = fmt.Appendf(b, "      %s\n", p.style.Yellow(printable(r.Note)))
+		b = fmt.Appendf(b, "      %s\n", p.style.Yellow(Printable(r.Note)))
 	}
 	at, variable := 0, 0
 	for n, l := range rec.Locations {
@@ -209,7 +210,7 @@ func (p *mapsText) record(f *maps.Function, rec *stackmap.Record) {
 }
 
 func appendVariable(b []byte, rec *stackmap.Record, n int) []byte {
-	return fmt.Appendf(b, "      variable %d, %s\n", n, count(rec.Vars[n], "location"))
+	return fmt.Appendf(b, "      variable %d, %s\n", n, Count(rec.Vars[n], "location"))
 }
 
 // appendExtra appends the further places of a value in the yk layout: a register, or a place
@@ -241,7 +242,7 @@ func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, 
 		b = appendCount(b, int(l.Size), "byte")
 	}
 	if pointers := f.Pointers(r, n, l); pointers > 0 {
-		b = append(append(b, " = "...), count(pointers, "pointer")...)
+		b = append(append(b, " = "...), Count(pointers, "pointer")...)
 	}
 	role := r.Role(n)
 	if role.What != "" {
@@ -252,7 +253,7 @@ func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, 
 		}
 		for _, more := range [...]string{role.Value, role.Name, role.Type} {
 			if more != "" {
-				b = append(append(b, "  "...), printable(more)...)
+				b = append(append(b, "  "...), Printable(more)...)
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func commonHeads() (heads [16][stackmap.ConstantIndex + 1]string) {
 
 func commonSizes() (sizes [65]string) {
 	for n := range sizes {
-		sizes[n] = count(n, "byte")
+		sizes[n] = Count(n, "byte")
 	}
 	return sizes
 }

@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"encoding/json"
@@ -80,7 +80,7 @@ func appendText(b []byte, s string) []byte {
 	for n := range len(s) {
 		if unplain[s[n]] {
 			text, _ := json.Marshal(s) // a string never fails
-			return append(b, safeJSON(text)...)
+			return append(b, SafeJSON(text)...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')

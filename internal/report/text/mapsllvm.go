@@ -1,4 +1,4 @@
-package main
+package text
 
 import (
 	"bufio"
@@ -10,15 +10,15 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// printLLVM prints stack maps as llvm-readobj --stackmap does, but all maps of a section and not only the first. It prints the section of the image
-// without relocation.
-func (a *app) printLLVM(m *maps.Maps) error {
-	out := bufio.NewWriterSize(a.stdout, 1<<16)
+// PrintLLVM prints stack maps as llvm-readobj --stackmap does, but all maps of a section and not only the first. It prints the section of the image
+// without relocation, and calls unreadable for each section that it cannot read.
+func PrintLLVM(w io.Writer, m *maps.Maps, unreadable func(error)) error {
+	out := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
 	for _, i := range m.Images {
 		section, err := i.Unrelocated()
 		if err != nil {
-			fmt.Fprintf(a.stderr, "reframe: %s\n", printable(err.Error()))
+			unreadable(err)
 		}
 		if section == nil {
 			continue
