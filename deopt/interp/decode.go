@@ -14,7 +14,6 @@ type decoder struct {
 	consts  map[ir.Value]slot
 	fixed   map[int]bool // words of the template that are constants
 	phis    map[*ir.Instr]map[*ir.Block]ir.Value
-	setups  map[*ir.Instr][]slot    // see the method preallocated
 	invokes map[*ir.Block]*ir.Instr // see invokeOf
 }
 

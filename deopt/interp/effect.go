@@ -41,7 +41,7 @@ func EffectOf(name string) Effect {
 
 var effects = effectTable()
 
-// effectNames lists the functions by effect. An asterisk also adds the forms for float and long double.
+// effectNames lists the functions by effect. An asterisk also adds the form for float.
 var effectNames = map[Effect]string{
 	// atoi and the related functions have undefined behavior for a number out of range (C17 7.22.1).
 	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
@@ -63,14 +63,13 @@ var effectNames = map[Effect]string{
 
 	EffectMath: `sqrt* cbrt* sin* cos* tan* asin* acos* atan* atan2* sinh* cosh* tanh* asinh acosh atanh asinhf acoshf atanhf
 		exp* exp2* exp10* expm1* log* log2* log10* log1p* logb* pow* fmod* remainder* drem* hypot* fdim* fma*
-		erf erff erfc erfcf tgamma tgammaf ldexp* scalbn* scalbln* ilogb* lround* llround* lrint* llrint* nextafter nextafterf
+		ldexp* scalbn* scalbln* ilogb* lround* llround* lrint* llrint* nextafter nextafterf
 		llvm.exp llvm.exp2 llvm.exp10 llvm.log llvm.log2 llvm.log10 llvm.pow llvm.powi llvm.sin llvm.cos llvm.tan llvm.sincos
 		llvm.asin llvm.acos llvm.atan llvm.atan2 llvm.sinh llvm.cosh llvm.tanh llvm.fmuladd`,
 
-	// lgamma sets signgam; setjmp stores registers; a C++ guard has state besides the byte that marks it as initialized.
+	// setjmp stores registers; a C++ guard has state besides the byte that marks it as initialized.
 	EffectState: `malloc calloc realloc reallocarray aligned_alloc memalign valloc posix_memalign malloc_usable_size free
 		strdup __strdup strndup asprintf vasprintf __asprintf_chk __vasprintf_chk strtok
-		lgamma lgammaf
 		time clock clock_gettime gettimeofday setlocale localeconv strerror strerror_r __errno_location
 		getenv secure_getenv getpid pthread_self pthread_mutex_lock pthread_mutex_unlock
 		atexit __cxa_atexit __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
@@ -93,7 +92,7 @@ func effectTable() map[string]Effect {
 			base, all := strings.CutSuffix(name, "*")
 			table[base] = effect
 			if all {
-				table[base+"f"], table[base+"l"] = effect, effect
+				table[base+"f"] = effect
 			}
 		}
 	}

@@ -432,7 +432,7 @@ var exactFuncs = map[string]bool{
 // bitFuncs only inspect or copy bits of a float, and flush nothing.
 var bitFuncs = map[string]bool{
 	"fabs": true, "copysign": true, "isnan": true, "isinf": true, "finite": true, "signbit": true, "nan": true,
-	"__isnan": true, "__isinf": true, "__finite": true, "__signbit": true, "conj": true, "creal": true, "cimag": true,
+	"__isnan": true, "__isinf": true, "__finite": true, "__signbit": true,
 }
 
 // inEnvironment runs a built-in function. It refuses a function of floats whose result may depend on an environment that is not the default one.
@@ -454,8 +454,8 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 		note(a.s)
 	}
 	note(c.ret)
-	name := strings.TrimPrefix(c.Name, "__isoc99_")
-	if e.direction != softfloat.Nearest && (strings.Contains(name, "scanf") || strings.Contains(name, "printf") && (len(kinds) > 0 || strings.HasPrefix(strings.TrimLeft(name, "_"), "v"))) {
+	name := c.Name
+	if e.direction != softfloat.Nearest && strings.Contains(name, "printf") && (len(kinds) > 0 || strings.HasPrefix(strings.TrimLeft(name, "_"), "v")) {
 		return Value{}, unsupported("", "@%s while the thread does not round to nearest", c.Name)
 	}
 	var r *floatRules
@@ -468,7 +468,7 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 		return f.run(c)
 	}
 	base := name
-	if k := len(base) - 1; k > 0 && (base[k] == 'f' || base[k] == 'l') && !bitFuncs[base] && !exactFuncs[base] {
+	if k := len(base) - 1; k > 0 && base[k] == 'f' && !bitFuncs[base] && !exactFuncs[base] {
 		base = base[:k]
 	}
 	if bitFuncs[base] {

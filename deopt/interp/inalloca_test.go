@@ -2,7 +2,6 @@ package interp_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,39 +46,11 @@ func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	}
 }
 
-// LLVM supports preallocated on 32-bit x86. opt moves the attribute of llvm.call.preallocated.arg into an attribute group.
-func TestPreallocatedIsAsNative(t *testing.T) {
-	livetest.Slow(t)
-	for _, version := range []int{14, 16, 19, 22} {
-		for _, level := range []string{"-O0", "-O2"} {
-			t.Run(fmt.Sprint(version, level), func(t *testing.T) {
-				module := filepath.Join(t.TempDir(), "preallocated.ll")
-				opaque := []string{}
-				if version == 14 {
-					opaque = append(opaque, "-opaque-pointers")
-				}
-				llvm := func(tool string, args ...string) {
-					require.Zero(t, status(t, livetest.LLVM(t, version, tool), append(args, opaque...)...).Status, tool)
-				}
-				llvm("opt", level, "-S", "-o", module, "testdata/inalloca/preallocated.ll")
-				llvm("llc", level, "-filetype=obj", "-o", module+".o", module)
-				clang(t, "19", "--target=i686-linux-gnu", "-no-pie", "-o", module+".exe", module+".o")
-				command := livetest.RunI686(t, module+".exe")
-				want := native(t, nil, command[0], command[1:]...)
-				require.Equal(t, ran{"3 10 200\n5 10 200\n7 11 8\n215 12 52\n", "", 236}, want)
-				same(t, want, interpretedC(t, module, nil))
-			})
-		}
-	}
-}
-
 // TestInAllocaMemoryIsUndefinedBehindTheCall requires that the memory of the arguments belongs to the callee, and is undefined after the call.
 func TestInAllocaMemoryIsUndefinedBehindTheCall(t *testing.T) {
 	const head = `target triple = "i686-pc-windows-msvc"
 declare ptr @llvm.stacksave()
 declare void @llvm.stackrestore(ptr)
-declare token @llvm.call.preallocated.setup(i32)
-declare ptr @llvm.call.preallocated.arg(token, i32)
 define i32 @callee(ptr inalloca(i32) %p) {
   %v = load i32, ptr %p
   store i32 9, ptr %p
@@ -88,11 +59,6 @@ define i32 @callee(ptr inalloca(i32) %p) {
 define i32 @forward(ptr inalloca(i32) %p) {
   store i32 8, ptr %p
   %v = musttail call i32 @callee(ptr inalloca(i32) %p)
-  ret i32 %v
-}
-define i32 @gets(ptr preallocated(i32) %p) {
-  %v = load i32, ptr %p
-  store i32 9, ptr %p
   ret i32 %v
 }
 `
@@ -165,17 +131,6 @@ define i32 @gets(ptr preallocated(i32) %p) {
   store i32 7, ptr %m
   %r = call i32 @callee(ptr inalloca(i32) %m)
   ret i32 %r`, "the inalloca argument %m is not the latest live alloca of @f"},
-		{"preallocated", `%t = call token @llvm.call.preallocated.setup(i32 1)
-  %m = call ptr @llvm.call.preallocated.arg(token %t, i32 0) preallocated(i32)
-  store i32 5, ptr %m
-  %r = call i32 @gets(ptr preallocated(i32) %m) [ "preallocated"(token %t) ]
-  ret i32 %r`, "5"},
-		{"preallocated, read behind it", `%t = call token @llvm.call.preallocated.setup(i32 1)
-  %m = call ptr @llvm.call.preallocated.arg(token %t, i32 0) preallocated(i32)
-  store i32 5, ptr %m
-  %r = call i32 @gets(ptr preallocated(i32) %m) [ "preallocated"(token %t) ]
-  %v = load i32, ptr %m
-  ret i32 %v`, "undef"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, m := machineOf(t, head+"define i32 @f() {\n  "+c.src+"\n}")

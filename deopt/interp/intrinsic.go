@@ -63,7 +63,6 @@ func init() {
 		intrinsics["vector.reduce."+name] = f.decode
 	}
 	maps.Copy(intrinsics, vaIntrinsics)
-	maps.Copy(intrinsics, preallocatedIntrinsics)
 	maps.Copy(intrinsics, jumpIntrinsics)
 	intrinsics["eh.typeid.for"] = typeidFor
 	for name, f := range floatIntrinsics {
@@ -71,9 +70,6 @@ func init() {
 			f = noted{f, full}
 			floatIntrinsics[name] = f // also used by the constrained intrinsics
 		}
-		intrinsics[name] = f.decode
-	}
-	for name, f := range fixedPoints {
 		intrinsics[name] = f.decode
 	}
 	for name, f := range maskeds {

@@ -16,7 +16,7 @@ var libc = map[string]Builtin{}
 func init() {
 	for _, table := range []map[string]Builtin{
 		memoryFuncs, stringFuncs, searchFuncs, tokenFuncs, checkedFuncs, ctypeFuncs, numberFuncs, sortFuncs,
-		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, mathLibFuncs, longMathFuncs, cxxFuncs, jumpFuncs, exceptionFuncs,
+		processFuncs, timeFuncs, localeFuncs, streamFuncs, inputFuncs, printfFuncs, mathLibFuncs, cxxFuncs, jumpFuncs, exceptionFuncs,
 	} {
 		maps.Copy(libc, table)
 	}

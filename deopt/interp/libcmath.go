@@ -20,7 +20,6 @@ var mathFuncs = map[string]floatFunc{
 	"fabs": {1, func(v []float64) float64 { return math.Abs(v[0]) }}, "floor": one(math.Floor), "ceil": one(math.Ceil), "trunc": one(math.Trunc), "round": one(math.Round),
 	"rint": one(math.RoundToEven), "nearbyint": one(math.RoundToEven), "roundeven": one(math.RoundToEven),
 	"fmin": two(minNum), "fmax": two(maxNum), "copysign": {2, func(v []float64) float64 { return math.Copysign(v[0], v[1]) }}, "fdim": two(fdim),
-	"erf": correct(libm.Erf), "erfc": correct(libm.Erfc), "tgamma": constantNaN(libm.Tgamma), "lgamma": correct(libm.Lgamma),
 }
 
 // fdim returns the positive difference (C17 7.12.12.1); a NaN stays a NaN.

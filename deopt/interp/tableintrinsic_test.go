@@ -3,7 +3,6 @@ package interp_test
 import (
 	"fmt"
 	"math/big"
-	"slices"
 	"strings"
 	"testing"
 
@@ -79,12 +78,6 @@ func TestIntegerIntrinsicTableIsAsNative(t *testing.T) {
 			elem := intType(x.bits)
 			for _, name := range []string{"add", "mul", "and", "or", "xor", "umin", "umax", "smin", "smax"} {
 				g.add("vector.reduce."+name+" "+x.ir, one, elem, "  %r = "+g.call("llvm.vector.reduce."+name+"."+x.suffix(), one, elem.ir), single)
-			}
-		}
-		// LLVM allows both rounding directions, so test only scales without rounding.
-		if x.lanes == 0 && slices.Contains([]int{8, 16, 32, 64}, x.bits) {
-			for _, name := range []string{"smul.fix.sat", "umul.fix.sat"} {
-				add(name, two, pairs, "i32 0")
 			}
 		}
 	}

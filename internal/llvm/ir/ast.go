@@ -138,29 +138,22 @@ type Param struct {
 	Index int
 }
 
-// ParamAttrs holds the attributes of a parameter, an argument or a result that change its meaning (LangRef, "Parameter Attributes"). A value that violates
-// Align, NonNull or Range is poison; with NoUndef a violation is undefined behavior.
+// ParamAttrs holds the attributes of a parameter, an argument or a result that change how it is passed (LangRef, "Parameter Attributes").
 type ParamAttrs struct {
-	ByVal, SRet, InAlloca, Preallocated, ByRef *Type // the type of the memory passed, or nil
+	ByVal, SRet, InAlloca, Preallocated *Type // the type of the memory passed, or nil
 
-	SignExt, ZeroExt, NoUndef, NonNull, SwiftError bool
+	SignExt, SwiftError bool
 	// Apart reports whether a special rule places the argument: nest, inreg, swiftself, swiftasync or swifterror.
 	Apart bool
 
 	Align           int    // bytes; 0 if absent
 	Dereferenceable uint64 // bytes; 0 if absent
-	OrNull          uint64 // dereferenceable_or_null: bytes if the pointer is not null
-	Range           *Range
 }
 
 // InMemory reports whether the argument is passed in memory and takes no register.
 func (a ParamAttrs) InMemory() bool {
 	return a.ByVal != nil || a.InAlloca != nil || a.Preallocated != nil
 }
-
-// Range is a range of integers from Low up to but not including High; it may wrap around. The bounds are represented as in [Const]: reduced to the width,
-// not negative.
-type Range struct{ Low, High *big.Int }
 
 // Block is a basic block.
 type Block struct {
@@ -201,20 +194,18 @@ type Instr struct {
 
 // Call holds the fields that only calls use.
 type Call struct {
-	Callee    Value
-	Sig       *Type // the called function's type
-	CC        string
-	Tail      string     // "", tail, musttail, notail
-	Ret       ParamAttrs // attributes of the result
-	ArgAttrs  []ParamAttrs
-	ElemTypes []*Type // type of elementtype(…) for each argument, or nil
-	Bundles   []Bundle
-	BundlesAt int               // offset in the module's text at which bundles are or could be inserted: the first byte after the attributes
-	Attrs     map[string]string // string attributes of the call: "statepoint-id"="7"
-	// Preallocated is the type of the memory in a call of llvm.call.preallocated.arg, or nil.
-	Preallocated *Type
-	Pure         bool // an attribute of the call states that it stores nothing
-	ArgsMemory   bool // an attribute of the call states that it accesses only memory that its arguments point to
+	Callee     Value
+	Sig        *Type // the called function's type
+	CC         string
+	Tail       string     // "", tail, musttail, notail
+	Ret        ParamAttrs // attributes of the result
+	ArgAttrs   []ParamAttrs
+	ElemTypes  []*Type // type of elementtype(…) for each argument, or nil
+	Bundles    []Bundle
+	BundlesAt  int               // offset in the module's text at which bundles are or could be inserted: the first byte after the attributes
+	Attrs      map[string]string // string attributes of the call: "statepoint-id"="7"
+	Pure       bool              // an attribute of the call states that it stores nothing
+	ArgsMemory bool              // an attribute of the call states that it accesses only memory that its arguments point to
 }
 
 // Bundle is an operand bundle of a call.

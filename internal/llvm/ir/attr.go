@@ -1,9 +1,6 @@
 package ir
 
-import (
-	"math/big"
-	"strings"
-)
+import "strings"
 
 // attributeNames lists the attributes of functions, parameters, results and calls in LLVM 14 to 22. The text after another word decides whether it is an
 // attribute too: see unknown.go.
@@ -54,11 +51,10 @@ type attributes struct {
 
 // attrGroup holds the attributes of a group that this package uses.
 type attrGroup struct {
-	strings      map[string]string
-	preallocated *Type
-	pure         bool
-	argsMem      bool
-	naked        bool
+	strings map[string]string
+	pure    bool
+	argsMem bool
+	naked   bool
 }
 
 // attrParser parses attributes and calling conventions.
@@ -122,27 +118,12 @@ func (p *attrParser) stringsOf(a attributes) map[string]string {
 	return a.strings
 }
 
-// preallocatedOf returns the type in a call's attribute preallocated, which LLVM prints in a group.
-func (p *attrParser) preallocatedOf(a attributes) *Type {
-	t := a.param.Preallocated
-	for _, group := range a.groups {
-		if g := p.m.attrGroups[group]; t == nil && g != nil {
-			t = g.preallocated
-		}
-	}
-	return t
-}
-
 func (p *attrParser) parseAttribute(a *attributes) {
 	word := p.tok.text
 	p.next()
 	switch word {
 	case "signext":
 		a.param.SignExt = true
-	case "zeroext":
-		a.param.ZeroExt = true
-	case "noundef":
-		a.param.NoUndef = true
 	case "swifterror":
 		a.param.SwiftError, a.param.Apart = true, true
 	case "readnone", "readonly":
@@ -158,8 +139,6 @@ func (p *attrParser) parseAttribute(a *attributes) {
 		}
 	case "nest", "inreg", "swiftself", "swiftasync":
 		a.param.Apart = true
-	case "nonnull":
-		a.param.NonNull = true
 	case "align":
 		// The form is "align 8" or "align(8)" for a parameter, and "align=8" in a group.
 		switch {
@@ -178,16 +157,10 @@ func (p *attrParser) parseAttribute(a *attributes) {
 		a.param.InAlloca = p.attributeType()
 	case "preallocated":
 		a.param.Preallocated = p.attributeType()
-	case "byref":
-		a.param.ByRef = p.attributeType()
 	case "elementtype":
 		a.element = p.attributeType()
 	case "dereferenceable":
 		a.param.Dereferenceable = p.attributeBytes()
-	case "dereferenceable_or_null":
-		a.param.OrNull = p.attributeBytes()
-	case "range":
-		a.param.Range = p.attributeRange()
 	default:
 		switch {
 		case p.isPunct('('):
@@ -221,32 +194,6 @@ func (p *attrParser) attributeBytes() uint64 {
 	n := p.uint(1<<64 - 1)
 	p.expect(')', "after a number of bytes")
 	return n
-}
-
-// attributeRange reads (i32 -1, 5).
-func (p *attrParser) attributeRange() *Range {
-	p.expect('(', "in range")
-	pos := p.tok.pos
-	t := p.parseType()
-	if !isInt(t) {
-		p.fail(pos, "a range must have an integer type, not '%v'", t)
-		return nil
-	}
-	low := p.rangeBound(t)
-	p.expect(',', "in range")
-	high := p.rangeBound(t)
-	p.expect(')', "at end of range")
-	return &Range{Low: low, High: high}
-}
-
-func (p *attrParser) rangeBound(t *Type) *big.Int {
-	tok := p.tok
-	if tok.kind != tokInt {
-		p.fail(tok.pos, "expected an integer in range")
-		return new(big.Int)
-	}
-	p.next()
-	return p.integer(tok, t.Bits)
 }
 
 // attributeType reads (T) after an attribute.

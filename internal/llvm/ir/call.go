@@ -39,7 +39,7 @@ func (p *bodyParser) parseCall(in *Instr) {
 	after := p.parseAttributes(afterList)
 	call.Pure = after.pure || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].pure })
 	call.ArgsMemory = after.argsMem || slices.ContainsFunc(after.groups, func(id string) bool { return p.m.attrGroups[id] != nil && p.m.attrGroups[id].argsMem })
-	call.Attrs, call.Preallocated = p.stringsOf(after), p.preallocatedOf(after)
+	call.Attrs = p.stringsOf(after)
 	call.BundlesAt = p.tok.pos
 	p.parseBundles(call)
 	switch in.Op {

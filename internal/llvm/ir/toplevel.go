@@ -193,9 +193,6 @@ func (p *moduleParser) parseGroup() {
 	p.m.attrGroups[id].pure = p.m.attrGroups[id].pure || a.pure
 	p.m.attrGroups[id].argsMem = p.m.attrGroups[id].argsMem || a.argsMem
 	p.m.attrGroups[id].naked = p.m.attrGroups[id].naked || a.naked
-	if a.param.Preallocated != nil {
-		p.m.attrGroups[id].preallocated = a.param.Preallocated
-	}
 }
 
 // skipUseListOrder skips uselistorder ptr @g, { 1, 0 } or uselistorder_bb @f, %b, { 1, 0 }, which this package ignores.

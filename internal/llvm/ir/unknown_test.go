@@ -18,7 +18,7 @@ target features = "+wide"
 declare hotspotcc ptr addrspace(1) @jeandle.new_instance(ptr, i32 jeandle_klass(8))
 declare swiftcorocc { ptr, i32 } @coro(ptr noalias, ptr swiftcoro %c) swiftish "java-method"
 declare i32 @__gxx_personality_v0(...)
-define novel_visibility hidden fastcc jeandle_result noundef i64 @visible(i64 %a) {
+define novel_visibility hidden fastcc jeandle_result signext i64 @visible(i64 %a) {
   ret i64 %a
 }
 define hotspotcc i64 @"Main_add"(i64 jeandle_slot(0) %a, %T narrow_oop %t, ptr addrspace(10) swiftcoro) jeandle_java safepoints(3) depth=2 #0 gc "hotspotgc" personality ptr @__gxx_personality_v0 {
@@ -99,7 +99,7 @@ func TestForks(t *testing.T) {
 	require.Equal(t, "hotspotcc", f.CC)
 	require.Equal(t, "hotspotgc", f.GC)
 	require.Equal(t, "fastcc", m.Func("visible").CC)
-	require.True(t, m.Func("visible").Ret.NoUndef)
+	require.True(t, m.Func("visible").Ret.SignExt)
 	in := f.Value("b").(*Instr)
 	require.Equal(t, NSW, in.Flags)
 	require.Equal(t, SameSign, f.Value("c").(*Instr).Flags)

@@ -67,8 +67,8 @@ int main(void) {
     int low, high;
   } functions[] = {
       {"sin", sin, -40, 60}, {"cos", cos, -40, 60}, {"exp", exp, -40, 9}, {"log", log, -900, 900}, {"tanh", tanh, -40, 5}, {"cbrt", cbrt, -900, 900},
-      {"asinh", asinh, -40, 900}, {"acosh", acosh, 0, 900}, {"atanh", atanh, -40, 0}, {"erf", erf, -40, 3}, {"erfc", erfc, -40, 5},
-      {"tgamma", tgamma, -40, 7}, {"lgamma", lgamma, -40, 100}, {"floor", floor, -3, 60}, {"rint", rint, -3, 60}, {"logb", logb, -900, 900},
+      {"asinh", asinh, -40, 900}, {"acosh", acosh, 0, 900}, {"atanh", atanh, -40, 0},
+      {"floor", floor, -3, 60}, {"rint", rint, -3, 60}, {"logb", logb, -900, 900},
   };
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     for (int n = 0; n < 12; n++) bits(functions[i].name, functions[i].f(number(functions[i].low, functions[i].high)));

@@ -20,7 +20,7 @@ static const struct {
 } table[] = {
   ONE(exp), ONE(exp2), ONE(exp10), ONE(expm1), ONE(log), ONE(log2), ONE(log10), ONE(log1p),
   ONE(sin), ONE(cos), ONE(tan), ONE(asin), ONE(acos), ONE(atan), ONE(sinh), ONE(cosh), ONE(tanh),
-  ONE(asinh), ONE(acosh), ONE(atanh), ONE(erf), ONE(erfc), ONE(tgamma), ONE(lgamma),
+  ONE(asinh), ONE(acosh), ONE(atanh),
   ONE(cbrt), TWO(pow), TWO(atan2), TWO(hypot),
 };
 
