@@ -43,6 +43,15 @@ func (f *Frame) Follows() bool {
 	return r.Shape.Follows() || r.Unread()
 }
 
+// WaitsInVM reports whether the innermost VM frame of the frame's record waits for a call.
+func (f *Frame) WaitsInVM() bool {
+	if len(f.view.vms) == 0 {
+		return false
+	}
+	s := f.readVM().Shape
+	return s != nil && s.Frames[0].Resume == frame.Calling
+}
+
 // fillVM reads the frames of the user's virtual machine out of the slots of the record.
 func (f *Frame) fillVM() {
 	if len(f.view.vms) > 0 {

@@ -372,6 +372,9 @@ func (w *exitWriter) vmFrames(vm *frame.VM) {
 			b.WriteString("  ")
 		}
 		b.WriteString(text.VMTitle(w.style, f))
+		if f.Reason != "" {
+			b.WriteString(" " + w.style.Yellow("("+printable(f.Reason)+")"))
+		}
 		if n > 0 {
 			continue
 		}

@@ -33,8 +33,10 @@ type VMFrame struct {
 	Stack    []VMValue          `json:"stack,omitempty"` // operand stack, bottom first
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
-	Info     map[string]string  `json:"info,omitempty"`   // the layout's information about the position, such as a source line
-	Reason   string             `json:"reason,omitempty"` // why the method or the position is unknown, or how the frame differs from the layout's description of the position
+	Info     map[string]string  `json:"info,omitempty"`     // the layout's information about the position, such as a source line
+	Reason   string             `json:"reason,omitempty"`   // why the method or the position is unknown, or Mismatch
+	Mismatch string             `json:"mismatch,omitempty"` // how the frame differs from the layout's description of the position
+	Notes    []string           `json:"notes,omitempty"`    // what the layout could not add to a frame that is complete without it
 
 	MethodBits uint64 `json:"-"` // the record's value for the method; 0 if that is not a number
 }
@@ -183,6 +185,20 @@ func (v *VM) Lacks() string {
 	for _, n := range v.All() {
 		if n.Value.unsure() {
 			return n.Name + ": unavailable: " + n.Value.Reason
+		}
+	}
+	return ""
+}
+
+// Mismatches returns how the first frame that differs from the layout's description of its position does so, or "".
+func (v *VM) Mismatches() string {
+	for n := range v.Frames {
+		if f := &v.Frames[n]; f.Mismatch != "" {
+			at := "?"
+			if f.Position != nil {
+				at = fmt.Sprint(*f.Position)
+			}
+			return fmt.Sprintf("%s @ %s has %s", f.Method, at, f.Mismatch)
 		}
 	}
 	return ""

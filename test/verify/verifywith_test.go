@@ -115,3 +115,26 @@ func TestVerifyWithWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyWithInfo requires that a frame that differs from the layout's info for its position is a difference, which trace shows too. An error in
+// info changes nothing.
+func TestVerifyWithInfo(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program, serve := clitest.TinyVM(t)
+	simple, err := os.ReadFile("../../internal/vm/vmlayout/layouts/simple.star")
+	require.NoError(t, err)
+	wrong := clitest.TempFile(t, "wrong.star", string(simple)+"\ndef info(method, position): return {\"stack\": 99}\n")
+	failing := clitest.TempFile(t, "failing.star", string(simple)+"\ndef info(method, position): fail(\"no info\")\n")
+	command := []string{"--record", "3", "--limit", "2", "--", binary, "--fuel", tinyvmtest.Fuel, program}
+	r := clitest.Run(t, append([]string{"verify", "--with", serve, "--layout", wrong}, command...)...)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	require.Regexp(t, `  different: native code continues, and the record's frames are not those that info describes: \S+ @ \d+ has \d on the operand stack, but in info "stack" is 99\n`, r.Stderr)
+	require.Contains(t, r.Stderr, " 2 different, 0 not comparable")
+	r = clitest.Run(t, append([]string{"trace", "--layout", wrong}, command...)...)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, ` on the operand stack, but in info "stack" is 99)`)
+	r = clitest.Run(t, append([]string{"verify", "--with", serve, "--layout", failing}, command...)...)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "2 same, 0 different, 0 not comparable")
+}

@@ -62,6 +62,9 @@ type ExitFilter struct {
 	Sites    []string
 
 	AtReturn bool // set the breakpoint of a statepoint at the return address of its call
+	// AtPatchpointReturn does the same for a patchpoint whose innermost VM frame waits for the patchpoint's call: only the call's return gives the
+	// result that the VM's interpreter needs.
+	AtPatchpointReturn bool
 }
 
 func (x *ExitFilter) wantsRecord(id uint64) bool {
@@ -197,6 +200,9 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	if err := s.matchSite(p, e, call, way.lost); err != nil {
 		return nil, "", err
 	}
+	if p.match.Kind == ir.PatchPointSite && p.match.Moment == frame.Before && s.filters[0].AtPatchpointReturn {
+		s.moveToReturn(p, e)
+	}
 	at := c.Within(function, p.Addr)
 	switch {
 	case at.Owner != e.Function.Addr || v.Space().At(p.Addr) != c:
@@ -214,12 +220,31 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	p.Moment, p.patching = p.match.Moment, s.patching(p)
 	p.plan(v.Target().Arch())
 	if len(v.VMs()) > 0 {
-		f := v.FrameAt(c, p.Addr, p.match)
-		f.Function, f.Record = p.Function, &frame.Record{ID: p.Record, Site: p.Site}
-		p.whole = p.whole || f.Follows()
+		p.whole = p.whole || s.recordFrame(p).Follows()
 	}
 	p.wide = p.wide || s.filters[0].AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil
+}
+
+// recordFrame returns a frame at a place, without values.
+func (s *survey) recordFrame(p *Tracepoint) *deopt.Frame {
+	f := s.view.FrameAt(p.code, p.Addr, p.match)
+	f.Function, f.Record = p.code.SymbolAt(p.Addr).Name, &frame.Record{ID: p.Record, Site: string(p.match.Kind)}
+	if f.Record.Site == "" {
+		f.Record.Site = deopt.UnknownSite
+	}
+	return f
+}
+
+// moveToReturn moves the place of a patchpoint to the return address of the call that LLVM put there, if the innermost VM frame waits for that call.
+func (s *survey) moveToReturn(p *Tracepoint, e sites.RecordEntry) {
+	f := s.recordFrame(p)
+	if !f.WaitsInVM() {
+		return
+	}
+	if end := f.Matcher(f.Function, e.Function.Addr).PatchpointCall(e.Addr); end != 0 {
+		p.Addr, p.match.Moment = end, frame.After
+	}
 }
 
 // matchSite determines the kind of a record's site, the site in the modules, and its start. call is the call that ends at the record's address, or 0;

@@ -63,5 +63,5 @@ func (o *Options) setDefaults() {
 	if o.Tail == 0 {
 		o.Tail = 20
 	}
-	o.AtReturn = true
+	o.AtReturn, o.AtPatchpointReturn = true, o.With != ""
 }

@@ -39,6 +39,9 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	switch vm := x.Frame.VM; {
 	case vm == nil:
 		return nil, incomparable("no layout has VM frames for its record")
+	case vm.Mismatches() != "":
+		out.Status, out.Interpreter.Failed = Different, "the record's frames are not those that info describes: "+vm.Mismatches()
+		return nil, nil
 	case vm.Lacks() != "":
 		return nil, incomparable(vm.Lacks())
 	case vm.Frames[0].Resume == frame.Calling:

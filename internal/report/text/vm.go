@@ -47,6 +47,9 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 		if f.Reason != "" {
 			fmt.Fprintf(w, "           %s\n", s.Yellow(Printable(f.Reason)))
 		}
+		for _, note := range f.Notes {
+			fmt.Fprintf(w, "           %s\n", s.Dim("("+Printable(note)+")"))
+		}
 		for k := range f.Locals {
 			printVMValue(w, s, PlaceOf("local", &f.Locals[k]), &f.Locals[k])
 		}
@@ -132,6 +135,9 @@ func (p *explainer) vm(at *explain.Place) {
 		p.line("  frame %d: %s", n, VMTitle(p.Style, &at.VM.Frames[n]))
 		if why := at.VM.Frames[n].Reason; why != "" {
 			p.line("    %s", p.Yellow(Printable(why)))
+		}
+		for _, note := range at.VM.Frames[n].Notes {
+			p.line("    %s", p.Dim("("+Printable(note)+")"))
 		}
 	}
 	for _, o := range at.VM.Objects {

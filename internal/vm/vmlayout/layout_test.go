@@ -231,6 +231,10 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 			}
 			vm := shape.Read(&Source{Slots: slots(operands, bits), Static: memory{names64: "\x01\x02"}, Order: binary.LittleEndian})
 			require.Equal(t, c.exit, vm.Frames[0].Reason)
+			require.Equal(t, c.exit, vm.Frames[0].Mismatch)
+			if c.exit != "" {
+				require.Contains(t, vm.Mismatches(), " has "+c.exit)
+			}
 			if len(vm.Frames) > 1 {
 				require.Empty(t, vm.Frames[1].Reason)
 			}
@@ -287,4 +291,28 @@ def frames(site):
 	shape, err = narrow.Frames(one)
 	require.NoError(t, err)
 	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, but the layout widens it to i16, which is narrower"}, shape.Misfits(one))
+}
+
+// TestDecoration requires that method 0 reaches method_name, and that an error in info, which only decorates a frame, does not make the frame
+// incomplete. If method_name fails for 0, which is no method in many encodings, the number is its name.
+func TestDecoration(t *testing.T) {
+	const frames = "def frames(site): return frame(site.operands[0], 3)\n"
+	read := func(text string, method int64) *frame.VM {
+		l, err := Parse("a.star", []byte(text))
+		require.NoError(t, err)
+		operands := []Operand{constant("i64", method)}
+		shape, err := l.Frames(&Site{Kind: "statepoint", Operands: operands})
+		require.NoError(t, err)
+		return shape.Read(&Source{Slots: slots(operands, nil), Static: memory{}, Order: binary.LittleEndian})
+	}
+	for _, method := range []int64{0, 1} {
+		vm := read(frames+"NAMES = [\"main\", \"other\"]\ndef method_name(m): return NAMES[m]\n", method)
+		require.Equal(t, []string{"main", "other"}[method], vm.Frames[0].Method)
+		require.Empty(t, vm.Lacks())
+	}
+	require.Equal(t, "0x0", read(frames+"def method_name(m): return read_string(m)\n", 0).Frames[0].Method)
+	vm := read(frames+"def info(m, p): return {}[p]\n", 1)
+	require.Empty(t, vm.Lacks())
+	require.Equal(t, []string{"info of its position: a.star:2:26: key 3 not in dict"}, vm.Frames[0].Notes)
+	require.Empty(t, vm.Mismatches())
 }

@@ -98,7 +98,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			is.Monitors = append(is.Monitors, m)
 		}
 		for _, why := range unexpected(f.Resume, len(is.Stack), len(is.Monitors), is.Info) {
-			is.Reason = join(is.Reason, why)
+			is.Reason, is.Mismatch = join(is.Reason, why), join(is.Mismatch, why)
 		}
 		for k := range f.Extra {
 			if is.Extra == nil {
@@ -150,7 +150,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 		return "", 0, fmt.Sprintf("its %s: %v", what, got.why)
 	}
 	text := string(frame.HexOf(got.bits))
-	if !s.Layout.has(what) || got.bits == 0 {
+	if !s.Layout.has(what) {
 		return text, got.bits, ""
 	}
 	key := nameKey{what, got.bits}
@@ -158,6 +158,9 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 		return known, got.bits, ""
 	}
 	named, err := s.Layout.nameOf(what, from, got.bits)
+	if err != nil && got.bits == 0 { // in many encodings 0 is no method, whose name cannot be read
+		return text, 0, ""
+	}
 	if err != nil {
 		return text, got.bits, fmt.Sprintf("the name of its %s: %v", what, err)
 	}
@@ -181,7 +184,7 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 	}
 	out, err := s.Layout.infoOf(from, method, position)
 	if err != nil {
-		f.Reason = join(f.Reason, "info of its position: "+err.Error())
+		f.Notes = append(f.Notes, "info of its position: "+err.Error())
 		return nil
 	}
 	if from.infos == nil {
