@@ -3,6 +3,7 @@ package deopt
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
@@ -76,19 +77,24 @@ func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
 		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
 	}
 	order := f.view.target.Arch().Order
-	k, bits, err := f.readVM().Shape.Encode(f.Slots, name, all[at].Type.Source, frame.Number(raw, order).Uint64())
+	from := *v.source
+	from.Slots = f.Slots
+	kind, of, _ := strings.Cut(all[at].Type.Source, " ") // a reference may have a kind
+	changes, err := f.readVM().Shape.Encode(&from, name, vmlayout.Typed{Type: kind, Text: of, Bits: frame.Number(raw, order).Uint64()})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s of %s: %w", name, f.Title(), err)
 	}
 	changed := *f
 	changed.Slots, changed.Notes = slices.Clone(f.Slots), slices.Clone(f.Notes)
-	slot := slices.IndexFunc(changed.Slots, func(s frame.Slot) bool { return s.Index == k })
-	if slot < 0 || changed.Slots[slot].Bytes == nil {
-		return nil, nil, fmt.Errorf("%s of %s: live value %d is not among the slots that were read", name, f.Title(), k)
+	for _, c := range changes {
+		slot := slices.IndexFunc(changed.Slots, func(s frame.Slot) bool { return s.Index == c.Operand })
+		if slot < 0 || changed.Slots[slot].Bytes == nil {
+			return nil, nil, fmt.Errorf("%s of %s: live value %d is not among the slots that were read", name, f.Title(), c.Operand)
+		}
+		s := &changed.Slots[slot]
+		s.Bytes = fixed(c.Bits, 8*len(s.Bytes), len(s.Bytes), order)
+		s.Value, s.Hex, s.Location, s.GC = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil, nil
 	}
-	s := &changed.Slots[slot]
-	s.Bytes = fixed(bits, 8*len(s.Bytes), len(s.Bytes), order)
-	s.Value, s.Hex, s.Location, s.GC = s.Type.Format(s.Bytes, order), frame.HexBytes(s.Bytes, order), nil, nil
 	return v.with(f, &changed, name)
 }
 

@@ -48,6 +48,7 @@ type VMValue struct {
 	Type   string `json:"type,omitempty"`  // as the layout or the module spells it: i32, f64, ref
 	Value  string `json:"value,omitempty"` // text in the type's natural form
 	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, before they were decoded
+	Words  []Hex  `json:"words,omitempty"` // the raw words of a value of several words, in place of Hex
 	Status Status `json:"status,omitempty"`
 	Code   Code   `json:"code,omitempty"` // the kind of the reason
 	Reason string `json:"reason,omitempty"`

@@ -56,6 +56,9 @@ func valueBack(v *protocol.Value, order binary.ByteOrder) frame.VMValue {
 		is.Status = frame.Dead
 		return is
 	}
+	for _, w := range v.Words {
+		is.Words = append(is.Words, frame.Hex(w))
+	}
 	is.Type, is.Value, is.Hex, is.Status = v.Type, v.Text, frame.Hex(v.Bits), frame.OK
 	bits, err := v.Bits.Uint()
 	typed := vmlayout.Typed{Type: v.Type, Bits: bits}

@@ -35,6 +35,9 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	}
 	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, what a reference refers to, is for people
 	is.Text = v.Value
+	for _, w := range v.Words {
+		is.Words = append(is.Words, protocol.Word(w))
+	}
 	if v.Bytes != nil {
 		is.Bits = bits(v, s.View.Target().Arch().Order)
 	}

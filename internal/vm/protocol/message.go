@@ -61,7 +61,8 @@ type Value struct {
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"value,omitempty"`
-	Bits   Word   `json:"bits,omitempty"` // decoded
+	Bits   Word   `json:"bits,omitempty"`  // decoded
+	Words  []Word `json:"words,omitempty"` // of a value of several words, before they were decoded
 	Object *int64 `json:"object,omitempty"`
 	Dead   bool   `json:"dead,omitempty"`
 }

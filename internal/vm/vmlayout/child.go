@@ -312,7 +312,11 @@ type codecElsewhere struct {
 }
 
 func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
-	r, err := c.child.told(nil, &request{Decode: c.number, Bits: bits})
+	return c.decode(nil, []uint64{bits})
+}
+
+func (c *codecElsewhere) decode(from *Source, words []uint64) (Typed, error) {
+	r, err := c.child.told(from.current(), &request{Decode: c.number, Words: words, Memory: from != nil})
 	switch {
 	case err != nil:
 		return Typed{}, err
@@ -326,9 +330,20 @@ func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *codecElsewhere) Encode(v Typed) (uint64, error) {
-	r, err := c.child.told(nil, &request{Encode: &v, Codec: c.number})
+	words, err := c.encode(nil, v, []uint64{0})
 	if err != nil {
 		return 0, err
 	}
-	return r.Bits, nil
+	return words[0], nil
+}
+
+func (c *codecElsewhere) encode(from *Source, v Typed, words []uint64) ([]uint64, error) {
+	r, err := c.child.told(from.current(), &request{Encode: &v, Codec: c.number, Words: words, Memory: from != nil})
+	if err == nil && len(r.Words) != len(words) {
+		err = fmt.Errorf("%d words for a value of %d", len(r.Words), len(words))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Words, nil
 }

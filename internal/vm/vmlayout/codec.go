@@ -300,39 +300,6 @@ func (c *interned) Encode(v Typed) (uint64, error) {
 	return c.names.encode("interned", v)
 }
 
-// written is a codec of two functions of a layout.
-type written struct {
-	layout         *Layout
-	decode, encode starlark.Callable
-}
-
-func (c *written) Decode(bits uint64) (Typed, error) {
-	v, err := c.layout.call(c.decode, nil, starlark.MakeUint64(bits))
-	if err != nil {
-		return Typed{}, err
-	}
-	t, ok := v.(typedValue)
-	if !ok {
-		return Typed{}, fmt.Errorf("%s: %s returned a %s; expected a typed value, such as i32(n) or ref(bits)", c.layout.Name, c.decode.Name(), v.Type())
-	}
-	return t.is, nil
-}
-
-func (c *written) Encode(v Typed) (uint64, error) {
-	if c.encode == nil {
-		return 0, fmt.Errorf("%s: codec(%s) has no encode: its values cannot be set", c.layout.Name, c.decode.Name())
-	}
-	out, err := c.layout.call(c.encode, nil, typedValue{v})
-	if err != nil {
-		return 0, err
-	}
-	bits, err := bits64(out)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %s: %w", c.layout.Name, c.encode.Name(), err)
-	}
-	return bits, nil
-}
-
 // bits64 returns the low 64 bits of a signed or unsigned 64-bit number.
 func bits64(v starlark.Value) (uint64, error) {
 	i, ok := v.(starlark.Int)

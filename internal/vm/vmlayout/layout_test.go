@@ -268,12 +268,14 @@ def frames(site):
 	require.Equal(t, []string{"i64 -2", "i64 4294967294", "i64 7", "i64 it is f64, but the layout widens it to i64: only integers are widened",
 		"i64 the layout widens it to i64, and no module gives its type", "i64 -63"}, got)
 
-	k, bits, err := shape.Encode(read, "local[0]", "i64", 0xffff_ffff_ffff_fff0)
+	from := &Source{Slots: read, Order: binary.LittleEndian}
+	changes, err := shape.Encode(from, "local[0]", Typed{Type: "i64", Bits: 0xffff_ffff_ffff_fff0})
 	require.NoError(t, err)
-	require.Equal(t, 0, k)
-	require.Equal(t, uint32(0xffff_fff0), uint32(bits.Uint64()))
+	require.Len(t, changes, 1)
+	require.Equal(t, 0, changes[0].Operand)
+	require.Equal(t, uint32(0xffff_fff0), uint32(changes[0].Bits.Uint64()))
 	for _, name := range []string{"local[0]", "local[1]"} {
-		_, _, err = shape.Encode(read, name, "i64", 1<<32)
+		_, err = shape.Encode(from, name, Typed{Type: "i64", Bits: 1 << 32})
 		require.ErrorContains(t, err, "is i32, which cannot represent it")
 	}
 	for as, says := range map[string]string{

@@ -3,6 +3,7 @@ package vmlayout
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/reframe/deopt/frame"
@@ -230,6 +231,10 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 	for i := range n.bits {
 		v := p.Value
 		v.Offset += int64(i) * p.Run.Stride
+		v.Parts = slices.Clone(v.Parts)
+		for k := range v.Parts {
+			v.Parts[k].Offset += int64(i) * p.Run.Stride
+		}
 		if p.Run.Refs != nil {
 			if i%64 == 0 {
 				word := *p.Run.Refs
@@ -274,6 +279,9 @@ func (from *Source) value(v *Value) frame.VMValue {
 		}
 		id := v.Of[n.bits]
 		return frame.VMValue{Object: &id}
+	}
+	if v.Kind == WordsValue {
+		return from.words(v)
 	}
 	got := from.raw(v)
 	out := from.typed(v, got)
@@ -325,7 +333,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 		from.decoded(&out, Typed{Type: v.As, Bits: got.bits})
 		return out
 	}
-	is, err := v.Codec.Decode(got.bits)
+	is, err := decode(v.Codec, from, []uint64{got.bits})
 	if err != nil {
 		out.Status, out.Code, out.Reason, out.Value, out.Type = frame.Missing, frame.LayoutUnread, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
 		return out
@@ -408,6 +416,10 @@ func (from *Source) raw(v *Value) raw {
 			r.bits, r.have = cut(r.bits, v.As), widths[v.As]
 		}
 		return r
+	case ComputedValue:
+		return from.computed(v)
+	case WordsValue:
+		return missing(unread("a value of several words is not a number"))
 	case LoadValue:
 		if from.loads++; from.loads > maxLoads {
 			return missing(unread("over %d values in memory", maxLoads))

@@ -87,7 +87,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		if v.arg {
 			return Value{}, errors.New("an argument of the call cannot be a value of a frame: it has no recorded location")
 		}
-		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, r.use(v.k, r.here(t))
+		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec, Reads: reads(v.codec)}, r.use(v.k, r.here(t))
 	case deadValue:
 		return Value{Kind: DeadValue}, nil
 	case objectRef:
@@ -96,6 +96,20 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		return Value{Kind: ObjectValue, Object: v.id}, nil
 	case *loadValue:
 		return load(v)
+	case *computedValue:
+		return v.token(), nil
+	case *wordsValue:
+		if v.codec == nil {
+			return Value{}, errors.New("a value of several words requires a codec: use decoded_by")
+		}
+		for k := range v.parts {
+			if part := &v.parts[k]; part.Kind == OperandValue {
+				if err := r.use(part.Operand, r.here(t)); err != nil {
+					return Value{}, err
+				}
+			}
+		}
+		return Value{Kind: WordsValue, Parts: v.parts, Codec: v.codec, Reads: reads(v.codec)}, nil
 	case *mergeValue:
 		which, err := r.token(t, v.which)
 		return Value{Kind: MergeValue, Of: v.of, Which: &which}, err
@@ -125,7 +139,7 @@ func literal(v starlark.Value) (out Value, ok bool, err error) {
 
 // load makes a token of the memory at an address. Several tokens may use the operands of the address.
 func load(v *loadValue) (Value, error) {
-	out := Value{Kind: LoadValue, Offset: v.offset, Scale: v.scale, As: v.as, Codec: v.codec}
+	out := Value{Kind: LoadValue, Offset: v.offset, Scale: v.scale, As: v.as, Codec: v.codec, Reads: reads(v.codec)}
 	for _, part := range []struct {
 		from starlark.Value
 		to   **Value
@@ -139,6 +153,8 @@ func load(v *loadValue) (Value, error) {
 			is = Value{Operand: from.k, As: from.as, Extend: from.extend, Codec: from.codec}
 		case *loadValue:
 			is, err = load(from)
+		case *computedValue:
+			is = from.token()
 		case starlark.Int:
 			is, _, err = literal(from)
 		default:

@@ -99,19 +99,27 @@ func (s *served) answer(r *request) *response {
 		}
 		return &response{Text: name}
 	case r.Decode > 0 && r.Decode <= len(s.codecs):
-		v, err := s.codecs[r.Decode-1].Decode(r.Bits)
+		v, err := decode(s.codecs[r.Decode-1], s.memory(r), r.Words)
 		if err != nil {
 			return failed(err)
 		}
 		return &response{Typed: &v}
 	case r.Encode != nil && r.Codec > 0 && r.Codec <= len(s.codecs):
-		bits, err := s.codecs[r.Codec-1].Encode(*r.Encode)
+		words, err := encode(s.codecs[r.Codec-1], s.memory(r), *r.Encode, r.Words)
 		if err != nil {
 			return failed(err)
 		}
-		return &response{Bits: bits}
+		return &response{Words: words}
 	}
 	return failed(fmt.Errorf("an unknown request"))
+}
+
+// memory returns the source that a codec may read from.
+func (s *served) memory(r *request) *Source {
+	if !r.Memory {
+		return nil
+	}
+	return &Source{Memory: asked{s}, Static: asked{s}, Order: s.source.Order}
 }
 
 // asked is memory that the other process reads.

@@ -1,12 +1,7 @@
 package vmlayout
 
 import (
-	"errors"
 	"fmt"
-	"math/big"
-	"slices"
-
-	"example.com/reframe/deopt/frame"
 )
 
 // Shape is the result of a layout for a record: VM frames with tokens as values. It is immutable.
@@ -59,12 +54,14 @@ type ValueKind int
 
 // The kinds of tokens.
 const (
-	OperandValue ValueKind = iota // a live value of the record
-	DeadValue                     // no value: its method does not need it
-	ObjectValue                   // an object of the shape
-	ConstValue                    // a constant of the layout
-	LoadValue                     // a value in memory, at the address in a token
-	MergeValue                    // one of several objects, selected by a token
+	OperandValue  ValueKind = iota // a live value of the record
+	DeadValue                      // no value: its method does not need it
+	ObjectValue                    // an object of the shape
+	ConstValue                     // a constant of the layout
+	LoadValue                      // a value in memory, at the address in a token
+	MergeValue                     // one of several objects, selected by a token
+	WordsValue                     // a value of several words, which a codec decodes
+	ComputedValue                  // a number computed from tokens
 )
 
 // Value is a token.
@@ -79,10 +76,13 @@ type Value struct {
 	Scale   int64   // of LoadValue, in bytes
 	Of      []int64 // of MergeValue: ids of objects
 	Which   *Value  // of MergeValue: an index into Of
+	Parts   []Value // of WordsValue: the words; of ComputedValue: the operands of Op
+	Op      string  // of ComputedValue: one of [operators]
 
 	As     string // type of the bits; "": that of the slot
 	Extend string // of OperandValue: how an integer is widened to As: "sign", "zero", or "" for not at all
 	Codec  Codec  `json:"-"` // nil for none
+	Reads  bool   // Codec reads memory
 
 	CodecNumber int // number of Codec in another process
 }
@@ -90,51 +90,9 @@ type Value struct {
 // Follows reports whether a token reads memory outside of the record's locations: it must be read while the target is stopped.
 func (s *Shape) Follows() (yes bool) {
 	if s != nil {
-		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue })
+		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue || v.Reads })
 	}
 	return yes
-}
-
-// Encode finds the operand from which a value of the shape is read, and encodes another value for it. The name is that of [frame.VM.Slots], and slots
-// are those of the record.
-func (s *Shape) Encode(slots []frame.Slot, name, kind string, bits uint64) (operand int, out *big.Int, err error) {
-	var found *Value
-	s.walk(func(n int, what string, at int64, p *Placed) {
-		is := fmt.Sprintf("%s[%d]", what, at)
-		switch {
-		case what == "extra":
-			is = p.Name
-		case what == "object":
-			is = fmt.Sprintf("object[%d].%d", n, at)
-			if p.Name != "" {
-				is = fmt.Sprintf("object[%d].%s", n, p.Name)
-			}
-		}
-		if n > 0 && what != "object" {
-			is = fmt.Sprintf("caller[%d].%s", n, is)
-		}
-		if is == name {
-			found = &p.Value
-		}
-	})
-	switch {
-	case found == nil:
-		return 0, nil, errors.New("it is part of a row in memory")
-	case found.Kind != OperandValue:
-		return 0, nil, errors.New("no location of the record contains it")
-	}
-	if found.Codec != nil {
-		if bits, err = found.Codec.Encode(Typed{Type: kind, Bits: bits}); err != nil {
-			return found.Operand, nil, err
-		}
-	}
-	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == found.Operand })
-	if found.Extend != "" && at >= 0 {
-		if t := slots[at].Type; found.widened(bits, t) != cut(bits, found.As) {
-			return found.Operand, nil, fmt.Errorf("live value %d is %s, which cannot represent it", found.Operand, t.Source)
-		}
-	}
-	return found.Operand, new(big.Int).SetUint64(bits), nil
 }
 
 // places calls a function for each value of a shape, with a description of its place.

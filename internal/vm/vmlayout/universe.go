@@ -140,6 +140,20 @@ func (l *Layout) universe() starlark.StringDict {
 		}
 		return nil, nil
 	})
+	add("words", func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		if len(kwargs) > 0 || len(args) < 2 || len(args) > maxWords {
+			return nil, fmt.Errorf("expected 2 to %d words", maxWords)
+		}
+		w := &wordsValue{base: base{"words"}}
+		for _, v := range args {
+			part, err := partOf(v)
+			if err != nil {
+				return nil, err
+			}
+			w.parts = append(w.parts, part)
+		}
+		return w, nil
+	})
 	l.addCodecs(add)
 	addReads(add)
 	addStreams(add)
@@ -159,8 +173,25 @@ type adder = func(name string, f func(t *starlark.Thread, args starlark.Tuple, k
 func (l *Layout) addCodecs(add adder) {
 	add("codec", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		c := &written{layout: l}
-		err := starlark.UnpackArgs("codec", args, kwargs, "decode", &c.decode, "encode?", &c.encode)
+		err := starlark.UnpackArgs("codec", args, kwargs, "decode", &c.decodes, "encode?", &c.encodes, "reads?", &c.reads)
 		return codecValue{base{"codec"}, c}, err
+	})
+	add("tagged", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		c := &tagged{mask: math.MaxUint64}
+		tags := &starlark.Dict{}
+		if err := starlark.UnpackArgs("tagged", args, kwargs, "tags", &tags, "mask?", &c.mask); err != nil {
+			return nil, err
+		}
+		var err error
+		if c.tags, err = table(tags); err != nil {
+			return nil, err
+		}
+		for tag := range c.tags {
+			if tag&^c.mask != 0 {
+				return nil, fmt.Errorf("the tag %d has bits outside of the mask", tag)
+			}
+		}
+		return codecValue{base{"codec"}, c}, nil
 	})
 	add("nan_box", func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		c := &nanBox{ints: 0xffff, offset: 1 << 48}

@@ -412,7 +412,7 @@ func codecOf(l *Layout, v starlark.Value) (Codec, error) {
 	case codecValue:
 		return v.Codec, nil
 	case starlark.Callable:
-		return &written{layout: l, decode: v}, nil
+		return &written{layout: l, decodes: v}, nil
 	}
 	return nil, fmt.Errorf("expected a codec or a function, got a %s", v.Type())
 }
@@ -522,10 +522,13 @@ func head(v starlark.Value) (*Value, error) {
 		return nil, nil
 	case *operandValue:
 		v.take()
-		return &Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec}, nil
+		return &Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec, Reads: reads(v.codec)}, nil
 	case *loadValue:
 		out, err := load(v)
 		return &out, err
+	case *computedValue:
+		out := v.token()
+		return &out, nil
 	}
 	if out, ok, err := literal(v); ok {
 		return &out, err
@@ -549,7 +552,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 		out, err := runOf(t).token(t, v)
 		return out, nil, err
 	}
-	first, err := load(row.first)
+	first, err := row.token(t)
 	if err != nil {
 		return first, nil, err
 	}
@@ -562,6 +565,9 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 	}
 	run := &Run{Count: *count, Stride: row.stride}
 	if row.refs != nil {
+		if first.Kind != LoadValue {
+			return first, nil, errors.New("refs requires values of one word")
+		}
 		mask, err := load(row.refs)
 		if err == nil && widths[mask.As] != 64 {
 			err = fmt.Errorf("a mask of %s; expected words of 64 bits", mask.As)
@@ -577,7 +583,7 @@ func placedOf(t *starlark.Thread, v starlark.Value) (Value, *Run, error) {
 // rowValue is a token for a row of values in memory, whose number is another token.
 type rowValue struct {
 	base
-	first  *loadValue
+	first  starlark.Value // a pointee, or words that are pointees
 	count  starlark.Value
 	stride int64
 	refs   *loadValue

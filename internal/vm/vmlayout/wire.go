@@ -22,6 +22,8 @@ type request struct {
 	Decode int       `json:",omitempty"` // number of a codec, from 1, with Bits
 	Encode *Typed    `json:",omitempty"` // with Codec
 	Codec  int       `json:",omitempty"`
+	Words  []uint64  `json:",omitempty"` // for a codec of several words, in place of Bits
+	Memory bool      `json:",omitempty"` // the codec may read memory
 }
 
 type response struct {
@@ -31,6 +33,7 @@ type response struct {
 	Info  map[string]string `json:",omitempty"`
 	Typed *Typed            `json:",omitempty"`
 	Bits  uint64            `json:",omitempty"`
+	Words []uint64          `json:",omitempty"`
 	At    string            `json:",omitempty"` // position of the error in the layout
 	Error string            `json:",omitempty"`
 	Needs bool              `json:",omitempty"` // the error is that there is no target
@@ -91,6 +94,9 @@ func (s *Shape) tokens(each func(*Value)) {
 			of(v.Base)
 			of(v.Index)
 			of(v.Which)
+			for k := range v.Parts {
+				of(&v.Parts[k])
+			}
 		}
 	}
 	s.walk(func(_ int, _ string, _ int64, p *Placed) {
@@ -118,7 +124,7 @@ func (s *Shape) sound(site *Site) (err error) {
 	s.tokens(func(v *Value) {
 		values++
 		switch {
-		case v.Kind < OperandValue || v.Kind > MergeValue:
+		case v.Kind < OperandValue || v.Kind > ComputedValue:
 			err = errors.New("a token without a kind")
 		case v.Kind == OperandValue && (v.Operand < 0 || v.Operand >= len(site.Operands)):
 			err = fmt.Errorf("operand %d of %d", v.Operand, len(site.Operands))
@@ -127,6 +133,8 @@ func (s *Shape) sound(site *Site) (err error) {
 		case extends(v.Extend, v.As) != nil:
 			err = extends(v.Extend, v.As)
 		case v.Kind == LoadValue && (v.Base == nil || v.As == ""), v.Kind == MergeValue && v.Which == nil:
+			err = errors.New("an incomplete token")
+		case v.Kind == WordsValue && (len(v.Parts) == 0 || len(v.Parts) > maxWords || v.CodecNumber == 0), v.Kind == ComputedValue && (len(v.Parts) != 2 || operators[v.Op] == nil):
 			err = errors.New("an incomplete token")
 		}
 	})
