@@ -16,7 +16,7 @@ func (t *Target) placeModules() {
 // GoProgram returns the module of the Go program that the target runs, or nil.
 func (t *Target) GoProgram() *Module {
 	for _, m := range t.Modules {
-		if m.Image != nil && m.Image.GoFunctions() != nil {
+		if m.Image != nil && m.Image.CompiledByGo() {
 			return m
 		}
 	}

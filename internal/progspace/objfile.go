@@ -104,7 +104,7 @@ func NewObjfile(img *object.Image, loaded []byte) *Objfile {
 	c.readMaps(loaded)
 	table, err := cfi.TableOf(img)
 	// Go's functions preserve no registers, and its linker's tables do not show that.
-	compiledByGo := img.GoFunctions() != nil
+	compiledByGo := img.CompiledByGo()
 	start, _ := img.Start()
 	c.Unwind = &unwind.Code{Source: c.Name, Table: table, Err: err, Start: start, Functions: c, NoneKept: compiledByGo}
 	return c

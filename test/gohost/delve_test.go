@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/test/clitest"
 	"example.com/reframe/test/livetest"
@@ -21,11 +22,13 @@ import (
 type goFrame struct {
 	pc       uint64
 	function string
+	place    string // file and line
 }
 
 var (
 	delveGoroutine = regexp.MustCompile(`^[* ] Goroutine (\d+) - `)
 	delveFrame     = regexp.MustCompile(`^ *\d+  0x([0-9a-f]+) in (.*)$`)
+	delvePlace     = regexp.MustCompile(`^ +at (.*)$`)
 )
 
 // byDelve returns the Go frames of each goroutine that dlv shows, with the arguments that select the target. A frame of runtime.systemstack_switch divides
@@ -35,6 +38,7 @@ func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 	commands := clitest.TempFile(t, "commands", "config max-string-len 64\ngoroutines -exec bt 100\nexit\n")
 	c := exec.Command(livetest.DLV(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
 	c.Env = append(c.Environ(), "TERM=dumb", "NO_COLOR=1", "HOME="+t.TempDir())
+	c.Dir = t.TempDir() // dlv shortens the names of files below it
 	c.Stdin = strings.NewReader("n\n") // do not kill the process
 	text, err := c.Output()
 	require.NoError(t, err, "%s", text)
@@ -49,20 +53,12 @@ func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 		} else if m := delveFrame.FindStringSubmatch(line); m != nil && m[2] != "???" {
 			pc, err := strconv.ParseUint(m[1], 16, 64)
 			require.NoError(t, err)
-			out[id] = append(out[id], goFrame{pc, m[2]})
+			out[id] = append(out[id], goFrame{pc, m[2], ""})
+		} else if m := delvePlace.FindStringSubmatch(line); m != nil && len(out[id]) > 0 && out[id][len(out[id])-1].place == "" {
+			out[id][len(out[id])-1].place = m[1]
 		}
 	}
 	require.NotEmpty(t, out, "%s", text)
-	for id, frames := range out {
-		var kept []goFrame
-		for i, f := range frames {
-			inlined := i+1 < len(frames) && frames[i+1].pc == f.pc && frames[i+1].function != f.function
-			if !inlined {
-				kept = append(kept, f)
-			}
-		}
-		out[id] = kept
-	}
 	return out
 }
 
@@ -75,9 +71,11 @@ func byReframe(report *frame.Report) map[int64][]goFrame {
 			name := strings.TrimSuffix(frames[i].Function, ".abi0")
 			switch pc, _ := strconv.ParseUint(string(frames[i].PC), 0, 64); {
 			case name == "runtime.asmcgocall":
-				out[g.ID] = append(out[g.ID], goFrame{0, "runtime.systemstack_switch"})
+				out[g.ID] = append(out[g.ID], goFrame{0, "runtime.systemstack_switch", ""})
 			case strings.Contains(name, ".") || strings.HasPrefix(name, "_cgoexp_"):
-				out[g.ID] = append(out[g.ID], goFrame{pc, name})
+				for _, s := range frames[i].Source { // inlined functions first
+					out[g.ID] = append(out[g.ID], goFrame{pc, s.Function, deopt.SourceText(s)})
+				}
 			}
 		}
 	}
@@ -116,7 +114,7 @@ func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool
 		for _, list := range [][]goFrame{frames, want[id]} {
 			for i := range list {
 				if list[i].function == "runtime.systemstack_switch" {
-					list[i].pc = 0
+					list[i].pc, list[i].place = 0, ""
 				}
 			}
 		}
@@ -125,7 +123,7 @@ func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool
 	require.GreaterOrEqual(t, compared, 3)
 }
 
-// TestAgainstDelve compares goroutines and their Go frames with those of dlv, in each release of Go, on a core and on the process itself. For Go 1.26 and
+// TestAgainstDelve compares goroutines, their Go frames, inlined calls and source lines with those of dlv, in each release of Go, on a core and on the process itself. For Go 1.26 and
 // newer, Delve 1.27.2 shows wrong frames where a goroutine has called C (doc/dev/facts.md), so there only the other goroutines are compared.
 func TestAgainstDelve(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
@@ -152,7 +150,7 @@ func TestAgainstDelve(t *testing.T) {
 // goroutinesOf runs frames --goroutines.
 func goroutinesOf(t *testing.T, args ...string) *frame.Report {
 	t.Helper()
-	r := clitest.Run(t, append([]string{"frames", "--goroutines", "--json"}, args...)...)
+	r := clitest.Run(t, append([]string{"frames", "--goroutines", "--source", "--json"}, args...)...)
 	require.Zero(t, r.Code, r.Stderr)
 	clitest.RequireValid(t, "frames.schema.json", r.Stdout)
 	out := &frame.Report{}
@@ -165,7 +163,7 @@ func TestReleases(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	for _, release := range livetest.GoReleases() {
 		t.Run(release, func(t *testing.T) {
-			for _, flags := range [][]string{nil, {"-ldflags=-s -w"}} {
+			for _, flags := range [][]string{nil, {"-ldflags=-s -w"}, {"-buildmode=pie"}, {"-ldflags=-s -w", "-buildmode=pie"}} {
 				requireStacksOf(t, release, flags...)
 			}
 			p := livetest.Program(t, livetest.CgoBinaryOf(t, release, "testdata/host", "-gcflags=-l"), "plain")

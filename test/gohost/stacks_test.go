@@ -109,9 +109,14 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 	defer target.Close()
 	v, err := deopt.Frames(target, deopt.Options{})
 	require.NoError(t, err)
+	v.Sources(deopt.QuickSources)
 	for _, th := range v.Threads {
 		var names []string
 		for _, f := range th.Frames {
+			if strings.HasPrefix(f.Function, "main.") || strings.HasPrefix(f.Function, "runtime.") {
+				require.NotEmpty(t, f.Source, "%d: %s", f.Index, f.Function)
+				require.Equal(t, strings.TrimSuffix(f.Function, ".abi0"), f.Source[len(f.Source)-1].Function)
+			}
 			require.Empty(t, f.Guess(), "%d: %s", f.Index, f.Function)
 			if strings.HasPrefix(f.Function, "runtime.asmcgocall") {
 				require.Nil(t, f.Physical().Left().Row, "no rule was applied")

@@ -1,4 +1,5 @@
-// Package lines maps addresses of machine code to source locations: file, line and inlined functions. It reads the DWARF of an image (versions 2 to 5).
+// Package lines maps addresses of machine code to source locations: file, line and inlined functions. It reads the DWARF of an image (versions 2 to 5), and
+// the table of a Go program if there is no DWARF for the address or if reading it takes long.
 //
 // Its main type is [Reader]. For an address it reads only the unit that contains the address and the first entries of other units. It does not use
 // debug/dwarf. That requires all sections in memory, reads the header and the abbreviations of every unit first, and allocates as much as the counts in a
@@ -41,15 +42,19 @@ var ErrCostly = errors.New("its debug information takes long to read")
 // Budget limits the cost of looking up addresses. It counts bytes read and not time, so that an image gives the same results on every machine. A processor
 // reads some 500 million bytes in a second.
 type Budget struct {
-	left int64
-	room int64 // bytes of memory that may still be allocated
+	left  int64
+	room  int64 // bytes of memory that may still be allocated
+	table int64 // bytes of tables of Go functions that may still be read
 }
 
 // maxHeld is the greatest number of bytes of memory that a Budget allows for data.
 const maxHeld = 512 << 20
 
 // NewBudget returns a budget of this many bytes to read.
-func NewBudget(bytes int64) *Budget { return &Budget{bytes, maxHeld} }
+func NewBudget(bytes int64) *Budget { return &Budget{bytes, maxHeld, max(bytes, minTable)} }
+
+// minTable is the least number of bytes of tables of Go functions that a Budget allows. A lookup reads some hundred bytes to some kilobytes.
+const minTable = 64 << 20
 
 // hold reserves n bytes of memory, and returns false if fewer are left.
 func (b *Budget) hold(n int64) bool {
@@ -72,6 +77,7 @@ const inflating = 4
 // Reader looks up addresses in one image. Its methods are not safe for concurrent use.
 type Reader struct {
 	image  *object.Image // the image with the debug information, or nil
+	code   *object.Image // the image with the code
 	bias   machine.Addr
 	budget *Budget
 	order  binary.ByteOrder
@@ -106,7 +112,7 @@ const maxKnown = 1 << 14
 
 // New returns a reader of an image, or of the separate file that holds its debug information. It reads nothing yet.
 func New(img *object.Image, b *Budget) *Reader {
-	r := &Reader{bias: img.Bias, budget: b, sections: map[string]*section{}, abbrevs: map[uint64]*abbrevTable{},
+	r := &Reader{code: img, bias: img.Bias, budget: b, sections: map[string]*section{}, abbrevs: map[uint64]*abbrevTable{},
 		heads: map[uint64]*unit{}, lines: map[uint64]*lineTable{}, known: map[machine.Addr]answer{}}
 	if r.image = img.Debug(); r.image == nil {
 		return r
@@ -127,12 +133,17 @@ func New(img *object.Image, b *Budget) *Reader {
 // pass an address inside the call instruction, such as that of its last byte. If the debug information is broken, the error is an [*Error] or one of
 // package object. If the budget is exceeded, it wraps [ErrCostly].
 func (r *Reader) At(addr machine.Addr) (Place, error) {
-	if r.image == nil {
+	if r.image == nil && !r.code.CompiledByGo() {
 		return Place{}, nil
 	}
 	known, ok := r.known[addr]
 	if !ok {
 		known.place, known.err = r.at(uint64(addr - r.bias))
+		if len(known.place.Lines) == 0 && (known.err == nil || errors.Is(known.err, ErrCostly)) {
+			if lines := r.byGoTable(uint64(addr - r.bias)); lines != nil {
+				known = answer{place: Place{Lines: lines}}
+			}
+		}
 		if len(r.known) < maxKnown && !errors.Is(known.err, ErrCostly) {
 			r.known[addr] = known
 		}
@@ -140,7 +151,30 @@ func (r *Reader) At(addr machine.Addr) (Place, error) {
 	return known.place, known.err
 }
 
+// byGoTable returns the source locations that the table of a Go program has for an address of the file. Wrong tables have none.
+func (r *Reader) byGoTable(pc uint64) (list []frame.Source) {
+	t := r.code.GoTable()
+	if t == nil {
+		return nil
+	}
+	f, ok, err := t.At(pc)
+	if !ok || err != nil {
+		return nil
+	}
+	calls, err := t.Calls(f, pc, &r.budget.table)
+	if err != nil || calls[0].Line == 0 {
+		return nil
+	}
+	for n, c := range calls {
+		list = append(list, frame.Source{Function: c.Function, File: c.File, Line: c.Line, Inlined: n < len(calls)-1})
+	}
+	return list
+}
+
 func (r *Reader) at(pc uint64) (Place, error) {
+	if r.image == nil {
+		return Place{}, nil
+	}
 	u, err := r.unitOf(pc)
 	if u == nil || err != nil {
 		return Place{}, err

@@ -1,102 +1,144 @@
 package object
 
 import (
-	"debug/gosym"
-	"encoding/binary"
-	"slices"
+	"io"
 
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/gotable"
 )
 
-// maxFunctionTable bounds the size of the table of functions of a Go program.
-const maxFunctionTable = 256 << 20
-
-// Words of Go's moduledata (runtime/symtab.go), which has a section of its own since Go 1.26.
-const (
-	moduleHeader = 0  // the address of the table
-	moduleText   = 22 // the start of Go's code
-	moduleEnd    = 23
-)
-
-// goTableSection holds the functions of a Go program. In a position-independent executable of an older release it is writable, and has another name.
-const goTableSection = ".gopclntab"
-
-// GoFunctions returns the section with the functions of a Go program, or nil if Go's linker has not made the image.
-func (i *Image) GoFunctions() *Section {
-	if s := i.Section(goTableSection); s != nil {
-		return s
-	}
-	return i.Section(".data.rel.ro" + goTableSection)
+// CompiledByGo reports whether Go's linker has made the image, or the object files from which another linker has made it.
+func (i *Image) CompiledByGo() bool {
+	return i.Section(goTableSection) != nil || i.Section(".data.rel.ro"+goTableSection) != nil || i.Section(".go.buildinfo") != nil
 }
 
-// goFunctionAt returns the Go function that contains addr. Go programs keep this table even if they are stripped: the run time needs it.
-func (i *Image) goFunctionAt(addr machine.Addr) (Symbol, bool) {
+// goTableSection contains the table of the functions of a Go program. In a position-independent executable of Go 1.25 and older, it is writable and has
+// another name, or is a part of .data.rel.ro.
+const goTableSection = ".gopclntab"
+
+// Words of Go's moduledata (runtime/symtab.go). Before the second, there are six slices of the parts of the table.
+const (
+	moduleHeader = 0 // the address of the table
+	moduleNames  = 1
+	moduleText   = 22 // the start of Go's code
+	moduleEnd    = 23
+	moduleTrees  = 40 // the address of go:func.*, up to Go 1.26
+	moduleTrees2 = 43 // the same since Go 1.27; the end of the table follows it since Go 1.26
+	moduleWords  = 45
+)
+
+// GoTable returns the table of functions of a Go program, with addresses of the file, or nil if the image has none that can be read.
+func (i *Image) GoTable() *gotable.Table {
 	if !i.goRead {
-		i.goRead, i.goTable = true, i.readGoFunctions()
+		i.goRead, i.goTable = true, i.readGoTable()
 	}
-	if i.goTable == nil {
+	return i.goTable
+}
+
+// goFunctionAt returns the Go function that contains addr. Go programs keep their table even if they are stripped: the run time needs it.
+func (i *Image) goFunctionAt(addr machine.Addr) (Symbol, bool) {
+	t := i.GoTable()
+	if t == nil {
 		return Symbol{}, false
 	}
-	at := uint64(addr - i.Bias)
-	n, found := slices.BinarySearchFunc(i.goTable.Funcs, at, func(f gosym.Func, at uint64) int {
-		switch {
-		case f.End <= at:
-			return -1
-		case f.Entry > at:
-			return 1
-		}
-		return 0
-	})
-	if !found {
+	f, ok, err := t.At(uint64(addr - i.Bias))
+	if !ok || err != nil {
 		return Symbol{}, false
 	}
-	f := &i.goTable.Funcs[n]
 	return Symbol{Name: f.Name, Addr: machine.Addr(f.Entry) + i.Bias, Size: f.End - f.Entry}, true
 }
 
-// readGoFunctions reads the table, or returns nil if it cannot. Package gosym turns its own panics on wrong tables into short results.
-func (i *Image) readGoFunctions() *gosym.Table {
-	s := i.GoFunctions()
-	f, ok := i.format.(*elfFormat)
-	if s == nil || !ok || s.Size > maxFunctionTable {
-		return nil
-	}
-	data, _, err := s.Fixed()
-	if err != nil {
-		return nil
-	}
-	text := i.goText(s, data, f.file.ByteOrder)
-	if text == 0 {
-		return nil
-	}
-	table, err := gosym.NewTable(nil, gosym.NewLineTable(data, text))
-	if err != nil {
-		return nil
-	}
-	return table
+// goModule is a moduledata whose words are relocated.
+type goModule struct {
+	words []uint64
+	named bool // it is in a section of its own
 }
 
-// goText returns the file address of the start of Go's code, or 0. Up to Go 1.25 it is in the header of the table, after the numbers of functions and files
-// (runtime/symtab.go, pcHeader).
-func (i *Image) goText(table *Section, data []byte, order binary.ByteOrder) uint64 {
-	const header = 8 + 2*8
-	if len(data) < header+8 {
-		return 0
+// maxModule bounds the size of the section that contains Go's moduledata.
+const maxModule = 64 << 20
+
+// readGoTable finds the table, or returns nil.
+func (i *Image) readGoTable() *gotable.Table {
+	f, ok := i.format.(*elfFormat)
+	if !ok || f.relocatable() || f.word() != 8 || !i.CompiledByGo() {
+		return nil
 	}
-	if text := order.Uint64(data[header:]); text != 0 {
-		return text
+	order := f.file.ByteOrder
+	m, table, ok := i.goModule(f)
+	if !ok { // up to Go 1.25 the table alone has all but the inlined calls
+		s := i.Section(goTableSection)
+		if s == nil {
+			return nil
+		}
+		header, ok := headerOf(s, 0, f)
+		if !ok || header.Text == 0 {
+			return nil
+		}
+		t, _ := gotable.New(s, nil, header.Text, order)
+		return t
 	}
+	var trees io.ReaderAt
+	for _, n := range []int{moduleTrees, moduleTrees2} {
+		end := m.words[n+1]
+		if in := i.dataAt(m.words[n]); in != nil && (!m.named && n == moduleTrees || m.named && end == uint64(table.Addr)+table.Size) {
+			off := m.words[n] - uint64(in.Addr)
+			trees = io.NewSectionReader(in, int64(off), int64(in.Size-off))
+		}
+	}
+	from := m.words[moduleHeader] - uint64(table.Addr)
+	t, _ := gotable.New(io.NewSectionReader(table, int64(from), int64(table.Size-from)), trees, m.words[moduleText], order)
+	return t
+}
+
+// dataAt returns the section with the bytes at an address of the file, or nil.
+func (i *Image) dataAt(addr uint64) *Section {
+	for _, s := range i.all {
+		if s.Alloc && s.Bits && addr >= uint64(s.Addr) && addr-uint64(s.Addr) < s.Size {
+			return s
+		}
+	}
+	return nil
+}
+
+// headerOf reads the header of a table at an offset of a section.
+func headerOf(s *Section, off uint64, f *elfFormat) (gotable.Header, bool) {
+	var b [gotable.HeaderSize]byte
+	if _, err := s.ReadAt(b[:], int64(off)); err != nil {
+		return gotable.Header{}, false
+	}
+	return gotable.ReadHeader(b[:], f.file.ByteOrder)
+}
+
+// goModule finds the moduledata of the program, and the section with its table. Up to Go 1.25 it is among other data without a name of its own, and is
+// recognized by the addresses of the table and of the table's names.
+func (i *Image) goModule(f *elfFormat) (m goModule, table *Section, ok bool) {
 	s := i.Section(".go.module")
-	if s == nil || s.Size > maxFunctionTable {
-		return 0
+	m.named = s != nil
+	if s == nil {
+		s = i.Section(".noptrdata")
 	}
-	module, _, err := s.Fixed()
-	if err != nil || len(module) < 8*(moduleEnd+1) {
-		return 0
+	if s == nil || s.Size > maxModule {
+		return m, nil, false
 	}
-	word := func(n int) uint64 { return order.Uint64(module[8*n:]) }
-	if word(moduleHeader) != uint64(table.Addr) || word(moduleText) >= word(moduleEnd) {
-		return 0
+	data, _, err := s.Relocated()
+	if err != nil {
+		return m, nil, false
 	}
-	return word(moduleText)
+	word := func(at int) uint64 { return f.file.ByteOrder.Uint64(data[at:]) }
+	for at := 0; at+8*moduleWords <= len(data); at += 8 {
+		header := word(at)
+		table = i.dataAt(header)
+		if table == nil {
+			continue
+		}
+		found, ok := headerOf(table, header-uint64(table.Addr), f)
+		if !ok || word(at+8*moduleNames) != header+found.Names || word(at+8*moduleText) >= word(at+8*moduleEnd) {
+			continue
+		}
+		for n := range moduleWords {
+			m.words = append(m.words, word(at+8*n))
+		}
+		return m, table, true
+	}
+	return m, nil, false
 }

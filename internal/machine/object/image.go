@@ -13,13 +13,13 @@ package object
 
 import (
 	"bytes"
-	"debug/gosym"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/gotable"
 )
 
 // Error is the error type of every function of this package.
@@ -78,7 +78,7 @@ type Image struct {
 
 	linked []linkedPlace // references to symbols without an address; nil until one is needed
 
-	goTable *gosym.Table // the functions of a Go program; nil if goRead is not set, or if there are none
+	goTable *gotable.Table // the functions of a Go program; nil if goRead is not set, or if there are none
 	goRead  bool
 
 	// These cache the results of SymbolsStarting.

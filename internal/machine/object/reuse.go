@@ -81,9 +81,6 @@ func (i *Image) Rebase(bias machine.Addr) {
 // Held returns the approximate size of the image's symbols in memory, in bytes. It grows with the file.
 func (i *Image) Held() int64 {
 	n := i.coveredBytes + 64*int64(len(i.answers))
-	if i.goTable != nil {
-		n += 128 * int64(len(i.goTable.Funcs))
-	}
 	for _, t := range i.tables {
 		n += int64(len(t.strings)) + 8*int64(len(t.others))
 		if t.held != nil {
