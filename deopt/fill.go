@@ -113,8 +113,7 @@ func (f *Frame) fillNamed(r *Reader) {
 	case a.Moved:
 		f.fillMoved(r, &a)
 	case a.Statepoint != nil:
-		f.fillGC(r, a.Statepoint, a.Statepoint.Deopt)
-		stackmap.Pairs(f.Slots, a.Statepoint, r.Map, r.Arch)
+		f.fillGC(r, a.Statepoint)
 	}
 }
 

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,18 +15,32 @@ type GC struct {
 	Base   *int   `json:"base,omitempty"`   // for a derived pointer: index of the slot that holds its base
 	Object Hex    `json:"object,omitempty"` // for a derived pointer: value of the base
 	Offset string `json:"offset,omitempty"` // for a derived pointer: distance from the base in bytes
+
+	// OneOf lists the pointers of the module that this may be, as the module spells them, if the record does not distinguish them.
+	OneOf []string `json:"one_of,omitempty"`
 }
 
-// String returns "derived: 0x7f00 + 16" or "no gc pair". It returns "" for a pointer that is its own base.
+// String returns "derived: 0x7f00 + 16" or "no gc pair", then the possible names. It returns "" for a pointer that is its own base and has one name.
 func (g *GC) String() string {
 	switch {
 	case g == nil:
 		return ""
 	case !g.Pair:
 		return "no gc pair"
-	case g.Base == nil:
-		return ""
-	case g.Offset == "":
+	}
+	var parts []string
+	if g.Base != nil {
+		parts = append(parts, g.derived())
+	}
+	if names := g.Possible(); names != "" {
+		parts = append(parts, names)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// derived returns "derived", and the base with the distance from it if they are known.
+func (g *GC) derived() string {
+	if g.Offset == "" {
 		return "derived"
 	}
 	sign, offset := "+", g.Offset
@@ -35,6 +50,18 @@ func (g *GC) String() string {
 	return "derived: " + string(g.Object) + " " + sign + " " + offset
 }
 
+// Possible returns the possible names of a pointer whose name is not certain, such as "one of %a, %b"; otherwise "".
+func (g *GC) Possible() string {
+	const most = 8
+	switch n := len(g.OneOf); {
+	case n == 0:
+		return ""
+	case n > most:
+		return fmt.Sprintf("one of %s and %d more", strings.Join(g.OneOf[:most], ", "), n-most)
+	}
+	return "one of " + strings.Join(g.OneOf, ", ")
+}
+
 // RelateDerived sets the distance of each derived pointer from its base, if both were read.
 func RelateDerived(slots []Slot) {
 	for k := range slots {
@@ -42,7 +69,7 @@ func RelateDerived(slots []Slot) {
 		if s.GC == nil || s.GC.Base == nil {
 			continue
 		}
-		s.GC = &GC{Pair: true, Base: s.GC.Base} // the GC of another view stays unchanged
+		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf} // the GC of another view stays unchanged
 		n := slices.IndexFunc(slots, func(of Slot) bool { return of.Index == *s.GC.Base })
 		if n < 0 || !slots[n].Read() || !s.Read() {
 			continue

@@ -41,10 +41,9 @@ func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error
 			return fmt.Errorf("block %s has no instruction %d", b.Ref(), index)
 		}
 	}
-	l := &b.Func.computed().live
-	l.once.Do(func() { l.err = l.compute(b.Func) })
-	if l.err != nil {
-		return l.err
+	l, err := b.Func.liveness()
+	if err != nil {
+		return err
 	}
 	live := l.liveOut(b)
 	i := len(b.Instrs)
@@ -64,6 +63,13 @@ func LiveEach(b *Block, indices []int, visit func(index int, live []Value) error
 		}
 	}
 	return nil
+}
+
+// liveness returns the liveness of a function. It is computed at the first call.
+func (f *Func) liveness() (*lazyLiveness, error) {
+	l := &f.computed().live
+	l.once.Do(func() { l.err = l.compute(f) })
+	return l, l.err
 }
 
 // liveOut returns the values that are live at the end of a block, before the phis of its successors read their operands.

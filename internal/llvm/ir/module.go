@@ -57,6 +57,7 @@ type extent struct {
 type lazyFunc struct {
 	body      lazyBody
 	live      lazyLiveness
+	relocated lazyRelocated
 	described lazyDescriptions
 }
 

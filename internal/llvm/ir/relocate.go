@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // intrinsic returns the name of the intrinsic that an instruction calls, without "llvm.", or "" if it calls none.
@@ -47,6 +48,58 @@ func (l *lazyLiveness) relocated(in *Instr) (base, derived Value, ok bool, err e
 		pair[k] = live[i]
 	}
 	return pair[0], pair[1], true, nil
+}
+
+// Relocated is the pair of pointers that a gc.relocate names: the derived pointer, which it relocates, and the base that it was derived from.
+type Relocated struct{ Base, Derived Value }
+
+// lazyRelocated holds the pairs of a function's gc.relocates by the call or invoke of their statepoint.
+type lazyRelocated struct {
+	once  sync.Once
+	err   error
+	pairs map[*Instr][]Relocated
+}
+
+// Relocated returns the pairs of the site's gc.relocates in program order, without repetitions. The error is that of the function's body, or names a
+// gc.relocate that violates LangRef.
+func (s *Site) Relocated() ([]Relocated, error) {
+	r := &s.Func.computed().relocated
+	r.once.Do(func() { r.err = r.collect(s.Func) })
+	return r.pairs[s.Instr], r.err
+}
+
+func (r *lazyRelocated) collect(f *Func) error {
+	blocks, err := f.Body()
+	if err != nil {
+		return err
+	}
+	l, err := f.liveness()
+	if err != nil {
+		return err
+	}
+	r.pairs = map[*Instr][]Relocated{}
+	known := map[*Instr]map[Relocated]bool{}
+	for _, b := range blocks {
+		for _, in := range b.Instrs {
+			base, derived, ok, err := l.relocated(in)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			site, pair := l.statepointOf(in.Args[0]), Relocated{base, derived}
+			if known[site][pair] {
+				continue
+			}
+			if known[site] == nil {
+				known[site] = map[Relocated]bool{}
+			}
+			known[site][pair] = true
+			r.pairs[site] = append(r.pairs[site], pair)
+		}
+	}
+	return nil
 }
 
 // statepointOf returns the call or invoke that produced the token v. On the unwind path of an invoke the token is the landing pad.

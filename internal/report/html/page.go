@@ -188,6 +188,9 @@ func (v *Value) Collected() string {
 	case !g.Pair:
 		return "no gc pair: the record does not list it for the collector"
 	case g.Base == nil:
+		if names := g.Possible(); names != "" {
+			return "gc pair: it is its own base; " + names
+		}
 		return "gc pair: it is its own base"
 	default:
 		return fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)

@@ -266,9 +266,13 @@ func (p *explainer) collected(g *frame.GC) {
 	case !g.Pair:
 		p.line("    %s", p.Yellow("no gc pair: the record does not list it for the collector"))
 	case g.Base == nil:
-		p.line("    %s", p.Dim("gc pair: it is its own base"))
+		text := "gc pair: it is its own base"
+		if names := g.Possible(); names != "" {
+			text += "; " + names
+		}
+		p.line("    %s", p.Dim(Printable(text)))
 	default:
-		p.line("    %s", p.Dim(fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g)))
+		p.line("    %s", p.Dim(Printable(fmt.Sprintf("gc pair: its base is value %d; %s", *g.Base, g))))
 	}
 }
 

@@ -136,7 +136,7 @@ func nameOf(slot *frame.Slot) string {
 // joined returns the location of a value, followed by how the record lists it for the collector.
 func joined(where string, gc *frame.GC) string {
 	if text := gc.String(); text != "" {
-		where += "  " + text
+		where += "  " + Printable(text)
 	}
 	return where
 }
