@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inEnvironment has a result that shows how products of small numbers and quotients are rounded.
+// inEnvironment has a result that shows whether a product of small numbers is zero.
 const inEnvironment = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare i64 @wait_here(i64)
@@ -51,16 +51,16 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	// Results for 1/3 rounded upward and rounded to nearest; upward, the product of the small numbers is zero.
-	const upward, nearest = "0.33333333333333337", "0.3333333333333343"
-	known := &frame.FloatEnvironment{Known: true, Text: "rounding upward, subnormal operands and results are zero"}
+	// Results for 1/3, to which the product of the small numbers is added unless it is zero.
+	const flushed, kept = "0.3333333333333333", "0.3333333333333343"
+	known := &frame.FloatEnvironment{Known: true, Text: "subnormal operands and results are zero"}
 	for _, args := range [][]string{nil, {"interrupted"}} {
 		p := livetest.C(t, "environment.c", []string{object}, args...)
 		p.AwaitPause(t)
 		target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true})
 		require.NoError(t, err)
 		r := resumed(target)
-		require.Equal(t, upward, r.Result.Value, "%v", args)
+		require.Equal(t, flushed, r.Result.Value, "%v", args)
 		require.Equal(t, known, r.Floats, "%v", args)
 		file := filepath.Join(t.TempDir(), "core")
 		_, err = target.WriteCore(context.Background(), file, ptrace.RecordOptions{Memory: ptrace.Minimal})
@@ -71,12 +71,12 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 			value  string
 			floats *frame.FloatEnvironment
 		}{
-			{nil, upward, known},
-			{[]elf.NType{elf.NT_FPREGSET}, upward, known}, // the other note has the registers too
-			{[]elf.NType{elf.NT_FPREGSET, 0x202}, nearest, &frame.FloatEnvironment{Text: "default", Reason: "the core contains no floating-point registers of the thread"}},
+			{nil, flushed, known},
+			{[]elf.NType{elf.NT_FPREGSET}, flushed, known}, // the other note has the registers too
+			{[]elf.NType{elf.NT_FPREGSET, 0x202}, kept, &frame.FloatEnvironment{Text: "default", Reason: "the core contains no floating-point registers of the thread"}},
 		} {
 			if args != nil && c.floats != known {
-				c.value, c.floats = upward, known // the signal frame has the registers
+				c.value, c.floats = flushed, known // the signal frame has the registers
 			}
 			core, err := ptrace.OpenCore(withoutNotes(t, file, c.hidden), ptrace.CoreOptions{})
 			require.NoError(t, err)

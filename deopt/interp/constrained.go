@@ -17,7 +17,7 @@ var constrainedOps = map[string]ir.Op{
 const constrainedPrefix = "experimental.constrained."
 
 // constrained decodes a constrained intrinsic as the unconstrained operation in the thread's environment: no instruction here changes the rounding
-// mode or reads exception flags. It refuses an intrinsic that names another rounding mode than the thread's.
+// mode or reads exception flags. It refuses an intrinsic that names another rounding mode than to nearest.
 func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
 	plain := *i
 	plain.Args = nil
@@ -32,9 +32,8 @@ func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) 
 			plain.Pred = text
 		case strings.HasPrefix(text, "fpexcept."), text == "round.dynamic":
 		default:
-			direction, ok := roundingNamed[text]
-			if !ok || direction != d.in.environment.direction {
-				return nil, unsupported("", "the rounding mode %q, while that of the thread is %v,", text, d.in.environment.direction)
+			if text != "round.tonearest" || d.in.environment.rounding[0] != nearestEven {
+				return nil, unsupported("", "the rounding mode %q", text)
 			}
 		}
 	}

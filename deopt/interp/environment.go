@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/reframe/deopt/interp/internal/softfloat"
@@ -12,18 +14,22 @@ import (
 type environment struct {
 	known bool
 	// rules holds the rules of each kind of float whose operations differ from those in the default environment.
-	rules     map[ir.TypeKind]*floatRules
-	direction softfloat.Direction // rounding direction of floats and doubles
-	x87       softfloat.Direction
-	text      string // "" for the default environment
+	rules    map[ir.TypeKind]*floatRules
+	rounding [2]uint32 // rounding directions of vector registers and of x87, by their numbers in llvm.get.rounding
+	text     string    // "" for the default environment
 }
+
+// nearestEven is the number of the default rounding direction in llvm.get.rounding.
+const nearestEven = 1
+
+var defaultRounding = [2]uint32{nearestEven, nearestEven}
 
 // floatRules holds the rules by which operations on one kind of float compute, where these differ from the defaults. A nil pointer means the
 // defaults.
 type floatRules struct {
 	softfloat.Environment
-	long    bool  // set for x86_fp80, whose functions are those of the C library alone
-	refusal error // not nil where arithmetic on this kind is not supported
+	text    string // the differences from the default environment
+	refusal error  // not nil where arithmetic on this kind is not supported
 }
 
 // Bits of the control registers: MXCSR (Intel SDM vol. 1, 10.2.3), the x87 control word (8.1.5) and FPCR (Arm ARM, C5.2.8).
@@ -34,72 +40,91 @@ const (
 	fpcrFZ, fpcrDefaultNaN, fpcrDirection       = 1 << 24, 1 << 25, 22
 )
 
-// The rounding directions by their numbers in MXCSR and the x87 control word, and in FPCR.
+// The numbers of llvm.get.rounding for the rounding directions in MXCSR and the x87 control word, and in FPCR.
 var (
-	x86Directions   = [4]softfloat.Direction{softfloat.Nearest, softfloat.Downward, softfloat.Upward, softfloat.TowardZero}
-	arm64Directions = [4]softfloat.Direction{softfloat.Nearest, softfloat.Upward, softfloat.Downward, softfloat.TowardZero}
+	x86Directions   = [4]uint32{nearestEven, 3, 2, 0}
+	arm64Directions = [4]uint32{nearestEven, 2, 3, 0}
+	directionNames  = [4]string{"toward zero", "to nearest", "upward", "downward"}
 )
 
 // environmentOf decodes the control registers of a thread.
 func environmentOf(a *machine.Arch, c *machine.FloatControl) environment {
 	if c == nil || a != machine.AMD64 && a != machine.ARM64 {
-		return environment{}
+		return environment{rounding: defaultRounding}
 	}
-	e, narrow := environment{known: true}, softfloat.Environment{}
-	var unsupported16 bool // arithmetic on half is not supported
+	e, narrow := environment{known: true, rounding: defaultRounding}, softfloat.Environment{}
 	flush := func(set bool) softfloat.Flush {
 		if set {
 			return softfloat.SignedZero
 		}
 		return softfloat.Kept
 	}
-	var refusal error
+	var texts, long []string
+	var narrow16 bool // half has other rules than float
+	var unusual string
 	if a == machine.AMD64 {
-		narrow.Direction = x86Directions[c.MXCSR>>mxcsrDirection&3]
+		e.rounding = [2]uint32{x86Directions[c.MXCSR>>mxcsrDirection&3], x86Directions[c.X87>>x87Direction&3]}
 		narrow.Operands, narrow.Results = flush(c.MXCSR&mxcsrOperands != 0), flush(c.MXCSR&mxcsrResults != 0)
-		e.x87 = x86Directions[c.X87>>x87Direction&3]
-		long := softfloat.Environment{Direction: e.x87, Precision: [4]int{24, 0, 53, 0}[c.X87>>x87Precision&3]}
-		if long != (softfloat.Environment{}) {
-			e.text = "x87: " + long.String()
-			e.set(long, nil, ir.X86FP80Kind)
+		if e.rounding[1] != nearestEven {
+			long = append(long, "rounding "+directionNames[e.rounding[1]])
+		}
+		if bits := [4]int{24, 0, 53, 0}[c.X87>>x87Precision&3]; bits != 0 {
+			long = append(long, fmt.Sprintf("precision of %d bits", bits))
 		}
 	} else {
-		narrow.Direction = arm64Directions[c.FPCR>>fpcrDirection&3]
+		e.rounding[0] = arm64Directions[c.FPCR>>fpcrDirection&3]
 		narrow.Operands, narrow.Results, narrow.TinyBefore = flush(c.FPCR&fpcrFZ != 0), flush(c.FPCR&fpcrFZ != 0), c.FPCR&fpcrFZ != 0
 		narrow.DefaultNaN = c.FPCR&fpcrDefaultNaN != 0
 		if c.FPCR&(fpcrFIZ|fpcrAH|fpcrNEP) != 0 {
-			refusal = unsupported("", "floating-point arithmetic with FPCR %#x (alternate behavior)", c.FPCR)
+			unusual = fmt.Sprintf("alternate behavior, FPCR %#x", c.FPCR)
 		}
-		unsupported16 = c.FPCR&fpcrFZ16 != 0
+		narrow16 = c.FPCR&fpcrFZ16 != 0
 	}
-	e.direction = narrow.Direction
-	if narrow == (softfloat.Environment{}) && refusal == nil && !unsupported16 {
-		return e
+	if e.rounding[0] != nearestEven {
+		unusual = "rounding " + directionNames[e.rounding[0]]
 	}
-	if text := narrow.String(); text != "" {
-		e.text = strings.TrimSuffix(text+"; "+e.text, "; ")
+	for _, text := range []string{unusual, narrow.String()} {
+		if text != "" {
+			texts = append(texts, text)
+		}
 	}
-	e.set(narrow, refusal, ir.FloatKind, ir.DoubleKind)
-	// Compilers compute these types with library calls or in a wider format; the choice cannot be determined here.
-	why := func(kind string) error {
-		return unsupported("", "arithmetic on %s in the floating-point environment of the thread (%v)", kind, narrow)
+	e.text = strings.Join(texts, ", ")
+	switch {
+	case unusual != "":
+		e.refuse(narrow, e.text, ir.FloatKind, ir.DoubleKind, ir.FP128Kind)
+	case narrow != softfloat.Environment{}:
+		e.set(&floatRules{narrow, e.text, nil}, ir.FloatKind, ir.DoubleKind)
 	}
-	if narrow.Direction != softfloat.Nearest || unsupported16 || narrow.DefaultNaN || refusal != nil {
-		e.set(narrow, why("half"), ir.HalfKind)
+	// Compilers compute half and bfloat with library calls or in a wider format; the choice cannot be determined here.
+	if unusual != "" || narrow16 || narrow.DefaultNaN {
+		e.refuse(narrow, e.text, ir.HalfKind)
 	}
-	e.set(narrow, why("bfloat"), ir.BFloatKind)
-	if narrow.Direction != softfloat.Nearest {
-		e.set(narrow, why("fp128"), ir.FP128Kind)
+	if unusual != "" || narrow16 || narrow != (softfloat.Environment{}) {
+		e.refuse(narrow, e.text, ir.BFloatKind)
+	}
+	if len(long) > 0 {
+		text := "x87: " + strings.Join(long, ", ")
+		e.refuse(softfloat.Environment{}, text, ir.X86FP80Kind)
+		e.text = strings.TrimPrefix(e.text+"; "+text, "; ")
 	}
 	return e
 }
 
-func (e *environment) set(env softfloat.Environment, refusal error, kinds ...ir.TypeKind) {
+func (e *environment) set(r *floatRules, kinds ...ir.TypeKind) {
 	if e.rules == nil {
 		e.rules = map[ir.TypeKind]*floatRules{}
 	}
 	for _, k := range kinds {
-		e.rules[k] = &floatRules{env, k == ir.X86FP80Kind, refusal}
+		e.rules[k] = r
+	}
+}
+
+// refuse makes arithmetic on some kinds of float unsupported. Comparisons still flush their operands.
+func (e *environment) refuse(env softfloat.Environment, text string, kinds ...ir.TypeKind) {
+	for _, k := range kinds {
+		r := &floatRules{Environment: env, text: text}
+		r.refusal = r.unlike("arithmetic on " + (&ir.Type{Kind: k}).String())
+		e.set(r, k)
 	}
 }
 
@@ -130,11 +155,11 @@ func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	if !both {
 		operands = results
 	}
-	r := &floatRules{Environment: softfloat.Environment{Operands: flushNamed[operands], Results: flushNamed[results]}}
-	if r.Environment == (softfloat.Environment{}) {
+	env := softfloat.Environment{Operands: flushNamed[operands], Results: flushNamed[results]}
+	if env == (softfloat.Environment{}) {
 		return nil
 	}
-	return r
+	return &floatRules{env, env.String(), nil}
 }
 
 // flushNamed maps the modes of denormal-fp-math (LangRef, "Function Attributes"). "ieee" and "dynamic" are absent: they keep subnormal numbers here,
@@ -167,7 +192,7 @@ func (r *floatRules) exact() *floatRules {
 	if r == nil {
 		return nil
 	}
-	return &floatRules{Environment: softfloat.Environment{Operands: r.Operands, DefaultNaN: r.DefaultNaN}, refusal: r.refusal}
+	return &floatRules{softfloat.Environment{Operands: r.Operands, DefaultNaN: r.DefaultNaN}, r.text, r.refusal}
 }
 
 // set rounds the result of arithmetic into words.
@@ -177,18 +202,7 @@ func (r *floatRules) set(kind ir.TypeKind, dst []word, n softfloat.Number) {
 		return
 	}
 	f := formats[kind]
-	setBig(dst, r.Encode(f, n, true), f.Bits())
-}
-
-// arith computes an operation exactly; the caller rounds the result.
-func (r *floatRules) arith(op ir.Op, f softfloat.Format, x, y softfloat.Number) softfloat.Number {
-	switch {
-	case op == ir.OpFAdd:
-		return r.Sum(x, y)
-	case op == ir.OpFSub && y.Class != softfloat.NaN:
-		return r.Sum(x, y.Negated())
-	}
-	return softOp(op, f, x, y)
+	setBig(dst, r.Encode(f, n), f.Bits())
 }
 
 // remainder computes frem, for which compiled code calls the C library. The result is exact. If the thread flushes subnormal numbers and one occurs,
@@ -223,7 +237,7 @@ func (r *floatRules) settled(f softfloat.Format, what string, list ...softfloat.
 
 // unlike returns the error for an operation that is not supported in this environment.
 func (r *floatRules) unlike(what string) error {
-	return unsupported("", "%s in the floating-point environment of the thread (%v)", what, r.Environment)
+	return unsupported("", "%s in the floating-point environment of the thread (%s)", what, r.text)
 }
 
 // unlikeOperand returns an error for an intrinsic on a float that has special rules.
@@ -237,96 +251,40 @@ func (d *decoder) unlikeOperand(i *ir.Instr, args []slot) error {
 	return nil
 }
 
-// wholeDirection returns the direction of an intrinsic that rounds to an integer. Only rounding to nearest, as in lrint, follows the environment.
-func (d *decoder) wholeDirection(to softfloat.Rounding, args []slot) (softfloat.Rounding, error) {
-	if len(args) == 0 {
-		return to, nil
-	}
-	lane, _ := args[0].s.lane()
-	r := d.rulesOf(lane.typ.Kind)
-	switch {
-	case r == nil:
-		return to, nil
-	case r.refusal != nil:
-		return to, r.refusal
-	case to == softfloat.TiesToEven:
-		return r.Direction.Whole(), nil
-	}
-	return to, nil
-}
-
 // softFunc is a function of floats that may refuse its operands. It receives them without flushing.
 type softFunc func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error)
 
-// sameEverywhere lists functions that round to an integer in one direction, independent of the environment.
-var sameEverywhere = map[string]bool{"floor": true, "ceil": true, "trunc": true, "roundeven": true, "round": true}
-
-// function returns an intrinsic for an environment that is not the default one, and the rules for its result.
+// function returns a function of floats for an environment that is not the default one, and the rules for its result.
 func (r *floatRules) function(x laneFunc, i *ir.Instr) (softFunc, *floatRules, error) {
 	if r == nil {
 		return nil, nil, nil
 	}
-	name := strings.TrimPrefix(strings.TrimPrefix(i.Call.Callee.Ref(), "@"), "llvm.")
-	_, key, _ := overloaded(floatIntrinsics, strings.TrimPrefix(name, constrainedPrefix))
-	f, out := r.named(key, x)
 	if r.refusal != nil {
 		return nil, nil, r.refusal
 	}
-	if f == nil {
-		return nil, nil, r.unlike(i.Call.Callee.Ref())
-	}
-	return f, out, nil
-}
-
-// named returns the function with that name, nil if it is not supported.
-func (r *floatRules) named(name string, x laneFunc) (softFunc, *floatRules) {
-	operands := func(f softfloat.Format, v []softfloat.Number) []softfloat.Number {
-		var list []softfloat.Number
-		for _, n := range v {
-			list = append(list, r.Operand(f, n))
-		}
-		return list
-	}
+	name := strings.TrimPrefix(strings.TrimPrefix(i.Call.Callee.Ref(), "@"), "llvm.")
+	_, key, _ := overloaded(floatIntrinsics, strings.TrimPrefix(name, constrainedPrefix))
 	plain := func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error) {
-		return x.soft(f, operands(f, v)), nil
+		v = slices.Clone(v)
+		for k := range v {
+			v[k] = r.Operand(f, v[k])
+		}
+		if key == "fmuladd" {
+			product := f.Decode(r.Encode(f, softfloat.Mul(v[0], v[1])))
+			return softfloat.Add(r.Operand(f, product), v[2]), nil
+		}
+		return x.soft(f, v), nil
 	}
-	switch name {
-	case "sqrt":
-		return plain, r
-	case "canonicalize", "fma":
-		if r.long {
-			return nil, nil
-		}
-		if name == "canonicalize" {
-			return plain, r
-		}
-		return func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error) {
-			v = operands(f, v)
-			return r.MultiplyAdd(v[0], v[1], v[2]), nil
-		}, r
-	case "fmuladd":
-		return func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error) {
-			v = operands(f, v)
-			product := f.Decode(r.Encode(f, softfloat.Mul(v[0], v[1]), true))
-			return r.Sum(r.Operand(f, product), v[2]), nil
-		}, r
-	case "rint", "nearbyint":
-		return func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error) {
-			if err := r.settled(f, name, v...); err != nil {
-				return v[0], err
-			}
-			return v[0].Round(r.Direction.Whole()), nil
-		}, r.exact()
+	switch key {
+	case "sqrt", "canonicalize", "fma", "fmuladd":
+		return plain, r, nil
 	case "minnum", "maxnum", "minimum", "maximum", "minimumnum", "maximumnum":
-		return plain, r.exact()
-	}
-	if r.Direction != softfloat.Nearest && (!sameEverywhere[name] || name == "round") || r.long && !sameEverywhere[name] {
-		return nil, nil
+		return plain, r.exact(), nil
 	}
 	return func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error) {
 		n := x.soft(f, v)
-		return n, r.settled(f, name, append([]softfloat.Number{n}, v...)...)
-	}, r.exact()
+		return n, r.settled(f, key, append([]softfloat.Number{n}, v...)...)
+	}, r.exact(), nil
 }
 
 // conversion returns a conversion from or to a float for an environment that is not the default one. It returns nil where the default conversion is
@@ -334,49 +292,30 @@ func (r *floatRules) named(name string, x laneFunc) (softFunc, *floatRules) {
 func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word) error, error) {
 	p, q := from.typ.Kind, to.typ.Kind
 	hardware := func(k ir.TypeKind) bool { return k == ir.FloatKind || k == ir.DoubleKind }
-	var number func(src []word) (softfloat.Number, error)
-	var r *floatRules
+	r, signed := d.rulesOf(q), i.Op == ir.OpSIToFP || i.Flags&ir.NNeg != 0
+	var number func(src []word) softfloat.Number
 	switch i.Op {
 	case ir.OpFPExt:
-		if r = d.rulesOf(q).exact(); r == nil || !hardware(p) || !hardware(q) {
+		if !hardware(p) || !hardware(q) {
 			return nil, nil // computed exactly by integer code or by x87
 		}
-		number = func(src []word) (softfloat.Number, error) { return r.number(p, src), nil }
+		r = r.exact()
+		number = func(src []word) softfloat.Number { return r.number(p, src) }
 	case ir.OpFPTrunc:
-		switch narrow := d.rulesOf(q); {
-		case p == ir.X86FP80Kind && hardware(q):
-			if long := d.rulesOf(p); long != nil {
-				r = &floatRules{Environment: softfloat.Environment{Direction: long.Direction}}
-			} else if narrow != nil {
-				r = &floatRules{}
-			} else {
-				return nil, nil
-			}
-		case hardware(p) && hardware(q):
-			r = narrow
-		default:
-			for _, x := range []*floatRules{d.rulesOf(p), narrow} {
-				if x != nil && x.refusal != nil {
-					return nil, x.refusal
-				}
-			}
-			if x := d.rulesOf(p); p == ir.X86FP80Kind && x != nil {
-				return nil, x.unlike(i.Op.String())
-			}
-			return nil, nil
+		if x := d.rulesOf(p); x != nil && x.refusal != nil {
+			return nil, x.refusal
 		}
-		number = func(src []word) (softfloat.Number, error) { return r.number(p, src), nil }
+		if r != nil && r.refusal == nil && !hardware(p) {
+			return nil, nil // x87 flushes nothing, and a library function computes the conversion of other types
+		}
+		number = func(src []word) softfloat.Number { return r.number(p, src) }
 	case ir.OpSIToFP, ir.OpUIToFP:
-		if r = d.rulesOf(q); r == nil {
-			return nil, nil
+		number = func(src []word) softfloat.Number {
+			if signed {
+				return softfloat.FromInt(toSigned(src, from.bits))
+			}
+			return softfloat.FromInt(toBig(src))
 		}
-		if r.refusal != nil {
-			return nil, r.refusal
-		}
-		if from.bits > 64 {
-			return nil, r.unlike(i.Op.String() + " from more than 64 bits")
-		}
-		number = r.integer(i, from, to)
 	default:
 		return nil, nil
 	}
@@ -391,10 +330,7 @@ func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word
 			unknownWords(dst, to.bits, src)
 			return nil
 		}
-		n, err := number(src)
-		if err != nil {
-			return err
-		}
+		n := number(src)
 		if i.Flags&ir.NNeg != 0 && n.Neg {
 			poisonWords(dst, to.bits)
 			return nil
@@ -405,22 +341,6 @@ func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word
 		}
 		return nil
 	}, nil
-}
-
-// integer returns the function that reads the integers of a conversion to a float.
-func (r *floatRules) integer(i *ir.Instr, from, to *shape) func(src []word) (softfloat.Number, error) {
-	signed := i.Op == ir.OpSIToFP || i.Flags&ir.NNeg != 0
-	return func(src []word) (softfloat.Number, error) {
-		if signed {
-			return softfloat.FromInt(toSigned(src, from.bits)), nil
-		}
-		n := softfloat.FromInt(toBig(src))
-		if n.Class == softfloat.Zero && r.Direction == softfloat.Downward && to.typ.Kind != ir.X86FP80Kind {
-			// Code for processors without such an instruction subtracts a constant from itself, which gives -0 here. The instruction gives +0.
-			return n, unsupported("", "uitofp of 0 while the thread rounds downward")
-		}
-		return n, nil
-	}
 }
 
 // exactFuncs are functions of the C library that never round their results.
@@ -455,7 +375,7 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	}
 	note(c.ret)
 	name := c.Name
-	if e.direction != softfloat.Nearest && strings.Contains(name, "printf") && (len(kinds) > 0 || strings.HasPrefix(strings.TrimLeft(name, "_"), "v")) {
+	if e.rounding != defaultRounding && strings.Contains(name, "printf") && (len(kinds) > 0 || strings.HasPrefix(strings.TrimLeft(name, "_"), "v")) {
 		return Value{}, unsupported("", "@%s while the thread does not round to nearest", c.Name)
 	}
 	var r *floatRules
@@ -474,10 +394,7 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	if bitFuncs[base] {
 		return f.run(c)
 	}
-	if v, done, err := in.inDirection(c, base, r); done || err != nil {
-		return v, err
-	}
-	if (r.Direction != softfloat.Nearest || r.long || r.DefaultNaN) && !exactFuncs[base] {
+	if (r.refusal != nil || r.DefaultNaN) && !exactFuncs[base] {
 		return Value{}, r.unlike("@" + c.Name)
 	}
 	v, err := f.run(c)
@@ -495,53 +412,14 @@ func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	return v, nil
 }
 
-// inDirection runs functions that follow the rounding direction of the environment; done is false for others.
-func (in *Interp) inDirection(c *Invocation, name string, r *floatRules) (v Value, done bool, err error) {
-	x, ok := floatIntrinsics[name]
-	if n, is := x.(noted); is {
-		x = n.floatIntrinsic
-	}
-	lanes, is := x.(laneFunc)
-	hardware := c.ret != nil && (c.ret.typ.Kind == ir.FloatKind || c.ret.typ.Kind == ir.DoubleKind)
-	if !ok || !is || !hardware || len(c.Args) < lanes.args || name != "sqrt" && name != "fma" && name != "rint" && name != "nearbyint" {
-		return Value{}, false, nil
-	}
-	kind := c.ret.typ.Kind
-	var list []softfloat.Number
-	for k := range lanes.args {
-		a := c.Args[k]
-		if a.s == nil || a.s.typ.Kind != kind || !defined(a.w) {
-			return Value{}, false, nil
-		}
-		list = append(list, floatNumber(kind, a.w))
-	}
-	soft, out := r.named(name, lanes)
-	if r.refusal != nil || soft == nil {
-		return Value{}, false, nil
-	}
-	n, err := soft(formats[kind], list)
-	if err != nil {
-		return Value{}, true, err
-	}
-	w := make([]word, c.ret.words)
-	out.set(kind, w, n)
-	return Value{c.ret, w}, true, nil
-}
-
 // getRounding implements llvm.get.rounding, which x86-64 reads from the x87 control word.
 func getRounding(d *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
-	direction := d.in.environment.direction
+	v := d.in.environment.rounding[0]
 	if d.in.opt.Arch == machine.AMD64 {
-		direction = d.in.environment.x87
+		v = d.in.environment.rounding[1]
 	}
-	v := map[softfloat.Direction]uint64{softfloat.TowardZero: 0, softfloat.Nearest: 1, softfloat.Upward: 2, softfloat.Downward: 3}[direction]
 	return func(fr *frame) error {
-		fr.w[out.at] = word{v: v}
+		fr.w[out.at] = word{v: uint64(v)}
 		return nil
 	}, nil
-}
-
-// roundingNamed maps the direction names of constrained intrinsics (LangRef, "Constrained Floating-Point Intrinsics").
-var roundingNamed = map[string]softfloat.Direction{
-	"round.tonearest": softfloat.Nearest, "round.downward": softfloat.Downward, "round.upward": softfloat.Upward, "round.towardzero": softfloat.TowardZero,
 }

@@ -70,7 +70,7 @@ func (d *decoder) floatLanes(op ir.Op, kind ir.TypeKind) (func(dst, x, y []word)
 		return floatLanes(op, kind), nil
 	}
 	return func(dst, x, y []word) {
-		r.set(kind, dst, r.arith(op, formats[kind], r.number(kind, x), r.number(kind, y)))
+		r.set(kind, dst, softOp(op, formats[kind], r.number(kind, x), r.number(kind, y)))
 	}, r.refusal
 }
 

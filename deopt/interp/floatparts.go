@@ -172,12 +172,14 @@ func (sinCos) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, erro
 type toInteger struct{ to softfloat.Rounding }
 
 func (x toInteger) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	to, err := d.wholeDirection(x.to, args)
-	if err != nil {
-		return nil, err
+	if len(args) > 0 {
+		lane, _ := args[0].s.lane()
+		if r := d.rulesOf(lane.typ.Kind); r != nil && r.refusal != nil {
+			return nil, r.refusal
+		}
 	}
 	return integerOfFloat(d, i, args, out, func(dst []word, n softfloat.Number, bits int) {
-		if v, ok := n.Round(to).Int(); ok && fitsSigned(v, bits) {
+		if v, ok := n.Round(x.to).Int(); ok && fitsSigned(v, bits) {
 			setBig(dst, v, bits)
 		} else {
 			undefWords(dst, bits)
