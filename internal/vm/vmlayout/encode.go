@@ -91,6 +91,9 @@ func (s *Shape) solve(from *Source, v *Value, bits uint64) (Change, error) {
 	case ComputedValue:
 		return s.invert(from, v, bits)
 	case OperandValue:
+		if s.uses(v.Operand) > 1 {
+			return Change{}, fmt.Errorf("live value %d is also part of another value", v.Operand)
+		}
 	default:
 		return Change{}, errors.New("no location of the record contains it")
 	}

@@ -87,7 +87,11 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 		if v.arg {
 			return Value{}, errors.New("an argument of the call cannot be a value of a frame: it has no recorded location")
 		}
-		return Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec, Reads: reads(v.codec)}, r.use(v.k, r.here(t))
+		out := Value{Operand: v.k, As: v.as, Extend: v.extend, Codec: v.codec, Reads: reads(v.codec)}
+		if v.shared {
+			return out, nil
+		}
+		return out, r.use(v.k, r.here(t))
 	case deadValue:
 		return Value{Kind: DeadValue}, nil
 	case objectRef:
@@ -103,7 +107,7 @@ func (r *run) token(t *starlark.Thread, v starlark.Value) (Value, error) {
 			return Value{}, errors.New("a value of several words requires a codec: use decoded_by")
 		}
 		for k := range v.parts {
-			if part := &v.parts[k]; part.Kind == OperandValue {
+			if part := &v.parts[k]; part.Kind == OperandValue && !v.shared[part.Operand] {
 				if err := r.use(part.Operand, r.here(t)); err != nil {
 					return Value{}, err
 				}

@@ -144,11 +144,14 @@ func (l *Layout) universe() starlark.StringDict {
 		if len(kwargs) > 0 || len(args) < 2 || len(args) > maxWords {
 			return nil, fmt.Errorf("expected 2 to %d words", maxWords)
 		}
-		w := &wordsValue{base: base{"words"}}
+		w := &wordsValue{base: base{"words"}, shared: map[int]bool{}}
 		for _, v := range args {
 			part, err := partOf(v)
 			if err != nil {
 				return nil, err
+			}
+			if o, ok := v.(*operandValue); ok && o.shared {
+				w.shared[o.k] = true
 			}
 			w.parts = append(w.parts, part)
 		}

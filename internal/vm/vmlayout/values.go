@@ -220,6 +220,7 @@ type operandValue struct {
 	as     string
 	extend string
 	codec  Codec
+	shared bool // several places may have it
 }
 
 func (v *operandValue) String() string {
@@ -233,7 +234,7 @@ func (*operandValue) Freeze()               {}
 func (*operandValue) Truth() starlark.Bool  { return true }
 func (*operandValue) Hash() (uint32, error) { return 0, errors.New("unhashable: operand") }
 func (*operandValue) AttrNames() []string {
-	return names("as_type", "bits", "constant", "decoded_by", "index", "is_constant", "is_undef", "name", "pointee", "type", "width")
+	return names("as_type", "bits", "constant", "decoded_by", "index", "is_constant", "is_undef", "name", "pointee", "shared", "type", "width")
 }
 
 func (v *operandValue) is() *Operand {
@@ -272,6 +273,9 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeInt(o.Type.Bits), nil
 	case "is_constant":
 		return starlark.Bool(o.Constant != nil), nil
+	case "shared":
+		v.take()
+		return &operandValue{v.r, v.k, v.arg, v.as, v.extend, v.codec, true}, nil
 	case "is_undef":
 		return starlark.Bool(o.Undef), nil
 	case "constant", "bits":
@@ -291,7 +295,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 				return nil, err
 			}
 			c, err := codecOf(v.r.layout, by)
-			return &operandValue{v.r, v.k, v.arg, v.as, v.extend, c}, err
+			return &operandValue{v.r, v.k, v.arg, v.as, v.extend, c, v.shared}, err
 		}), nil
 	case "as_type":
 		return method(name, func(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -299,7 +303,7 @@ func (v *operandValue) Attr(name string) (starlark.Value, error) {
 			if err := starlark.UnpackArgs(name, args, kwargs, "type", &t, "extend?", &extend); err != nil {
 				return nil, err
 			}
-			return &operandValue{v.r, v.k, v.arg, t, extend, v.codec}, cmp.Or(known(t), extends(extend, t))
+			return &operandValue{v.r, v.k, v.arg, t, extend, v.codec, v.shared}, cmp.Or(known(t), extends(extend, t))
 		}), nil
 	case "pointee":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

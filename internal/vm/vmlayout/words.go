@@ -205,8 +205,9 @@ func (c *tagged) encode(_ *Source, v Typed, words []uint64) ([]uint64, error) {
 // wordsValue is a token for a value of several words.
 type wordsValue struct {
 	base
-	parts []Value
-	codec Codec
+	parts  []Value
+	codec  Codec
+	shared map[int]bool // operands that several places may have
 }
 
 func (w *wordsValue) AttrNames() []string { return names("decoded_by") }
@@ -221,7 +222,7 @@ func (w *wordsValue) Attr(name string) (starlark.Value, error) {
 			return nil, err
 		}
 		c, err := codecOf(runOf(t).layout, by)
-		return &wordsValue{w.base, w.parts, c}, err
+		return &wordsValue{w.base, w.parts, c, w.shared}, err
 	}), nil
 }
 
