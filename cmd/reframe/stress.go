@@ -18,6 +18,7 @@ import (
 	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/internal/report/text"
 	fold "example.com/reframe/internal/report/text"
+	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/replay"
 )
 
@@ -89,6 +90,7 @@ overwritten a breakpoint, 2 no exit was committed, or error, 3 difference; 130, 
 	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "bound the interpreter to `N` instructions per exit")
 	f.DurationVar(&o.Time, "time", stress.DefaultTime, "bound the time of each run (`TIME`: 500ms, 10s, 2h)")
 	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "bound the further runs that narrow a difference down to `N`")
+	f.StringVar(&o.With, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/user/protocol.md")
 	f.StringVar(&o.Keep, "keep", "", "write a core of the exit that causes a difference, and a script, into `DIR`")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+stress.Schema+")")
 	return c
@@ -99,6 +101,10 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	o := &k.options
 	changed := c.Flags().Changed
 	switch {
+	case changed("with") && strings.TrimSpace(o.With) == "":
+		return usage("the command of --with is empty")
+	case o.With != "" && !k.undescribed().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
+		return usage("--with requires the layout of the virtual machine: --layout FILE.star")
 	case len(k.Modules) == 0 && k.mute:
 		return usage("stress requires the compiled module, which the interpreter runs: --ir FILE.ll")
 	case changed("only") && (changed("probability") || changed("seed")):
@@ -137,8 +143,8 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	}
 	o.ExitFilter, o.At = k.exits.Filter, k.exits.At
 	k.files, k.command = given(c.Flags(), append([]string{"no-self-description"}, fileFlags...)...), args
-	k.again = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site", "stdin", "steps", "time"))
-	k.sites = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site"))
+	k.again = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site", "stdin", "steps", "time", "with"))
+	k.sites = slices.Concat(k.files, given(c.Flags(), "at", "function", "record", "site", "with"))
 	return nil
 }
 
@@ -180,7 +186,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	}
 	words := newOutputQueue(a.stderr) // a stalled reader of warnings must not stop the process
 	o.Warn = func(text string) { words.offer(fold.Folded(a.stderr, "reframe: "+printableLines(text)+"\n")) }
-	o.Describe = k.describer
+	o.Describe, o.Errors = k.describer, a.stderr
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
 		o.Progress = func(what string) { words.offer(fmt.Sprintf("\r%s\x1b[K", what)) }
@@ -230,6 +236,9 @@ func (k *stressed) commands(c *stress.Culprit) {
 		return
 	}
 	words = append([]string{"verify"}, k.files...)
+	if k.options.With != "" {
+		words = append(words, "--with", k.options.With)
+	}
 	words = append(words, "--record", fmt.Sprint(c.Record.ID))
 	if c.Hit > 1 {
 		words = append(words, "--skip", fmt.Sprint(c.Hit-1))

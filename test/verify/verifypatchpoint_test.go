@@ -14,17 +14,19 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tenVariable makes the test program an interpreter of vmpatchpoint.ll's method: after its call, it returns the result plus 10 times the local.
+// tenVariable makes the test program an interpreter of vmpatchpoint.ll's method: after its call, it returns the result plus the local times the
+// variable's value, which should be 10.
 const tenVariable = "REFRAME_TEST_TEN"
 
 func init() {
-	if _, is := os.LookupEnv(tenVariable); is {
-		serveTen()
+	if value, is := os.LookupEnv(tenVariable); is {
+		ten, _ := strconv.ParseUint(value, 10, 64)
+		serveTen(ten)
 		os.Exit(0)
 	}
 }
 
-func serveTen() {
+func serveTen(ten uint64) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		var m struct {
@@ -44,7 +46,7 @@ func serveTen() {
 		if m.Method == "resume" {
 			returned, _ := strconv.ParseUint(m.Params.Returned.Bits, 0, 64)
 			local, _ := strconv.ParseUint(m.Params.Frames[0].Locals[0].Bits, 0, 64)
-			result = map[string]any{"returned": map[string]any{"type": "i64", "bits": fmt.Sprintf("%#x", returned+10*local)}, "steps": 1}
+			result = map[string]any{"returned": map[string]any{"type": "i64", "bits": fmt.Sprintf("%#x", returned+ten*local)}, "steps": 1, "locked": false}
 		}
 		text, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": result})
 		fmt.Println(string(text))
@@ -60,9 +62,39 @@ func TestVerifyWithAtPatchpoints(t *testing.T) {
 	layout := clitest.TempFile(t, "ten.star", "def frames(site):\n    f = frame(\"ten\", site.operands[0].constant, \"in-call\")\n    f.local(0, site.operands[1])\n    return f\n")
 	for _, llvm := range []int{14, 19, 22} {
 		module := livetest.IR(t, llvm, "vmpatchpoint.ll")
-		r := clitest.Run(t, append([]string{"verify", "--with", livetest.Tool(t, "env") + " " + tenVariable + "=1 " + self, "--layout", layout, "--ir", module, "--all", "--"},
+		r := clitest.Run(t, append([]string{"verify", "--with", livetest.Tool(t, "env") + " " + tenVariable + "=10 " + self, "--layout", layout, "--ir", module, "--all", "--"},
 			append(livetest.LliWords(t, llvm), "-jit-kind=mcjit", module)...)...)
 		require.Equal(t, 0, r.Code, r.Stderr)
 		require.Contains(t, r.Stderr, "12 same, 0 different, 0 not comparable", "LLVM %d: %s", llvm, r.Stderr)
 	}
+}
+
+// TestStressWith requires that stress deoptimizes with the VM's own interpreter, and that a wrong result of it is found at its exit.
+func TestStressWith(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	layout := clitest.TempFile(t, "ten.star", "def frames(site):\n    f = frame(\"ten\", site.operands[0].constant, \"in-call\")\n    f.local(0, site.operands[1])\n    return f\n")
+	module := livetest.IR(t, 19, "vmpatchpoint.ll")
+	stress := func(factor string, flags ...string) clitest.Result {
+		return clitest.Run(t, append(append([]string{"stress", "--with", livetest.Tool(t, "env") + " " + tenVariable + "=" + factor + " " + self, "--layout", layout, "--ir", module}, flags...),
+			append([]string{"--"}, append(livetest.LliWords(t, 19), "-jit-kind=mcjit", module)...)...)...)
+	}
+	r := stress("10", "--probability", "1")
+	require.Equal(t, 0, r.Code, r.Stderr+r.Stdout)
+	require.Contains(t, r.Stdout, ": 12 committed, 0 left to native code\n")
+	require.Contains(t, r.Stdout, "nothing differs: exit status 14, ")
+	r = stress("11", "--only", "7")
+	require.Equal(t, 3, r.Code, r.Stderr+r.Stdout)
+	require.Contains(t, r.Stdout, "exit 7, hit 7 of record 5, thread lli")
+	require.Contains(t, r.Stdout, "causes the difference alone")
+	require.Contains(t, r.Stdout, "  compare with native code: reframe verify ")
+	require.Equal(t, 3, clitest.RunSuggestion(t, r.Stdout).Code)
+	r = clitest.Run(t, append([]string{"stress", "--with", "exec ./no-such-vm", "--layout", layout, "--ir", module, "--probability", "1", "--"},
+		append(livetest.LliWords(t, 19), "-jit-kind=mcjit", module)...)...)
+	require.Equal(t, 2, r.Code, r.Stderr+r.Stdout)
+	require.Contains(t, r.Stderr, "exec ./no-such-vm: ")
+	r = clitest.Run(t, "stress", "--with", "./vm", "--no-self-description", "--ir", module, "--", "true")
+	require.Contains(t, r.Stderr, "--with requires the layout of the virtual machine: --layout FILE.star")
 }

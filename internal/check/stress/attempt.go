@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/check/commit"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/llvm/abi"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/protocol"
 	"example.com/reframe/ptrace"
 )
 
@@ -60,8 +62,9 @@ type walker struct {
 	nativeExits uint64         // exits of native code that ran to the return of a function
 	last        time.Time
 	hit         hit
-	returns     *ptrace.Return // return address of the function that runs natively, in the thread of the last hit
-	endless     bool           // it reached more exits than the program can have
+	returns     *ptrace.Return  // return address of the function that runs natively, in the thread of the last hit
+	endless     bool            // it reached more exits than the program can have
+	child       *protocol.Child // the user's own interpreter; nil until it is needed
 }
 
 // errEndless ends a run with too many exits.
@@ -114,7 +117,8 @@ func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing 
 	}
 	o := &s.options
 	filter := o.ExitFilter
-	filter.AtReturn = true
+	filter.AtReturn, filter.AtPatchpointReturn = true, o.With != ""
+	defer func() { w.child.Close() }()
 	watched := trace.Options{Options: o.Options, ExitFilter: filter, At: o.At, Full: true, Wait: true, Warn: s.warn, Wants: w.wants}
 	watched.MapsInQuestion = true
 	if o.Describe != nil {
@@ -231,13 +235,21 @@ func (w *walker) interpret(x *trace.Exited) (why string, err error) {
 			return "", err
 		}
 	}
-	out, c, err := commit.Prepare(w.ctx, w.session, x.Stack(), deopt.Limits{Steps: w.options.Steps, Memory: interpMemory})
+	var out *frame.Resumed
+	var c *commit.Commit
+	if w.options.With != "" {
+		out, c, err = w.prepareWith(x)
+	} else {
+		out, c, err = commit.Prepare(w.ctx, w.session, x.Stack(), deopt.Limits{Steps: w.options.Steps, Memory: interpMemory})
+	}
 	if err == nil {
 		err = c.Write()
 	}
 	switch {
 	case w.ctx.Err() != nil:
 		return "", context.Cause(w.ctx)
+	case endsRuns(err):
+		return "", err
 	case err != nil:
 		w.hit.failed = isProgramError(err)
 		return err.Error(), nil

@@ -2,6 +2,7 @@ package stress
 
 import (
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -27,6 +28,10 @@ type Options struct {
 	Reruns int           // bounds the runs that narrow a difference; 0: 64
 	Keep   string        // directory for a core of the exit that makes a difference; "": none
 	Warn   func(string)  // receives warnings for the user; not nil
+	// With is the command of the user's own interpreter, which runs the VM frames of an exit; "": the reference interpreter. Errors receives its
+	// standard error.
+	With   string
+	Errors io.Writer
 	// Describe returns [trace.Options].Describe for each run. Nil: the targets' descriptions of themselves are not read.
 	Describe func(warn func(string)) described.Ask
 	// Progress is called at the start of each run; nil: no call.

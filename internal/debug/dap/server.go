@@ -35,6 +35,7 @@ type Arguments struct {
 	NoSelfDescription bool   `json:"noSelfDescription"`
 	TrustIR           bool   `json:"trustIR"` // as in [deopt.Options]
 	Steps             uint64 `json:"steps"`
+	With              string `json:"with"` // not supported: the session steps only the reference interpreter
 
 	StopOnEntry *bool `json:"stopOnEntry"` // stop before anything runs; if nil, only an attached process stops
 	NoDebug     bool  `json:"noDebug"`     // launch: never stop
@@ -66,6 +67,9 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 			return a, fmt.Errorf("%s is %s: expected %s", shape.Field, shape.Value, shape.Type)
 		}
 		return a, err
+	}
+	if a.With != "" {
+		return a, errors.New("\"with\" is not supported by dap: use reframe debug --with COMMAND")
 	}
 	_ = json.Unmarshal(raw, &also) // as above
 	if a.PID == 0 && len(also.PID) > 0 {
