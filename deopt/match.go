@@ -35,7 +35,8 @@ type Match struct {
 
 	repeats [][]int // the slots of each SSA value that the record has more than once, if requested
 
-	read *vmlayout.Reading // the record as a VM layout reads it, cached
+	read   *vmlayout.Reading // the record as a VM layout reads it, cached
+	readAt frame.Moment      // the moment for which it was read
 }
 
 // UnknownSite is the kind of a site in [frame.Record] if no module identifies the site.

@@ -16,7 +16,7 @@ import (
 func (f *Frame) readVM() *vmlayout.Reading {
 	m, target := f.match, vmlayout.OfTarget(f.view.target, f.image())
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
-	case m.read != nil && m.read.Holds(target):
+	case m.read != nil && m.readAt == f.Record.Moment && m.read.Holds(target):
 	case known:
 		site := vmlayout.OfRecord(m.Site, m.Sites, m.Entry, m.recorded(), f.Function, f.Record)
 		site.Target = target
@@ -24,6 +24,7 @@ func (f *Frame) readVM() *vmlayout.Reading {
 	default:
 		m.read = vmlayout.Uncounted(vmlayout.For(f.image(), f.view.vms), f.Record.ID)
 	}
+	m.readAt = f.Record.Moment
 	return m.read
 }
 

@@ -72,7 +72,7 @@ func TestSelfDescription(t *testing.T) {
 			} {
 				require.Contains(t, r.Stdout, line)
 			}
-			require.Contains(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "--vm").Stdout, "  0    Foo.bar @ 17, reexecute  (frame #2)\n  1    Foo.main @ 9, in call  (frame #2)\n")
+			require.Contains(t, clitest.Run(t, "frames", "-p", clitest.PID(p), "--vm").Stdout, "  0    Foo.bar @ 17, reexecute  (frame #2, being deoptimized)\n  1    Foo.main @ 9, in call  (frame #2, being deoptimized)\n")
 			r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--no-self-description")
 			require.NotContains(t, r.Stdout+r.Stderr, "Foo.bar")
 			require.NotContains(t, r.Stderr, "found in the process")
@@ -260,5 +260,23 @@ define i32 @main() {
 	require.Contains(t, r.Stderr, ", 32 more layouts (--no-self-description to ignore them)\n")
 	for n := range methods {
 		require.Regexp(t, fmt.Sprintf(`\n      vm method%d @ 7, in call\n           local\[0\] +i64 +%d `, n, 100+n), r.Stdout)
+	}
+}
+
+// TestMomentOfFrame requires that a layout sees the moment of a frame, so that it can leave out a frame that has called its run time to be
+// deoptimized. --vm marks such a frame.
+func TestMomentOfFrame(t *testing.T) {
+	t.Parallel()
+	own, err := os.ReadFile("../../internal/vm/vmlayout/layouts/simple.star")
+	require.NoError(t, err)
+	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
+	for _, moment := range []string{"in-call", "before"} {
+		text := strings.Replace(string(own), "def frames(site):", "def all_frames(site):", 1) + "\ndef frames(site):\n    return None if site.moment == \"" + moment + "\" else all_frames(site)\n"
+		r := clitest.Run(t, "frames", "-p", clitest.PID(p), "--vm", "--ir", p.IR, "--layout", clitest.TempFile(t, "moment.star", text))
+		if moment == "in-call" {
+			require.NotContains(t, r.Stdout, "Foo.bar")
+			continue
+		}
+		require.Contains(t, r.Stdout, "  0    Foo.bar @ 17, reexecute  (frame #2, being deoptimized)\n")
 	}
 }

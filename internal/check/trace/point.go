@@ -229,7 +229,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 // recordFrame returns a frame at a place, without values.
 func (s *survey) recordFrame(p *Tracepoint) *deopt.Frame {
 	f := s.view.FrameAt(p.code, p.Addr, p.match)
-	f.Function, f.Record = p.code.SymbolAt(p.Addr).Name, &frame.Record{ID: p.Record, Site: string(p.match.Kind)}
+	f.Function, f.Record = p.code.SymbolAt(p.Addr).Name, &frame.Record{ID: p.Record, Site: string(p.match.Kind), Moment: p.match.Moment}
 	if f.Record.Site == "" {
 		f.Record.Site = deopt.UnknownSite
 	}

@@ -11,6 +11,7 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/report/explain"
 )
 
@@ -171,6 +172,14 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 }
 
+// left notes that a frame has called its run time to be deoptimized: the run time may have left it, and may run these VM frames in its interpreter.
+func left(f *frame.Frame) string {
+	if f.Record != nil && f.Record.Site == string(ir.DeoptimizeSite) && f.Record.Moment == frame.InCall {
+		return ", being deoptimized"
+	}
+	return ""
+}
+
 // PrintVMStacks prints only the VM frames of each thread, innermost first, as a user of that VM would read the stack.
 func PrintVMStacks(w io.Writer, s Style, v *deopt.View) error {
 	var out strings.Builder
@@ -187,7 +196,7 @@ func PrintVMStacks(w io.Writer, s Style, v *deopt.View) error {
 				continue
 			}
 			for k := range f.VM.Frames {
-				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), VMTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d)", f.Index)))
+				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), VMTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d%s)", f.Index, left(&f.Frame))))
 				number++
 			}
 		}

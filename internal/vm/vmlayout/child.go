@@ -246,7 +246,7 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 
 func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
 	from := site.Target.source()
-	r, err := c.ask(from, &request{Site: &wireSite{site.Function, site.Record, site.Kind, wireOperands(site.Operands), wireOperands(site.Args), from != nil}})
+	r, err := c.ask(from, &request{Site: &wireSite{site.Function, site.Record, site.Kind, site.Moment, wireOperands(site.Operands), wireOperands(site.Args), from != nil}})
 	if err == nil {
 		err = r.failure(l, site)
 	}

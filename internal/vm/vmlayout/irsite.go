@@ -1,6 +1,7 @@
 package vmlayout
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 
 // OfModule returns the site with the facts of its module.
 func OfModule(s *ir.Site) *Site {
-	out := &Site{Function: s.Func.Name, Record: s.ID, Kind: string(s.Kind)}
+	out := &Site{Function: s.Func.Name, Record: s.ID, Kind: string(s.Kind), Moment: frame.Unknown}
 	for _, v := range s.Live {
 		o := operandOf(s.Func.Module, v)
 		if len(s.GCLive) > 0 && o.Constant == nil && !o.Undef && o.Type.Kind == frame.Pointer {
@@ -42,7 +43,7 @@ func intoObject(v ir.Value) bool {
 // OfRecord returns a site with the constants of its record. only is the site of the module that has the record, or nil; all are the possible sites;
 // recorded holds the locations of the live values if no module says more.
 func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []stackmap.Location, function string, r *frame.Record) *Site {
-	out := &Site{Function: function, Record: r.ID, Kind: r.Site}
+	out := &Site{Function: function, Record: r.ID, Kind: r.Site, Moment: cmp.Or(r.Moment, frame.Unknown)}
 	number := func(o *Operand, l stackmap.Location, there bool) {
 		if !there || l.Kind != stackmap.Constant && l.Kind != stackmap.ConstantIndex {
 			return

@@ -62,7 +62,7 @@ func (s *served) answer(r *request) *response {
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
-		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args)}
+		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Moment: r.Site.Moment, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args)}
 		if r.Site.Target {
 			site.Target = &Target{Memory: asked{s}, Symbol: asked{s}.symbol, Order: s.source.Order}
 		}

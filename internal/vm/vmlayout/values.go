@@ -47,7 +47,7 @@ func (*siteValue) Freeze()               {}
 func (*siteValue) Truth() starlark.Bool  { return true }
 func (*siteValue) Hash() (uint32, error) { return 0, errors.New("unhashable: site") }
 func (*siteValue) AttrNames() []string {
-	return []string{"args", "function", "id", "kind", "operands"}
+	return []string{"args", "function", "id", "kind", "moment", "operands"}
 }
 
 func (s *siteValue) Attr(name string) (starlark.Value, error) {
@@ -58,6 +58,8 @@ func (s *siteValue) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeUint64(site.Record), nil
 	case "kind":
 		return starlark.String(site.Kind), nil
+	case "moment":
+		return starlark.String(cmp.Or(site.Moment, frame.Unknown)), nil
 	case "operands":
 		return &operandList{s.r, 0, len(site.Operands), 1, false}, nil
 	case "args":

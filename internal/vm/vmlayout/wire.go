@@ -57,6 +57,7 @@ type wireSite struct {
 	Function       string
 	Record         uint64
 	Kind           string
+	Moment         frame.Moment
 	Operands, Args []wireOperand
 	Target         bool // there is a target, whose memory may be read
 }
