@@ -59,7 +59,9 @@ records: all code with IR can be verified.
 With --with the VM's own interpreter replaces the reference interpreter, and no IR is needed. sh -c starts
 COMMAND once for all exits. It receives the frames of the virtual machine that a layout describes, and speaks
 doc/user/protocol.md. Its result and its stores are compared with native code; objects that both
-sides allocated may have different addresses.
+sides allocated may have different addresses. With --from-entry it also runs from a record at the start of a
+method to each later exit of the activation, and the report names the operand, position, field or store that
+is wrong. Equal differences are reported once, with a count.
 
 For each difference verify prints the frame with its slots, the first value and address that differ, the last
 instructions of both sides, and a command that reproduces it. --keep writes a core of the moment
@@ -135,8 +137,8 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	switch {
 	case c.Flags().Changed("with") && strings.TrimSpace(o.With) == "":
 		return usage("the command of --with is empty")
-	case o.With != "" && (o.FromEntry || len(o.EntriesOf) > 0 || o.Baseline != ""):
-		return usage("--with cannot be combined with --from-entry, --entry or --baseline: it treats a record at the entry of a function as any other exit")
+	case o.With != "" && (len(o.EntriesOf) > 0 || o.Baseline != ""):
+		return usage("--with cannot be combined with --entry or --baseline: the VM's interpreter starts at exits")
 	case o.With != "" && !k.undescribed().Layouts && !slices.ContainsFunc(k.Layouts, vmlayout.IsLayout):
 		return usage("--with requires the layout of the virtual machine: --layout FILE.star, or a builtin name such as simple")
 	case len(k.Modules) == 0 && o.With == "" && k.mute:

@@ -69,7 +69,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 		if err := w.k.keep(w.ctx, v); err != nil {
 			return err
 		}
-		if w.k.book != nil {
+		if w.k.book != nil && v.SameAs == 0 {
 			if err := w.k.book.Add(v, w.plain(v)); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 		}
 	}
 	switch {
-	case !different && !w.k.all:
+	case !different && !w.k.all, v.SameAs != 0 && !w.k.all && !w.app.json:
 		return nil
 	case w.app.json:
 		r := v.Report()
@@ -169,6 +169,9 @@ func (w *verifyWriter) difference(v *verify.Verified) {
 	}
 	if v.Baseline != nil {
 		w.baseline(v)
+	}
+	if v.VMState != nil {
+		w.vmState(v.VMState)
 	}
 	if why := v.Native.Failed; why != "" {
 		fmt.Fprintf(b, "  %s: native code does not return, and the interpreter %s\n", s.Yellow("different"), map[bool]string{true: "does", false: "fails in another way"}[v.Interpreter.Failed == ""])
@@ -260,6 +263,33 @@ func (w *verifyWriter) baseline(v *verify.Verified) {
 	}
 	if b.Reason != "" {
 		fmt.Fprintf(&w.line, "  the result of %s is not comparable: %s\n", fn, printable(b.Reason))
+	}
+}
+
+// vmState shows the comparison of an exit with a run of the VM's interpreter from the start of the activation.
+func (w *verifyWriter) vmState(st *verify.VMState) {
+	from := fmt.Sprintf("the run from %s (record %d)", printable(st.Start), st.Record)
+	switch {
+	case st.Why != "":
+		fmt.Fprintf(&w.line, "  the frames are not compared with %s: %s\n", from, printable(st.Why))
+	case len(st.Differences) == 0:
+		fmt.Fprintf(&w.line, "  the frames equal those of %s after %s\n", from, count(int(st.Steps), "instruction"))
+	case st.At == "":
+		fmt.Fprintf(&w.line, "  %s from %s:\n", w.style.Yellow("different"), from)
+		w.differences(st)
+	default:
+		others := ""
+		if st.Others > 0 {
+			others = fmt.Sprintf(", the first of %d that differ least", st.Others+1)
+		}
+		fmt.Fprintf(&w.line, "  %s frames: %s had no such state; the nearest is after %s, at %s%s\n", w.style.Yellow("different"), from, count(int(st.Steps), "instruction"), printable(st.At), others)
+		w.differences(st)
+	}
+}
+
+func (w *verifyWriter) differences(st *verify.VMState) {
+	for n := range st.Differences {
+		fmt.Fprintf(&w.line, "        %s\n", w.style.Bold(printable(st.Differences[n].String())))
 	}
 }
 
@@ -370,6 +400,7 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 		fmt.Fprintf(&b, "%d skipped; ", s.Skipped)
 	}
 	fmt.Fprintf(&b, "%s\n", k.ending(s.End))
+	b.WriteString(groupLines(s.Groups))
 	b.WriteString(overwritten(s.Overwritten))
 	b.WriteString(unwatched(s.Unwatched))
 	b.WriteString(reasonLines(s.Reasons, ""))
@@ -380,6 +411,17 @@ func verifiedText(s *verify.Summary, k *watched, entries bool) string {
 	}
 	if more := len(s.NeverVerified) - shownReasons; more > 0 {
 		fmt.Fprintf(&b, "  and of %s more\n", count(more, "record"))
+	}
+	return b.String()
+}
+
+// groupLines lists differences that several exits have.
+func groupLines(groups []verify.Group) string {
+	var b strings.Builder
+	for _, g := range groups {
+		if g.Count > 1 {
+			fmt.Fprintf(&b, "  %d differ equally, or after that: %s (exit %d)\n", g.Count, printable(g.Text), g.First)
+		}
 	}
 	return b.String()
 }

@@ -69,9 +69,9 @@ struct Writer {
 
 } // namespace
 
-std::string bundle(const State &s, Mode mode, int position, std::string &kinds) {
+std::string bundle(const State &s, Mode mode, int position, std::string &kinds, bool may_be_wrong) {
   Described d = describe(s, mode, position);
-  if (!options.fault.empty()) spoil(d);
+  if (may_be_wrong && !options.fault.empty()) spoil(d);
   Writer w{"", kinds};
   w.all(d);
   return w.text;

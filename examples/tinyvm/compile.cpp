@@ -284,6 +284,7 @@ struct Compiler {
     Block *into = block(header ? "loop" : "join");
     State merged = edges[0].state;
     merged.frames.back().before.clear();
+    for (auto &o : merged.objects) o.second.before.clear();
     s = merged;
     for (Wanted &w : wanted) {
       Phi phi{"%" + fresh(place_name(w.place)), type_of(w.kind), ""};
@@ -440,6 +441,12 @@ struct Compiler {
     refine(v, known);
   }
 
+  void mark(const std::string &object) { // the write barrier
+    std::string word = value("word", std::string("ptrtoint ") + ref_type + " " + object + " to i64");
+    std::string card = value("card", "and i64 " + value("line", "lshr i64 " + word + ", 9") + ", 255");
+    emit("store i8 1, " + byte_type + " " + value("at", "getelementptr i8, " + byte_type + " @tinyvm_cards, i64 " + card));
+  }
+
   void field(const Instruction &i, int p) {
     bool get = i.op == GETFIELD;
     int n = get ? 0 : 1, at;
@@ -447,6 +454,7 @@ struct Compiler {
       VObject &o = s.objects.at(top(n).object);
       if ((at = o.cls->find(i.name)) < 0) leave(REEXECUTE, p);
       if (get) return push(Val(o.fields[at]), 1);
+      if (o.fields[at].kind != Val::VIRTUAL) o.before[at] = o.fields[at];
       o.fields[at] = top();
       return pop(2);
     }
@@ -462,7 +470,10 @@ struct Compiler {
       expect_object(n, i.notes.cls, p);
       std::string address = pointer(ref_type, top(n).name, 2 + i.notes.cls->find(i.name));
       if (get) v = load(i.name, ref_type, address);
-      else store(box(top()).name, ref_type, address);
+      else {
+        store(box(top()).name, ref_type, address);
+        if (!fault("barrier")) mark(top(1).name);
+      }
     }
     if (!get) return pop(2);
     pop();
@@ -655,14 +666,14 @@ struct Compiler {
     f.locals.resize(root->locals, null_constant());
     s.frames.push_back(f);
     if (options.entries) {
-      std::string kinds, operands = bundle(s, REEXECUTE, 0, kinds);
+      std::string kinds, operands = bundle(s, REEXECUTE, 0, kinds, !options.right_entries);
       emit("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 " + decimal(next_site) + ", i32 0, " + operands + ")");
       remember_kinds(next_site++, kinds);
     }
     Body body{root, "", {}, {}, {}};
     walk(body);
     std::string ref = ref_type, ptr = ptr_type, leaf = " \"gc-leaf-function\"\n"; // which never uses a frame
-    std::string text = "@tinyvm_fuel = external global i64\n@tinyvm_stopped = external global i64\n"
+    std::string text = "@tinyvm_cards = external global i8\n@tinyvm_fuel = external global i64\n@tinyvm_stopped = external global i64\n"
                        "declare i64 @llvm.experimental.deoptimize.i64(...)\n"
                        "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"
                        "declare { i32, i1 } @llvm.sadd.with.overflow.i32(i32, i32)\n"

@@ -89,6 +89,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       } else {
         o->fields[at] = pop();
         stored(&o->fields[at], sizeof(Value));
+        mark_card(stack.back());
         pop();
       }
       break;

@@ -29,6 +29,7 @@ namespace tinyvm {
 // rewrite-statepoints-for-gc of LLVM 14 crashes on pointers without types.
 const char *const ref_type = LLVM_VERSION_MAJOR < 15 ? "i64 addrspace(1)*" : "ptr addrspace(1)";
 const char *const ptr_type = LLVM_VERSION_MAJOR < 15 ? "i64*" : "ptr";
+const std::string byte_type = LLVM_VERSION_MAJOR < 15 ? "i8*" : "ptr";
 
 namespace {
 
@@ -86,6 +87,7 @@ void start_jit() {
 #endif
   LLVMOrcObjectTransformLayerSetTransform(LLVMOrcLLJITGetObjTransformLayer(jit), keep_object, nullptr);
   const uint8_t data = LLVMJITSymbolGenericFlagsExported, code = data | LLVMJITSymbolGenericFlagsCallable;
+  provide("tinyvm_cards", tinyvm_cards, data);
   provide("tinyvm_fuel", &tinyvm_fuel, data);
   provide("tinyvm_stopped", &tinyvm_stopped, data);
   const std::pair<const char *, void *> functions[] = {

@@ -21,7 +21,9 @@ static const char usage[] =
     "  --entries       compiled code has a record at its entry too, from which all of it can be held against the interpreter\n"
     "  --serve         go on in frames of another process, by reframe's protocol on standard input and output (reframe resume --with)\n"
     "  --stand N       print \"ready\" at the N-th exit of compiled code and wait there, for ten minutes at most\n"
-    "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object\n";
+    "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object,\n"
+    "                  history, barrier, monitor\n"
+    "  --right-entries the fault spares the records of --entries\n";
 
 int main(int argc, char **argv) {
   const char *file = nullptr;
@@ -44,6 +46,7 @@ int main(int argc, char **argv) {
     else if (flag == "--dump") options.dump = value();
     else if (flag == "--exits") options.exits = true;
     else if (flag == "--stand") options.stand = atol(value());
+    else if (flag == "--right-entries") options.right_entries = true;
     else if (flag == "--fault") options.fault = value();
     else if (flag[0] == '-' || file) fputs(usage, stderr), exit(64);
     else file = argv[i];

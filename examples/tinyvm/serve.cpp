@@ -39,6 +39,7 @@ uint64_t steps, limit;
 const rf_json *asked; // the request
 bool locked;
 std::string output;
+std::set<uint64_t> cards; // that were marked
 
 std::string hex(uint64_t v) {
   char text[20];
@@ -115,6 +116,10 @@ void noted(const void *word, size_t size) {
   auto &is = changed[at];
   is = {word, std::max(is.second, size)};
   if (word == &o->lock) locked = true;
+}
+
+void marked(Value object) {
+  if (object - heap_start < heap_size) cards.insert(card_of(object)); // the process has new objects elsewhere, if at all
 }
 
 void stepped(const std::vector<Frame> &frames) {
@@ -267,9 +272,9 @@ void objects(const rf_json *list) {
 }
 
 void resume_in(const rf_json *request) {
-  const char *const symbols[] = {"tinyvm_fuel", "tinyvm_stopped", "tinyvm_why"};
-  uint64_t at[3];
-  rf_symbols(symbols, 3, at);
+  const char *const symbols[] = {"tinyvm_fuel", "tinyvm_stopped", "tinyvm_why", "tinyvm_cards"};
+  uint64_t at[4];
+  rf_symbols(symbols, 4, at);
   if (!at[0] || !at[1] || !at[2]) throw Unsupported("the process has no tinyvm_fuel: it is no tinyvm");
   rf_range globals[] = {{at[0], sizeof tinyvm_fuel, &tinyvm_fuel, 0}, {at[1], sizeof tinyvm_stopped, &tinyvm_stopped, 0}, {at[2], sizeof tinyvm_why, tinyvm_why, 0}};
   rf_read(globals, 3);
@@ -299,6 +304,9 @@ void resume_in(const rf_json *request) {
   if (!output.empty()) rf_output(output.data(), output.size());
   std::vector<rf_range> ranges = {globals[0], globals[1]};
   if (tinyvm_stopped) ranges.push_back(globals[2]);
+  static uint8_t mark = 1;
+  if (at[3])
+    for (uint64_t c : cards) ranges.push_back({at[3] + c, 1, &mark, 0});
   for (auto &c : changed) ranges.push_back({c.first, c.second.second, const_cast<void *>(c.second.first), 0});
   if (!rf_write(ranges.data(), ranges.size())) throw Unsupported("the process's memory cannot be written");
   if (stopped.size) rf_stopped(&stopped);
@@ -308,7 +316,7 @@ void resume_in(const rf_json *request) {
 
 void resume(const rf_json *request) {
   for (auto &c : copies) free(c.second);
-  copies.clear(), addresses.clear(), names.clear(), changed.clear(), virtuals.clear(), tail.clear(), output.clear();
+  copies.clear(), addresses.clear(), names.clear(), changed.clear(), cards.clear(), virtuals.clear(), tail.clear(), output.clear();
   steps = 0, locked = false, asked = request;
   limit = rf_int(rf_get(request, "steps"), 0);
   wanted = std::min<int64_t>(std::max<int64_t>(rf_int(rf_get(request, "tail"), 0), 0), 1 << 16);

@@ -27,6 +27,7 @@ struct VFrame {
 struct VObject {
   const Class *cls;
   std::vector<Val> fields;
+  std::map<int, Val> before = {}; // as in VFrame
 };
 
 // A place that holds a value: in a frame, or a field of a virtual object.
@@ -62,9 +63,10 @@ void spoil(Described &d); // testing/faults.cpp
 
 // The operands of a deopt bundle that describes s, whose last frame is at `position`. kinds becomes one letter for each value that has its IR
 // type's form: 'i' or 'd'. A stack map does not contain the types of operands, and a constant 0 may have either type.
-std::string bundle(const State &s, Mode mode, int position, std::string &kinds);
+std::string bundle(const State &s, Mode mode, int position, std::string &kinds, bool may_be_wrong = true);
 
 extern const char *const ref_type; // LLVM 14's pointers have types: all of ours lead to i64
 extern const char *const ptr_type;
+extern const std::string byte_type;
 
 } // namespace tinyvm

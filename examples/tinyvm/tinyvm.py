@@ -23,6 +23,7 @@ from reframe_vm import Malformed, Unsupported, number, signed  # noqa: E402
 MAX_LOCALS, MAX_DEPTH = 64, 200
 NULL, INT_TAG, DOUBLE_OFFSET = 0, 0xffff << 48, 1 << 48
 LOCK_AT, FIELDS_AT, WORD, WHY_SIZE = 8, 16, 8, 128
+HEAP, HEAP_SIZE = 0x100000000000, 1 << 30
 NAMES_AT = 0x100000000000  # where tinyvm has its names, and behind them its objects
 
 
@@ -218,6 +219,9 @@ class Heap:
     def store(self, at, v):
         self.words[at] = v
 
+    def mark(self, ref):
+        """The write barrier: a field of the object was stored to."""
+
     def class_of(self, ref):
         return self.class_at[ref]
 
@@ -249,7 +253,8 @@ class Remote(Heap):
     def __init__(self, target, program):
         super().__init__()
         self.target, self.program, self.stored = target, program, set()
-        addresses = target.symbols(["tinyvm_fuel", "tinyvm_stopped", "tinyvm_why"])
+        addresses = target.symbols(["tinyvm_fuel", "tinyvm_stopped", "tinyvm_why", "tinyvm_cards"])
+        self.cards_at, self.cards = addresses.pop(), set()
         if None in addresses:
             raise Unsupported("the process has no tinyvm_fuel, no tinyvm_stopped or no tinyvm_why: it is no tinyvm")
         self.fuel_at, self.stopped_at, self.why_at = addresses
@@ -299,6 +304,12 @@ class Remote(Heap):
 
     def write_back(self):
         self.target.write_words({at: self.words[at] for at in self.stored})
+        if self.cards and self.cards_at:
+            self.target.write([(self.cards_at + card, b"\1") for card in sorted(self.cards)])
+
+    def mark(self, ref):
+        if HEAP <= ref < HEAP + HEAP_SIZE:  # the process has new objects elsewhere, if at all
+            self.cards.add(ref >> 9 & 0xff)
 
 
 class Frame:
@@ -404,6 +415,7 @@ class Interpreter:
                 stack[-1] = self.heap.load(self.field(f, stack[-1], i.a))
             elif op == "putfield":
                 self.heap.store(self.field(f, stack[-2], i.a), stack[-1])
+                self.heap.mark(stack[-2])
                 del stack[-2:]
             elif op == "enter":
                 if not is_ref(stack[-1]) or stack[-1] == NULL:

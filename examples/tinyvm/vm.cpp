@@ -10,6 +10,7 @@
 
 long tinyvm_fuel = 100000, tinyvm_stopped = 0;
 char tinyvm_why[128];
+uint8_t tinyvm_cards[256];
 
 namespace tinyvm {
 
@@ -45,8 +46,8 @@ uint8_t saw(Value v) { return is_int(v) ? SAW_INT : v == null ? SAW_NULL : is_re
 static void *take(size_t size) {
   static char *at, *end;
   if (!at) {
-    const size_t all = size_t(1) << 30;
-    void *wanted = reinterpret_cast<void *>(0x100000000000), *got = mmap(wanted, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const size_t all = heap_size;
+    void *wanted = reinterpret_cast<void *>(heap_start), *got = mmap(wanted, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) perror("tinyvm: mmap"), exit(1);
     at = static_cast<char *>(got), end = at + all;
   }
@@ -84,6 +85,11 @@ Object *allocate(const Class *c) {
   o->name = c->name;
   o->lock = 0, o->count = c->fields.size();
   return o; // its fields are null: mmap's memory is zero
+}
+
+void mark_card(Value object) {
+  if (serving) marked(object);
+  else tinyvm_cards[card_of(object)] = 1;
 }
 
 // An int result that is too large becomes a double. Operands other than numbers are an error.
@@ -150,5 +156,6 @@ uint64_t tinyvm_putfield(uint64_t v, const char *name, uint64_t value) {
   int i = o ? class_of(o)->find(name) : -1;
   if (i < 0) return trap;
   o->fields[i] = value;
+  mark_card(v);
   return null;
 }

@@ -46,6 +46,9 @@ struct Object {
   Value fields[];
 };
 constexpr int fields_at = 16;
+constexpr Value heap_start = 0x100000000000, heap_size = 1 << 30;
+inline uint64_t card_of(Value object) { return object >> 9 & 0xff; } // of tinyvm_cards
+void mark_card(Value object); // the write barrier: an object's field was stored to
 Object *object(Value v);      // nullptr for null and values other than references
 Value reference(Object *o);   // the reference to it
 
@@ -110,6 +113,7 @@ struct Options {
   long stand = 0; // the exit at which it waits
   bool entries = false;
   std::string fault;
+  bool right_entries = false; // the fault spares the records of --entries
 };
 extern Options options;
 bool fault(const char *name); // reports whether this fault is planted
@@ -136,6 +140,7 @@ Object *fetched(Value v);
 Object *made(const Class *c);
 Value address_of(const Object *o);
 void noted(const void *word, size_t size);
+void marked(Value object); // its card
 void stepped(const std::vector<Frame> &frames); // the next instruction is about to run
 void emit(const std::string &text);
 void serve();
@@ -176,6 +181,7 @@ extern "C" {
 extern long tinyvm_fuel;    // consumed by backward jumps and by calls; at 0 the program ends
 extern long tinyvm_stopped; // the program ends: return
 extern char tinyvm_why[128]; // with a message: text, and zeros
+extern uint8_t tinyvm_cards[256]; // a byte for each 512 bytes of the heap, modulo 128 KiB: 1 if a field there was stored to, as a collector would need it
 uint64_t tinyvm_call(tinyvm::Method *m, int64_t depth, const uint64_t *args);
 uint64_t tinyvm_arithmetic(uint64_t op, uint64_t a, uint64_t b);
 uint64_t tinyvm_truth(uint64_t v);

@@ -1,5 +1,5 @@
-// Wrong bundles, selected by --fault NAME: tests require that they are found. Two more faults are in the code, in compile.cpp: fault("constant")
-// and fault("guard").
+// Wrong bundles, selected by --fault NAME: tests require that they are found. Three more faults are in the code, in compile.cpp: fault("constant"),
+// fault("guard") and fault("barrier").
 #include "../state.h"
 
 namespace tinyvm {
@@ -21,6 +21,7 @@ void spoil(Described &d) {
   if (fault("mode") && last.mode != IN_CALL) last.mode = last.mode == REEXECUTE ? AFTER : REEXECUTE;
   last.position += fault("position");
   last.left_out = fault("stack");
+  if (fault("monitor") && !last.monitors.empty()) last.monitors.pop_back();
   auto other = [](std::vector<Val> &values) {
     for (Val &v : values) v.object += v.kind == Val::VIRTUAL;
   };
@@ -33,6 +34,8 @@ void spoil(Described &d) {
         if (c != right) o.second.cls = c;
     if (fault("field") && !o.second.fields.empty()) o.second.fields.pop_back();
     if (fault("object")) other(o.second.fields);
+    if (fault("history"))
+      for (auto &b : o.second.before) o.second.fields[b.first] = b.second;
   }
 }
 

@@ -40,7 +40,7 @@ func (v *verifier) byLayout() bool {
 // entriesOf returns a function that reports which records need a breakpoint at the entry of their function; nil for none.
 func (v *verifier) entriesOf() func(string, uint64) bool {
 	switch {
-	case v.options.FromEntry:
+	case v.options.FromEntry && v.options.With == "":
 		return func(string, uint64) bool { return true }
 	case v.byLayout():
 		return v.described

@@ -45,8 +45,12 @@ type Verified struct {
 	// unless [Options.Picture] is set.
 	Before machine.Memory
 	Script string // the replay script for Core, or ""
+	// VMState is the comparison with a run of the user's own interpreter from the start of the activation; nil if there is none.
+	VMState *VMState
+	SameAs  uint64 // the number of the first exit with an equal difference; 0: this is the first, or there is no difference
 
 	entry *activation // the activation of the exit, or nil
+	run   *entryRun   // that of VMState, or that begins at the exit; or nil
 	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or "".
 	exitOnly string
 }
@@ -109,6 +113,8 @@ type Report struct {
 	Result      []ResultPart       `json:"result,omitempty"`
 	Again       *Again             `json:"again,omitempty"`
 	Baseline    *Baseline          `json:"baseline,omitempty"`
+	VMState     *VMState           `json:"vm_state,omitempty"`
+	SameAs      uint64             `json:"same_as,omitempty"` // number of the first exit with an equal difference
 	Call        *CallDifference    `json:"call,omitempty"`
 	Calls       uint64             `json:"calls,omitempty"` // native calls that both reached
 	Memory      []MemoryDifference `json:"memory,omitempty"`
@@ -128,7 +134,7 @@ type Report struct {
 func (v *Verified) Report() *Report {
 	x := v.Exit
 	r := &Report{Schema: Schema, Number: v.Number, Hit: v.Hit, TID: x.Thread.ID, Thread: x.Thread.Name, Address: frame.HexOf(x.Point.Addr),
-		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Again: v.Again, Baseline: v.Baseline, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core, Script: v.Script}
+		Status: v.Status, Why: v.Why, Entry: v.Entry, Result: v.Result, Again: v.Again, Baseline: v.Baseline, VMState: v.VMState, SameAs: v.SameAs, Call: v.Call, Calls: v.Calls, Memory: v.Memory, Words: v.Words, NativeOnly: v.NativeOnly, Interpreter: v.Interpreter, Native: v.Native, Outside: v.Outside, Core: v.Core, Script: v.Script}
 	if f := x.Frame; f != nil {
 		r.Function, r.Demangled, r.Offset, r.Record, r.Resume = f.Function, f.Demangled, f.Offset, f.Record, f.Resume
 		if v.Status == Different {
@@ -164,7 +170,9 @@ type Summary struct {
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
 	// CompiledFrom holds for each verified function how certain it is that it was compiled from the given module.
 	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
-	End          trace.End            `json:"end"`
+	// Groups holds the differences that the user's own interpreter shows, equal ones as one.
+	Groups []Group   `json:"groups,omitempty"`
+	End    trace.End `json:"end"`
 }
 
 func (s *Summary) add(v *Verified) {

@@ -49,6 +49,7 @@ type verifier struct {
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
 	unfollowed map[ptrace.Return]string
 	exitless   map[string]int
+	groups     map[string]int // index in Summary.Groups, by key
 }
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process must be stopped when Run begins; the caller detaches.
@@ -206,6 +207,7 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 		v.compareWithEntry(e, p)
 	}
 	switch {
+	case o.With != "":
 	case v.byLayout():
 		out.exitOnly = v.exitOnlyReason(e, p)
 	case e != nil:
@@ -354,7 +356,11 @@ func (v *verifier) reportOne(out *Verified) error {
 	if v.session.Released() { // the compared states may be of different moments
 		out.notComparable(endReason(ptrace.ErrReleased))
 	}
-	if out.Status != Different && out.Core != "" {
+	if out.VMState.different() {
+		out.Status, out.Why = Different, ""
+	}
+	v.group(out)
+	if (out.Status != Different || out.SameAs != 0) && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {
 			return err
 		}

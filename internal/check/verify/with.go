@@ -23,6 +23,7 @@ import (
 type withRun struct {
 	answer *protocol.Answer
 	memory *protocol.Overlay
+	run    *entryRun // that begins at this exit, or nil
 }
 
 // predictWith runs the user's own interpreter from an exit. It returns no prediction if its
@@ -77,7 +78,13 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		out.Before = &imageMemory{image: image, now: t}
 	}
 	p.with = &withRun{}
-	if p.with.answer, p.with.memory, err = v.resumeWith(request, t, maps); err != nil {
+	if v.options.FromEntry {
+		err = v.compareWithRun(p, request, t, maps)
+	}
+	if err == nil && p.with.answer == nil {
+		p.with.answer, p.with.memory, err = v.resumeWith(request, nil, t, maps)
+	}
+	if err != nil {
 		return nil, err
 	}
 	a := p.with.answer
@@ -99,22 +106,37 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	return p, nil
 }
 
-// resumeWith sends a request to the interpreter, which is started for the first one.
-func (v *verifier) resumeWith(r *protocol.Resume, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
+// resumeWith sends a request to the interpreter, which stops as requested; nil: at its end.
+func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
-	var err error
-	if v.child == nil {
-		if v.child, err = protocol.Start(ctx, protocol.Spec{Command: v.options.With, Hello: handover.Hello(t), Errors: v.options.Errors, Dir: v.options.WithDir, Env: v.options.WithEnv}); err != nil {
-			return nil, nil, err
-		}
+	if err := v.startChild(ctx, t); err != nil {
+		return nil, nil, err
 	}
+	request := *r
+	request.Stop = stop
 	h := handover.Host(v.watcher.View(), maps)
-	a, err := v.child.Resume(ctx, r, h)
-	if err != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w; use --timeout to allow more time", err)
+	if stop != nil {
+		h.Memory.LeaveOut() // its objects are compared with those of another run
 	}
-	return a, h.Memory, err
+	a, err := v.child.Resume(ctx, &request, h)
+	return a, h.Memory, withTimeout(err)
+}
+
+// startChild starts the interpreter, before the first request.
+func (v *verifier) startChild(ctx context.Context, t *ptrace.Target) (err error) {
+	if v.child == nil {
+		v.child, err = protocol.Start(ctx, protocol.Spec{Command: v.options.With, Hello: handover.Hello(t), Errors: v.options.Errors, Dir: v.options.WithDir, Env: v.options.WithEnv})
+	}
+	return err
+}
+
+// withTimeout adds the name of the flag to an error that means that the time was used up.
+func withTimeout(err error) error {
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; use --timeout to allow more time", err)
+	}
+	return err
 }
 
 // withComparison is a comparison in progress.
@@ -231,8 +253,13 @@ func (c *withComparison) same(want, have uint64) bool {
 		return false
 	}
 	native, ok := c.follow(have)
+	return ok && c.pair(own, native)
+}
+
+// pair is like same, for two addresses.
+func (c *withComparison) pair(own, native machine.Addr) bool {
 	block, made := c.own.Block(own)
-	if !ok || !made {
+	if !made {
 		return false
 	}
 	start := native - (own - block.Start)
@@ -276,6 +303,11 @@ func (c *comparison) atReturnWith(regs *machine.Registers) {
 	switch {
 	case !same || len(w.diffs.out.Diffs) > 0:
 		out.Status = Different
+		if run := c.with.run; run != nil && run.why == "" && len(run.states) > 0 {
+			named := &vmComparison{run: run, order: t.Arch().Order}
+			out.VMState = &VMState{Start: run.start, Record: run.record, Steps: c.with.answer.Steps,
+				Differences: named.named(len(run.states), w, c.v.whereabouts(out.Exit).memory)}
+		}
 		c.explain()
 	case why != "":
 		out.notComparable("the result: " + why)

@@ -79,6 +79,8 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 		"any-position":          {"position": "it was accepted: it returned i64 0x88bd"},
 		"any-object":            {"no-object": "it was accepted: it returned i64 0x88bd"},
 		"stops-late":            {"step": "its answer to resume (id 16): it stopped after 2 instructions, not after 1"},
+		"stops-once":            {"step": "by 2 instructions: its answer to resume (id 58): it stopped after 1 instructions, not after 2"},
+		"runs-first":            {"step": "before the first instruction: its answer to resume (id 57): it stopped after 1 instructions, not after 0"},
 		"loses":                 {"step": "by single instructions: it returned i64 0x505050505058ca5; the first time it returned i64 0x88bd"},
 		"stops-deep":            {"next": "its answer to resume (id 57): it stopped in 2 frames, not in up to 1"},
 		"spells":                {"spelling": `"Returned" is not a member of result; did you mean "returned"?`},

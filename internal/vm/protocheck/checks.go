@@ -47,7 +47,7 @@ var checks = []check{
 	{"stack-long", "a stack with one value too many is reported as malformed", true, (*checker).stackLong},
 	{"position", "an invalid position is reported as malformed", true, (*checker).position},
 	{"no-object", "an undescribed object is reported as malformed", true, (*checker).noObject},
-	{"step", "it stops after each instruction if requested, and continues to the same result", true, (*checker).step},
+	{"step", "it stops before the first instruction, after each and after every second if requested, and continues to the same result", true, (*checker).step},
 	{"next", "it stops at the requested number of frames, and continues to the same result", true, (*checker).next},
 	{"spelling", "its members have names of the protocol", false, (*checker).spelling},
 	{"end", "it ends when its standard input ends", false, (*checker).end},
@@ -417,8 +417,17 @@ func (c *checker) step() (string, error) {
 		return "", err
 	}
 	const some = 40 // instructions
-	if err := c.onward(slices.Repeat([]protocol.Stop{{After: 1}}, some)); err != nil {
-		return "", fmt.Errorf("by single instructions: %w", err)
+	for _, way := range []struct {
+		name  string
+		stops []protocol.Stop
+	}{
+		{"by single instructions", slices.Repeat([]protocol.Stop{{After: 1}}, some)},
+		{"before the first instruction", []protocol.Stop{{}}},
+		{"by 2 instructions", slices.Repeat([]protocol.Stop{{After: 2}}, some/2)},
+	} {
+		if err := c.onward(way.stops); err != nil {
+			return "", fmt.Errorf("%s: %w", way.name, err)
+		}
 	}
 	return "", nil
 }

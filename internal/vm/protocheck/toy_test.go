@@ -171,6 +171,10 @@ func (y *toy) resume(r object) object {
 		after, _ := stop["after"].(float64)
 		if y.fault == "stops-late" {
 			after++
+		} else if y.fault == "stops-once" && after > 1 {
+			after = 1
+		} else if y.fault == "runs-first" && after == 0 {
+			after = 1
 		}
 		if stops = uint64(after) < left; stops {
 			left = uint64(after)

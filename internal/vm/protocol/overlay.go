@@ -19,6 +19,7 @@ type Overlay struct {
 	blocks     []machine.Range
 	writes     int
 	unreadable bool
+	observe    func(addr machine.Addr, data []byte)
 }
 
 // PageSize is the number of bytes of a [Stored].
@@ -48,8 +49,18 @@ func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *
 // Fork returns another overlay with the same content, which takes the later writes. The old one must not be written to any more.
 func (o *Overlay) Fork() *Overlay {
 	is := *o
-	is.pages, is.blocks = maps.Clone(o.pages), slices.Clip(o.blocks)
+	is.pages, is.blocks, is.observe = maps.Clone(o.pages), slices.Clip(o.blocks), nil
 	return &is
+}
+
+// Observe calls f for each later write, before it is stored. A fork does not call it.
+func (o *Overlay) Observe(f func(addr machine.Addr, data []byte)) { o.observe = f }
+
+// Emptied returns another overlay with the same allocations and without the writes.
+func (o *Overlay) Emptied() *Overlay {
+	is := o.Fork()
+	clear(is.pages)
+	return is
 }
 
 // unused returns the middle of the widest unmapped range.
@@ -131,6 +142,9 @@ func (o *Overlay) Writable(r machine.Range) error {
 // Write stores bytes. The caller must have checked that the range is writable.
 func (o *Overlay) Write(data []byte, addr machine.Addr) error {
 	o.writes++
+	if o.observe != nil {
+		o.observe(addr, data)
+	}
 	for len(data) > 0 {
 		at := addr &^ (PageSize - 1)
 		n := int(min(machine.Addr(len(data)), at+PageSize-addr))
@@ -191,6 +205,10 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	o.blocks = append(o.blocks, machine.Range{Start: at, End: o.next})
 	return at, nil
 }
+
+// LeaveOut makes the overlay allocate from the second half of its room, so that its objects have other addresses than those of an overlay of the same
+// target that uses less than the first half.
+func (o *Overlay) LeaveOut() { o.next += maxAllocated / 2 }
 
 // MakeUnreadable makes all memory unreadable from now on.
 func (o *Overlay) MakeUnreadable() { o.unreadable = true }

@@ -9,7 +9,7 @@ import (
 
 // Stop ends a resume before an instruction, once After instructions have run and at most Frames frames remain.
 type Stop struct {
-	After  uint64 `json:"after"`            // number of instructions, at least 1
+	After  uint64 `json:"after"`            // number of instructions; 0: stop at once
 	Frames int    `json:"frames,omitempty"` // 0: no limit
 }
 

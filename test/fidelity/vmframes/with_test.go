@@ -86,3 +86,24 @@ func said(r *verify.Report) string {
 	}
 	return fmt.Sprintf("%d words of memory differ, the first at %s", r.Words, r.Memory[0].Address)
 }
+
+// The frames of each exit are those of a run of tinyvm's own interpreter from the entry of the activation.
+func TestVerifyWithFromEntry(t *testing.T) {
+	livetest.Slow(t)
+	compared := 0
+	for seed := range livetest.Times(6, 60) {
+		w := way{llvm: tinyvmtest.Versions[seed%3], opt: "2"}
+		file := tinyvmtest.File(t, uint64(seed))
+		sum, _ := verified(t, w, file, verify.Options{Limit: 150, FromEntry: true}, func(v *verify.Verified) {
+			if v.Status == verify.Different {
+				require.Fail(t, "an exit differs", "%v %s: %+v", w, file, v.Report())
+			}
+			if v.VMState != nil && v.VMState.Why == "" {
+				compared++
+			}
+		})
+		t.Logf("seed %d: %d exits, %d same, compared only after the exit: %v; %v", seed, sum.Exits, sum.Same, sum.ExitOnly, sum.Reasons)
+	}
+	require.Positive(t, compared)
+	t.Logf("the frames of %d exits were compared with a run from the entry", compared)
+}

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Group holds equal differences of exits, of which only the first is reported in full.
+type Group struct {
+	First uint64 `json:"first"` // number of the first exit
+	Count uint64 `json:"count"`
+	Text  string `json:"text"` // the first difference
+}
+
+// maxGroups bounds the groups; later differences are reported one by one.
+const maxGroups = 1 << 12
+
+// suspect records a difference for the activation of an exit and for those that wait for it: it is the likely cause of their later differences.
+func (v *verifier) suspect(p *prediction, key string) {
+	for c := p.call; c != nil; c = c.outer {
+		if run := v.entryRunOf(c); run != nil && run.fault == "" {
+			run.fault = key
+		}
+	}
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// key returns what equal differences have in common.
+func (v *Verified) key() (key, text string) {
+	f := v.Exit.Frame
+	at := fmt.Sprintf("record %d of %s", f.Record.ID, f.Function)
+	switch {
+	case v.VMState.different():
+		key, text = v.VMState.Differences[0].key(), v.VMState.Differences[0].String()
+	case v.Interpreter.Failed != "" || v.Native.Failed != "":
+		text = v.Interpreter.Failed + v.Native.Failed
+		key = f.Function + "|" + digits.ReplaceAllString(text, "")
+	case len(v.Result) > 0 && !v.Result[0].Same:
+		key, text = at+"|result", "the result from "+at
+	default:
+		key, text = at+"|memory", "memory from "+at
+	}
+	if v.run != nil && v.run.fault != "" {
+		key = v.run.fault
+	}
+	return key, text
+}
+
+// group counts a difference found with the user's own interpreter. Of a later difference it records the number of the first equal one.
+func (v *verifier) group(out *Verified) {
+	if !out.With || out.Status != Different || out.Exit.Frame == nil || out.Exit.Frame.Record == nil {
+		return
+	}
+	key, text := out.key()
+	s := &v.summary
+	if v.groups == nil {
+		v.groups = map[string]int{}
+	}
+	if n, known := v.groups[key]; known {
+		s.Groups[n].Count++
+		out.SameAs = s.Groups[n].First
+	} else if len(s.Groups) < maxGroups {
+		v.groups[key] = len(s.Groups)
+		s.Groups = append(s.Groups, Group{out.Number, 1, text})
+	}
+}

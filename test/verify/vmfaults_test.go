@@ -1,0 +1,122 @@
+package verify_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
+)
+
+// shop leaves compiled code at position 19 of Shop.sell, once its argument has reached 30. The frame there holds a monitor, and an Item that compiled
+// code has not allocated, whose price was set twice; the field total of an allocated object was set.
+const shop = `class Item price
+class Shop total
+
+method Main.main 0 1
+  int 0
+  set 0
+next:
+  new Shop
+  get 0
+  call Shop.sell
+  print
+  get 0
+  int 1
+  add
+  dup
+  set 0
+  int 34
+  lt
+  if next
+  get 0
+  return
+
+method Shop.sell 2 3
+  get 0
+  enter
+  new Item
+  set 2
+  get 2
+  get 1
+  putfield price
+  get 0
+  get 1
+  putfield total
+  get 2
+  get 1
+  int 7
+  add
+  putfield price
+  get 1
+  int 30
+  lt
+  if usual
+  get 2
+  getfield price
+  get 1
+  get 0
+  getfield total
+  add
+  add
+  exit
+  return
+usual:
+  get 2
+  getfield price
+  exit
+  return
+`
+
+// TestVerifyWithNamesFaults plants six faults in the compiler of tinyvm. verify names each in one report, by its operand, position or field.
+func TestVerifyWithNamesFaults(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program := tinyvmtest.Binary(t, 19), filepath.Join(t.TempDir(), "shop.tvm")
+	require.NoError(t, os.WriteFile(program, []byte(shop), 0o644))
+	for _, c := range []struct {
+		fault string
+		says  []string // patterns of the differences, one a line
+	}{
+		{"", nil},
+		{"swap", []string{ // the operands of locals 0 and 1 are exchanged
+			`local\[0\] of Shop\.sell holds what should be in local\[1\]: it is i32 30, should be ref 0x[0-9a-f]+`,
+			`local\[1\] of Shop\.sell holds what should be in local\[0\]: it is ref 0x[0-9a-f]+, should be i32 30`}},
+		{"position", []string{`position 20 of Shop\.sell should be 19`}},                    // one too high
+		{"mode", []string{`resume of Shop\.sell is after, should be reexecute`}},            // the other way to resume
+		{"monitor", []string{`monitor\[0\] of Shop\.sell is missing: it should be ref .*`}}, // the last one is left out
+		{"history", []string{ // each field has the value before it was last set
+			`object\[0\]\+16 is stale since Shop\.sell @ 14 \(putfield price\): it is 30, should be 0xffff000000000025`}},
+		{"barrier", []string{ // compiled code does not mark the card of an object that it stores to
+			`memory at tinyvm_cards(\+0x[0-9a-f]+)? is 00, should be 01: the store by Shop\.sell @ 9 \(putfield total\) is missing`}},
+	} {
+		t.Run("fault "+c.fault, func(t *testing.T) {
+			t.Parallel()
+			r := clitest.Run(t, "verify", "--with", binary+" --serve "+program, "--from-entry", "--", binary, "--entries", "--right-entries", "--fault", c.fault, program)
+			if c.fault == "" {
+				require.Equal(t, 0, r.Code, r.Stderr)
+				require.Contains(t, r.Stderr, " 0 different, 0 not comparable")
+				require.NotContains(t, r.Stderr, "compared only after the exit")
+				return
+			}
+			require.Equal(t, 3, r.Code, r.Stderr)
+			require.Len(t, regexp.MustCompile(`(?m)^exit \d+, hit \d+ of record`).FindAllString(r.Stderr, -1), 1, r.Stderr)
+			_, after, found := strings.Cut(r.Stderr, " frames: the run from Shop.sell @ 0 ")
+			if c.fault == "barrier" { // already the first activation differs, at its return
+				_, after, found = strings.Cut(r.Stderr, " from the run from Shop.sell @ 0 ")
+			}
+			require.True(t, found, r.Stderr)
+			lines := strings.Split(after, "\n")[1:]
+			for n, says := range c.says {
+				require.Regexp(t, "^        "+says+"$", lines[n], r.Stderr)
+			}
+			require.NotRegexp(t, "^        ", lines[len(c.says)], r.Stderr)
+		})
+	}
+}
