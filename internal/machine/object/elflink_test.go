@@ -208,7 +208,6 @@ func TestRelocatedOfLinked(t *testing.T) {
 		{"lld", "-no-pie"}, {"lld", "-pie -z notext"}, {"lld", "-pie -z notext --pack-dyn-relocs=relr"},
 		{"lld", "-shared -z notext"}, {"lld", "-shared -z notext --pack-dyn-relocs=relr"}, {"lld", "-no-pie --emit-relocs"},
 		{"lld", "-pie -z notext -z rel"}, {"lld", "-shared -z notext -z rel"}, {"lld", "-pie -z notext -z rel --pack-dyn-relocs=relr"},
-		{"lld", "-pie -z notext --pack-dyn-relocs=android"}, {"lld", "-shared -z notext -z rel --pack-dyn-relocs=android"},
 		{"gcc", "-pie"}, {"gcc", "-no-pie"}, {"gcc", "-shared"},
 	}
 	// In place of an address, lld writes 0 and GNU ld the link-time address.

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"iter"
 
 	"example.com/reframe/internal/machine"
 )
@@ -15,7 +14,7 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 	if !s.Alloc {
 		return nil, nil
 	}
-	left, packed := uint64(f.image.size), false
+	left := uint64(f.image.size)
 	for n, header := range f.file.Sections {
 		table := f.image.all[n]
 		switch header.Type {
@@ -34,16 +33,11 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 		var more []Relocation
 		switch header.Type {
 		case elf.SHT_RELA, elf.SHT_REL:
-			more, err = f.loadRows(s, data, table, header.Type == elf.SHT_REL, (*rela).all)
+			more, err = f.loadRows(s, data, table, header.Type == elf.SHT_REL)
 		case shtRELR, shtAndroidRELR:
 			more, err = f.loadRELR(s, data, table)
 		default:
-			// A few bytes may encode as many rows as the image has words, so allow one such table.
-			if packed {
-				return nil, &Error{f.image.Name, table.Name, 0, errors.New("is a second table of packed relocations")}
-			}
-			packed = true
-			more, err = f.loadRows(s, data, table, header.Type == shtAndroidREL, (*rela).unpacked)
+			err = f.image.compact(table.Name, header.Type)
 		}
 		if err != nil {
 			return nil, err
@@ -53,27 +47,19 @@ func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error)
 	return done, nil
 }
 
-// all yields the rows of a table in the standard form.
-func (r *rela) all() iter.Seq2[relaRow, error] {
-	return func(yield func(relaRow, error) bool) {
-		for n := range r.len() {
-			if !yield(r.row(n), nil) {
-				return
-			}
-		}
-	}
+// compact returns the error for relocations in Android's packed form (lld --pack-dyn-relocs=android), or in that of CREL.
+func (i *Image) compact(table string, kind elf.SectionType) error {
+	return &Error{i.Name, table, 0, fmt.Errorf("compact relocations (section type %#x) cannot be read", uint32(kind))}
 }
 
-func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bool, rows func(*rela) iter.Seq2[relaRow, error]) (done []Relocation, err error) {
+func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bool) (done []Relocation, err error) {
 	r, err := f.rela(table)
 	if err != nil {
 		return nil, err
 	}
 	r.inPlace = inPlace
-	for row, err := range rows(r) {
-		if err != nil {
-			return nil, err
-		}
+	for n := range r.len() {
+		row := r.row(n)
 		off := row.off - uint64(s.Addr)
 		if row.off < uint64(s.Addr) || off >= uint64(len(data)) {
 			continue
@@ -99,8 +85,6 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 			continue
 		case uint64(len(data))-off < uint64(x.size):
 			return nil, r.fail(row.at, "relocates offset %#x of a section of %#x bytes", off, len(data))
-		case len(done) > max(len(data)/4, r.len()): // packed rows may occupy no bytes
-			return nil, r.fail(row.at, "relocates more words of %s than it has", s.Name)
 		}
 		if here && r.inPlace {
 			if x.action != absoluteTo && x.action != relativeTo {

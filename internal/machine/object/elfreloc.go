@@ -31,7 +31,7 @@ func (f *elfFormat) relocate(s *Section, data []byte) (done []Relocation, err er
 		case elf.SHT_REL:
 			return nil, fail("relocations without addends (SHT_REL) do not occur on %v", f.file.Machine)
 		case shtCREL, shtAndroidREL, shtAndroidRELA:
-			return nil, fail("compact relocations (section type %#x) cannot be read", uint32(r.Type))
+			return nil, f.image.compact(r.Name, r.Type)
 		case elf.SHT_RELA:
 			// LLVM and assemblers write one table for a section. A hostile object may have one for each section header, all with the same rows.
 			if applied {
