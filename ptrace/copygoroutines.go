@@ -13,6 +13,9 @@ type GoLayout struct {
 	All    machine.Addr // the variable runtime.allgs, a slice of pointers; 0 to copy only the goroutines that threads run
 	Size   int          // of a g
 	Labels int          // the offset of the field labels, which points to a slice of pairs of strings; 0 if it is unknown
+	// Locked is the offset of the field lockedm, which points to the m whose thread the goroutine is locked to, and ThreadID that of the field procid of
+	// an m. They are 0 if they are unknown.
+	Locked, ThreadID int
 }
 
 // Bounds of what is copied of goroutines.
@@ -109,7 +112,7 @@ func (c *goCopy) copy(t *Target, threads []*stoppedThread) {
 		}
 	}
 	c.read(mem, gs)
-	var stacks, labels []system.Want
+	var stacks, labels, ids []system.Want
 	for _, g := range gs {
 		if !g.OK {
 			continue
@@ -117,6 +120,11 @@ func (c *goCopy) copy(t *Target, threads []*stoppedThread) {
 		if c.layout.Labels > 0 && c.layout.Labels+8 <= len(g.Buf) {
 			if at := word(g.Buf, c.layout.Labels); at != 0 && at%8 == 0 {
 				labels = append(labels, system.Want{Addr: at, Buf: c.bytes(24)})
+			}
+		}
+		if l := c.layout; l.Locked > 0 && l.Locked+8 <= len(g.Buf) && l.ThreadID > 0 && !running[g.Addr] {
+			if m := word(g.Buf, l.Locked); m != 0 && m%8 == 0 {
+				ids = append(ids, system.Want{Addr: m + machine.Addr(l.ThreadID), Buf: c.bytes(8)})
 			}
 		}
 		sp, stack := word(g.Buf, goSP), machine.Range{Start: word(g.Buf, goStackLow), End: word(g.Buf, goStackHigh)}
@@ -127,6 +135,7 @@ func (c *goCopy) copy(t *Target, threads []*stoppedThread) {
 		}
 	}
 	c.read(mem, stacks)
+	c.read(mem, ids)
 	c.copyLabels(mem, c.read(mem, labels), word)
 }
 

@@ -526,11 +526,13 @@ func (r *Registry) spans() []span {
 type touched struct {
 	memory
 	pages map[machine.Addr][]byte
+	parts map[machine.Addr][]byte // ranges on pages that cannot be read whole, such as those that a minimal core has a part of
+	held  int                     // the size of parts in bytes
 }
 
 // KeepTouched makes a target keep every page that is read from now on, for writing a core. The target must belong to a session or be a core.
 func (t *Target) KeepTouched() {
-	t.touched = &touched{piecemeal{t.memory, t.source}, map[machine.Addr][]byte{}}
+	t.touched = &touched{piecemeal{t.memory, t.source}, map[machine.Addr][]byte{}, map[machine.Addr][]byte{}, 0}
 	t.memory = t.touched
 }
 
@@ -546,7 +548,7 @@ func (t *touched) ReadMemory(p []byte, addr machine.Addr) error {
 		if !known {
 			b = make([]byte, elfcore.Page)
 			if len(t.pages) >= maxTouched || t.memory.ReadMemory(b, page) != nil {
-				return t.memory.ReadMemory(p, addr)
+				return t.readPart(p, addr)
 			}
 			t.pages[page] = b
 		}
@@ -555,7 +557,22 @@ func (t *touched) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
+// readPart reads memory, and keeps what it has read.
+func (t *touched) readPart(p []byte, addr machine.Addr) error {
+	if err := t.memory.ReadMemory(p, addr); err != nil {
+		return err
+	}
+	if known := len(t.parts[addr]); known < len(p) && t.held+len(p) <= maxTouched*elfcore.Page {
+		t.held += len(p) - known
+		t.parts[addr] = slices.Clone(p)
+	}
+	return nil
+}
+
 func (t *touched) spans() (list []span) {
+	for at, b := range t.parts {
+		list = append(list, span{at, slices.Clone(b)})
+	}
 	for at, b := range t.pages {
 		list = append(list, span{at, slices.Clone(b)})
 	}

@@ -69,6 +69,11 @@ func (g *goroutines) close() {
 
 // describe adds to each thread of a view the goroutine that it runs, if the target is a Go program, and then the parked goroutines.
 func (g *goroutines) describe(a *app, t *ptrace.Target, view *deopt.View) error {
+	return g.add(t, view, a.note)
+}
+
+// add does the same, and reports with note what it leaves out.
+func (g *goroutines) add(t *ptrace.Target, view *deopt.View, note func(string)) error {
 	defer g.close()
 	g.open(t)
 	switch unknown := errors.Is(g.err, goroutine.ErrNotGo) || errors.Is(g.err, goroutine.ErrNoDWARF); {
@@ -77,13 +82,13 @@ func (g *goroutines) describe(a *app, t *ptrace.Target, view *deopt.View) error 
 	case unknown:
 		return nil
 	case g.err != nil:
-		a.note("goroutines are not shown: " + g.err.Error())
+		note("goroutines are not shown: " + g.err.Error())
 		return nil
 	}
 	for _, th := range t.Threads() {
 		running, err := g.reader.OfThread(th)
 		if err != nil && !errors.Is(err, goroutine.ErrNone) {
-			a.note(fmt.Sprintf("the goroutine of thread %d is not shown: %v", th.ID, err))
+			note(fmt.Sprintf("the goroutine of thread %d is not shown: %v", th.ID, err))
 		}
 		if i := slices.IndexFunc(view.Threads, func(shown deopt.Thread) bool { return shown.ID == th.ID }); i >= 0 {
 			view.Threads[i].Goroutine = running
@@ -108,9 +113,19 @@ func (g *goroutines) describe(a *app, t *ptrace.Target, view *deopt.View) error 
 		frames += len(view.Threads[len(view.Threads)-1].Frames)
 	}
 	if unread > 0 {
-		a.note(fmt.Sprintf("%s not read: the limit is %d, and the list may have grown while the process ran", count(unread, "goroutine"), ptrace.MaxGoroutines))
+		note(fmt.Sprintf("%s not read: the limit is %d, and the list may have grown while the process ran", count(unread, "goroutine"), ptrace.MaxGoroutines))
 	}
 	return nil
+}
+
+// touch reads the goroutines of a target with their stacks, so that a core of it contains them. Without them the core is still useful.
+func (g *goroutines) touch(t *ptrace.Target) {
+	if t.GoProgram() == nil {
+		return
+	}
+	if view, err := deopt.Frames(t, deopt.Options{}); err == nil {
+		_ = g.add(t, view, func(string) {})
+	}
 }
 
 // maxParkedFrames bounds the frames of parked goroutines. A frame takes some kilobytes of memory.

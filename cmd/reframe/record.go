@@ -46,7 +46,8 @@ func (a *app) recordCommand() *cobra.Command {
 with --core, gdb, lldb and eu-stack can read. Nothing is written into the process.
 
 By default the core is small. It contains the registers of all threads, their stacks, registered JIT
-objects with their data, and the pages to which registers and stacks point. With --ir the
+objects with their data, and the pages to which registers and stacks point, and of a Go program
+with DWARF all goroutines with their stacks. With --ir the
 reference interpreter also runs from every frame that can be resumed, while the process is
 stopped, and the core contains the pages that it reads. Contents of files are not in the core; it
 names the files with their build ids. --memory writable also keeps all memory that is not in a
@@ -271,12 +272,19 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 	o.Thread = 0
 	var t *ptrace.Target
 	var err error
+	g := goroutines{parked: true}
+	defer g.close()
 	if k.still() {
 		if t, err = k.openStill(ctx, k.files); err == nil {
 			t.KeepTouched()
+			g.touch(t)
 		}
 	} else {
-		t, err = ptrace.Capture(k.pid, ptrace.Options{Record: true, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Hold: !minimal || len(o.Modules) > 0})
+		p := ptrace.Options{Record: true, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Hold: !minimal || len(o.Modules) > 0}
+		if minimal {
+			p.Goroutines = g.layout
+		}
+		t, err = ptrace.Capture(k.pid, p)
 	}
 	if err != nil {
 		return nil, err
@@ -360,6 +368,8 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, co
 			return err
 		}
 		t.KeepTouched()
+		g := goroutines{parked: true}
+		g.touch(t)
 		if len(o.Modules) > 0 {
 			view, err := deopt.Frames(t, deopt.Options{Modules: o.Modules, Layouts: o.Layouts, VMs: o.VMs})
 			if err != nil {

@@ -38,7 +38,7 @@ func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 	commands := clitest.TempFile(t, "commands", "config max-string-len 64\ngoroutines -exec bt 100\nexit\n")
 	c := exec.Command(livetest.DLV(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
 	c.Env = append(c.Environ(), "TERM=dumb", "NO_COLOR=1", "HOME="+t.TempDir())
-	c.Dir = t.TempDir() // dlv shortens the names of files below it
+	c.Dir = t.TempDir()                // dlv shortens the names of files below it
 	c.Stdin = strings.NewReader("n\n") // do not kill the process
 	text, err := c.Output()
 	require.NoError(t, err, "%s", text)

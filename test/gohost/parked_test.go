@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,26 @@ func TestParkedInCallback(t *testing.T) {
 		for _, th := range report.Threads {
 			require.False(t, th.Goroutine != nil && th.Goroutine.ID == g.Goroutine.ID, "no thread runs it")
 		}
+	}
+}
+
+// TestRecordedGoroutines requires that a core of record has the goroutines of the process, with their stacks, and that a core of that core has them too.
+func TestRecordedGoroutines(t *testing.T) {
+	for _, c := range []struct{ program, argument string }{{"testdata/host", "parked"}, {"testdata/host", "plain"}, {"testdata/many", "1000"}} {
+		t.Run(c.argument, func(t *testing.T) {
+			p := livetest.Program(t, livetest.CgoBinary(t, c.program, "-gcflags=-l"), c.argument)
+			p.Quiet(t, 0)
+			first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+			require.Zero(t, clitest.Run(t, "record", clitest.PID(p), "-o", first).Code)
+			require.Zero(t, clitest.Run(t, "record", first, "-o", second).Code)
+			want := goroutinesOf(t, clitest.PID(p))
+			require.GreaterOrEqual(t, len(want.Goroutines), 3)
+			for _, core := range []string{first, second} {
+				got := goroutinesOf(t, core)
+				require.Equal(t, want.Goroutines, got.Goroutines)
+				require.Equal(t, want.Threads, got.Threads)
+			}
+		})
 	}
 }
 

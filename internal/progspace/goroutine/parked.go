@@ -117,7 +117,7 @@ func (r *Reader) Layout(all bool) (_ *ptrace.GoLayout, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &ptrace.GoLayout{Size: l.size, Labels: l.labels.offset}
+	out := &ptrace.GoLayout{Size: l.size, Labels: l.labels.offset, Locked: l.lockedTo.offset, ThreadID: l.tid.offset}
 	if all {
 		out.All, err = r.allgs()
 	}
