@@ -50,6 +50,9 @@ func TestGoTableAgainstRuntime(t *testing.T) {
 		at, _ := runtime.CallersFrames([]uintptr{uintptr(addr) + 1}).Next()
 		want := frame.Source{Function: at.Function, File: at.File, Line: at.Line, Inlined: len(got) > 1}
 		got[0].Function = withoutTypes(got[0].Function)
+		if want.Function == "" { // Go's run time takes the first name of the table, at offset 0, for none
+			got[0].Function = ""
+		}
 		require.Equal(t, want, got[0], "%s", addr)
 		inlined += min(len(got)-1, 1)
 	}

@@ -87,21 +87,23 @@ func TestLintPrograms(t *testing.T) {
 			"386 warning: patch-bytes",
 			"387 warning: patch-bytes",
 		},
-		"patchexit.ll": {"53 warning: not-compiled"}, // @tick is called after it, in its own block
-		"patching.ll":  {},
-		"state.ll":     {},
-		"memory.ll":    {},
-		"crossing.ll":  {},
-		"baseline.ll":  {},
-		"floats.ll":    {},
-		"recursion.ll": {},
-		"returned.ll":  {},
-		"null.ll":      {},
-		"vmark.ll":     {"43 warning: no-layout"},
-		"vmframes.ll":  {},
-		"vmjeandle.ll": {"28 warning: no-layout"},
-		"vmjllvm.ll":   {"53 warning: undefined-operand"}, // a local variable that was never stored to
-		"vmsimple.ll":  {"33 warning: no-layout"},
+		"patchexit.ll":    {"53 warning: not-compiled"}, // @tick is called after it, in its own block
+		"patching.ll":     {},
+		"state.ll":        {},
+		"memory.ll":       {},
+		"crossing.ll":     {},
+		"baseline.ll":     {},
+		"floats.ll":       {},
+		"recursion.ll":    {},
+		"returned.ll":     {},
+		"null.ll":         {},
+		"vmark.ll":        {"43 warning: no-layout"},
+		"vmframes.ll":     {},
+		"vmjeandle.ll":    {"28 warning: no-layout"},
+		"vmjllvm.ll":      {"53 warning: undefined-operand"}, // a local variable that was never stored to
+		"vmsimple.ll":     {"33 warning: no-layout"},
+		"vmpatchpoint.ll": {},
+		"vmtables.ll":     {},
 		// A call's result is no part of the frame while the call runs.
 		"vmwanco.ll": {"42 cannot resume: unrecorded %r", "48 cannot resume: unrecorded %r"},
 		// Operand 10 is there to be undef, and nothing reads it.

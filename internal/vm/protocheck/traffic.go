@@ -51,7 +51,7 @@ var members = map[string][]string{
 	"fields":   {"at", "name", "type", "value", "bits", "object", "dead"},
 }
 
-var valueMembers = []string{"index", "name", "type", "value", "bits", "object", "dead"}
+var valueMembers = []string{"index", "name", "type", "value", "bits", "words", "object", "dead"}
 
 // see records a line.
 func (t *traffic) see(line []byte) {
