@@ -74,13 +74,15 @@ func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
 	v.source = v.source.Moved(t, t)
+	v.source.Forget()
 }
 
-// Reading returns a copy of the view that reads values from m and not from the target's memory. m may be memory that came with an event.
-func (v *View) Reading(m machine.Memory) *View {
+// Reading returns a copy of the view that reads values from m and not from the target's memory, and names of methods from names. m may be memory that
+// came with an event.
+func (v *View) Reading(m, names machine.Memory) *View {
 	with := *v
 	with.memory = m
-	with.source = v.source.Moved(m, v.target)
+	with.source = v.source.Moved(m, names)
 	return &with
 }
 

@@ -139,7 +139,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	if v.depth == (unwind.Depth{}) {
 		v.depth = DefaultDepth
 	}
-	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Order: t.Arch().Order}
+	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Fixed: v.fixed, Order: t.Arch().Order}
 	v.modules.Pointer, v.modules.Refuses = t.Arch().Pointer, o.Refuses
 	v.modules.MapsInQuestion, v.modules.TrustIR = o.MapsInQuestion, o.TrustIR
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Compiled: v.space.Compiled, Conventions: v.conventionOf}

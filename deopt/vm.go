@@ -45,6 +45,32 @@ func (f *Frame) Follows() bool {
 	return r.Shape.Follows() || r.Unread()
 }
 
+// NamedByVM reports whether functions of the frame's VM layout name its methods or describe its positions. They may read memory.
+func (f *Frame) NamedByVM() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Names() }
+
+// ReadNames reports on the names and the info of the VM frames that the view made last: whether they were read from memory that may change, and
+// whether some could not be read.
+func (v *View) ReadNames() (varying, failed bool) { return v.source.Varying, v.source.Failed }
+
+// fixed reports whether memory of the target cannot change as long as it is mapped: no thread can write to it.
+func (v *View) fixed(at machine.Addr, size int) bool {
+	m, ok := v.target.Mapping(at)
+	return ok && !m.Write && !m.Share && at+machine.Addr(size) <= m.End
+}
+
+// Fixed returns the memory of the target that cannot change, for names that are read after the thread has left an exit.
+func (v *View) Fixed() machine.Memory { return fixedMemory{v} }
+
+type fixedMemory struct{ view *View }
+
+// ReadMemory implements [machine.Memory].
+func (f fixedMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	if !f.view.fixed(addr, len(p)) {
+		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it was not read when the thread stopped here, and may have changed since"}
+	}
+	return f.view.target.ReadMemory(p, addr)
+}
+
 // WaitsInVM reports whether the innermost VM frame of the frame's record waits for a call.
 func (f *Frame) WaitsInVM() bool {
 	if len(f.view.vms) == 0 {

@@ -13,6 +13,7 @@ type place struct {
 	points   []*Tracepoint
 	reads    []ptrace.Read // of all points
 	held     bool
+	renamed  bool // names there came from memory that may change, or could not be read without holding
 	wide     bool
 	patching patching
 }
@@ -93,13 +94,26 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
+// hold decides whether the place must hold all threads for the names of its VM frames. They stop once: if all memory from which the names were read
+// cannot change, later hits find them in the cache. It reports whether that changes the breakpoint.
+func (p *place) hold(varying, failed bool) bool {
+	p.renamed = p.renamed || varying || failed
+	changed := false
+	for _, point := range p.points {
+		if named := p.renamed && point.naming; named != point.named {
+			point.named, changed = named, true
+		}
+	}
+	return changed
+}
+
 // combine decides what must come with a hit for all its tracepoints. With hold these are all registers: the outer frames are shown too, and the places
 // of their values are known only once they are found.
 func (p *place) combine(hold bool) {
 	p.reads, p.held, p.wide, p.patching = nil, hold, hold, unlikely
 	for _, point := range p.points {
 		p.reads = append(p.reads, point.reads...)
-		p.held = p.held || point.whole
+		p.held = p.held || point.whole || point.named
 		p.wide = p.wide || point.wide || point.Symbol != ""
 		p.patching = max(p.patching, point.patching)
 	}

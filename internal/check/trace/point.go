@@ -36,6 +36,8 @@ type Tracepoint struct {
 	match    *deopt.Match
 	reads    []ptrace.Read
 	whole    bool // not all that the record's values are read from comes with an event
+	naming   bool // functions of a layout name its VM frames
+	named    bool // these names must be read while all threads are stopped
 	wide     bool // it has values in vector registers
 	patching patching
 
@@ -220,7 +222,9 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	p.Moment, p.patching = p.match.Moment, s.patching(p)
 	p.plan(v.Target().Arch())
 	if len(v.VMs()) > 0 {
-		p.whole = p.whole || s.recordFrame(p).Follows()
+		f := s.recordFrame(p)
+		p.whole, p.named = p.whole || f.Follows(), f.NamedByVM()
+		p.naming = p.named
 	}
 	p.wide = p.wide || s.filters[0].AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil

@@ -215,17 +215,21 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			return err
 		}
 	} else {
-		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data})
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data}, t.view.Fixed())
 	}
 	chosen := !t.countsHits() || o.Every < 2 || number%o.Every == 0
 	report := chosen && !o.Quiet && (o.Stop == nil || o.Log)
-	stops := false
+	stops, varying, failed := false, false, false
 	lost := func() bool { return p.held && t.session.Released() } // its threads ran: the values may be of different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
 		err := t.fill(x, view, ev.Thread.Registers)
 		if err != nil {
 			return err
+		}
+		if point.naming {
+			v, f := view.ReadNames()
+			varying, failed = varying || v, failed || f
 		}
 		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
 		if x.Stops && !o.Full { // report all frames, once
@@ -252,6 +256,13 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	}
 	if chosen || stops {
 		t.chosen++
+	}
+	if p.hold(varying, failed) {
+		t.changed[ev.At] = true
+		insert, _ := t.changes()
+		if err := t.session.Insert(insert...); err != nil {
+			return err
+		}
 	}
 	if t.countsHits() && o.Limit != 0 && t.chosen == o.Limit && t.end.Kind == "" {
 		t.end.Kind = EndLimit

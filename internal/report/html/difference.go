@@ -123,9 +123,9 @@ func before(v *verify.Verified) (*explain.Explanation, *deopt.View, error) {
 	}
 	view := own.View()
 	if v.Before != nil {
-		view = view.Reading(v.Before)
+		view = view.Reading(v.Before, v.Before)
 	} else {
-		view = view.Reading(view.Target())
+		view = view.Reading(view.Target(), view.Target())
 	}
 	thread := deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, End: x.End}
 	for _, f := range x.Frames {

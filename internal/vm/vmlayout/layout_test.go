@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -317,4 +318,52 @@ func TestDecoration(t *testing.T) {
 	require.Empty(t, vm.Lacks())
 	require.Equal(t, []string{"info of its position: a.star:2:26: key 3 not in dict"}, vm.Frames[0].Notes)
 	require.Empty(t, vm.Mismatches())
+}
+
+// TestNamesAreThoseOfTheExit requires that a name is read again if its memory may have changed, and is not read again from memory that cannot change.
+func TestNamesAreThoseOfTheExit(t *testing.T) {
+	l, err := Parse("a.star", []byte("def frames(site): return frame(site.operands[0], 3)\ndef method_name(m): return read_string(read(m))\ndef info(m, p): return {\"line\": str(read(read(m), \"u8\"))}\n"))
+	require.NoError(t, err)
+	operands := []Operand{constant("i64", 0x1000)}
+	shape, err := l.Frames(&Site{Kind: "statepoint", Operands: operands})
+	require.NoError(t, err)
+	reads := 0
+	changing := &counted{memory{0x1000: "\x00\x20\x00\x00\x00\x00\x00\x00", 0x2000: "first" + strings.Repeat("\x00", 32), 0x3000: "other" + strings.Repeat("\x00", 32)}, &reads}
+	from := &Source{Slots: slots(operands, nil), Static: changing, Order: binary.LittleEndian}
+	name := func() (string, string) {
+		f := shape.Read(from).Frames[0]
+		return f.Method, f.Info["line"]
+	}
+	for range 2 {
+		method, line := name()
+		require.Equal(t, []string{"first", "102"}, []string{method, line})
+		require.True(t, from.Varying)
+	}
+	changing.memory[0x1000] = "\x00\x30\x00\x00\x00\x00\x00\x00"
+	method, line := name()
+	require.Equal(t, []string{"other", "111"}, []string{method, line})
+
+	from = &Source{Slots: slots(operands, nil), Static: changing, Order: binary.LittleEndian, Fixed: func(machine.Addr, int) bool { return true }}
+	name()
+	require.False(t, from.Varying)
+	reads = 0
+	method, _ = name()
+	require.Equal(t, "other", method)
+	require.Zero(t, reads)
+	from.Forget()
+	clear(changing.memory)
+	method, _ = name()
+	require.Equal(t, "0x1000", method)
+	require.True(t, from.Failed)
+}
+
+// counted is memory that counts reads.
+type counted struct {
+	memory
+	reads *int
+}
+
+func (c *counted) ReadMemory(p []byte, addr machine.Addr) error {
+	*c.reads++
+	return c.memory.ReadMemory(p, addr)
 }

@@ -68,7 +68,7 @@ func (t *Target) watched() (*Target, *footprint) {
 // ReadMemory implements [machine.Memory].
 func (f *footprint) ReadMemory(p []byte, addr machine.Addr) error {
 	if f.bytes += len(p); f.bytes > maxSeen || len(f.parts) >= maxParts {
-		return fmt.Errorf("frames(site) reads over %d KiB, or over %d times", maxSeen>>10, maxParts)
+		return fmt.Errorf("a function of the layout reads over %d KiB, or over %d times", maxSeen>>10, maxParts)
 	}
 	err := f.memory.ReadMemory(p, addr)
 	f.parts = append(f.parts, seenPart{addr, bytes.Clone(p), err != nil})

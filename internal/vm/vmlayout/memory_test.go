@@ -183,7 +183,7 @@ func TestStructs(t *testing.T) {
 func TestReadBounds(t *testing.T) {
 	big := memory{0x100000: strings.Repeat("x", 2<<20)}
 	for text, says := range map[string]string{
-		"for n in range(100): struct('u8 a[1024], u8 b[1024]').at(0x100000, n * 8)\n  for n in range(100000): read(0x100000)": "frames(site) reads over 1024 KiB, or over 16384 times",
+		"for n in range(100): struct('u8 a[1024], u8 b[1024]').at(0x100000, n * 8)\n  for n in range(100000): read(0x100000)": "a function of the layout reads over 1024 KiB, or over 16384 times",
 		"for n in range(20): stream(0x100000 + n * 65536, 65536).string(1024)\n  for n in range(20): stream(0x100000, 70000)": "stream: a stream of 70000 bytes; the limit is 65536",
 		"read_string(0x100000)":       "no string ends within 1024 bytes of 0x100000",
 		"read_string(0x100000, 2000)": "a string of 2000 bytes; the limit is 1024",

@@ -14,33 +14,78 @@ import (
 type Source struct {
 	Slots  []frame.Slot   // of the record: slot k is live value k
 	Memory machine.Memory // of values, at the time of the exit
-	Static machine.Memory // of names of methods and classes, which do not change
-	Order  binary.ByteOrder
+	Static machine.Memory // of names and info, at the same time
+	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. Nil: all memory may change.
+	Fixed func(machine.Addr, int) bool
+	// Varying reports that a name or info at the last exit was read from memory that may change, and Failed that it could not be read.
+	Varying, Failed bool
+	Order           binary.ByteOrder
 
-	names map[nameKey]string // cache of the layout's names of methods and classes, by bits
-	infos map[infoKey]map[string]string
+	names map[nameKey]answered // cache of what the layout's functions returned
 	loads int
 	pairs bool // the record lists at least one slot for the collector
 
 	symbol func(name string) (machine.Addr, bool) // while frames are made; else nil
 }
 
-// Moved returns the source for another moment of the same target. It keeps the cached names of methods and classes.
+// Moved returns the source for another moment of the same target. It keeps what is cached.
 func (from *Source) Moved(m, static machine.Memory) *Source {
 	if from.names == nil {
-		from.names, from.infos = map[nameKey]string{}, map[infoKey]map[string]string{}
+		from.names = map[nameKey]answered{}
 	}
-	return &Source{Memory: m, Static: static, Order: from.Order, names: from.names, infos: from.infos}
+	return &Source{Memory: m, Static: static, Fixed: from.Fixed, Order: from.Order, names: from.names}
 }
 
+// Forget drops what is cached, because memory may have been unmapped.
+func (from *Source) Forget() { clear(from.names) }
+
+// nameKey identifies a call of a function of a layout.
 type nameKey struct {
-	of   string // method or class
-	bits uint64
+	layout   *Layout
+	of       string // method, class or info
+	bits     uint64
+	position int64 // for info
 }
 
-type infoKey struct {
-	method   uint64
-	position int64
+// answered is the result of such a call.
+type answered struct {
+	text string
+	info map[string]string
+	seen *footprint // the memory that was read and may change
+}
+
+// ask returns the result of a call of a layout's function, which is called only if the memory that it read before may have changed and has.
+func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answered, error) {
+	if known, ok := from.names[key]; ok && known.seen.holds(&Target{Memory: from.Static}) {
+		from.Varying = from.Varying || !known.seen.empty()
+		return known, nil
+	}
+	seen := &footprint{memory: from.Static}
+	watched := *from
+	if from.Static != nil {
+		watched.Static = seen
+	}
+	out, err := call(&watched)
+	for _, p := range seen.parts {
+		from.Failed = from.Failed || p.lost
+	}
+	if from.Fixed != nil {
+		seen.parts = slices.DeleteFunc(seen.parts, func(p seenPart) bool { return !p.lost && from.Fixed(p.at, len(p.data)) })
+	}
+	seen.end()
+	seen.memory = nil
+	out.seen = seen
+	from.Varying = from.Varying || !seen.empty()
+	if err != nil {
+		return out, err
+	}
+	if from.names == nil {
+		from.names = map[nameKey]answered{}
+	}
+	if len(from.names) < maxNames {
+		from.names[key] = out
+	}
+	return out, nil
 }
 
 // Bounds of the reads at one exit, whatever counts the target has in its memory.
@@ -73,7 +118,7 @@ func without(status frame.Status, why error) frame.VMValue {
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
-	from.loads, from.pairs = 0, false
+	from.loads, from.pairs, from.Varying, from.Failed = 0, false, false, false
 	for k := range from.Slots {
 		from.pairs = from.pairs || from.Slots[k].GC != nil
 	}
@@ -154,24 +199,17 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 	if !s.Layout.has(what) {
 		return text, got.bits, ""
 	}
-	key := nameKey{what, got.bits}
-	if known, ok := from.names[key]; ok {
-		return known, got.bits, ""
-	}
-	named, err := s.Layout.nameOf(what, from, got.bits)
+	named, err := from.ask(nameKey{s.Layout, what, got.bits, 0}, func(from *Source) (out answered, err error) {
+		out.text, err = s.Layout.nameOf(what, from, got.bits)
+		return out, err
+	})
 	if err != nil && got.bits == 0 { // in many encodings 0 is no method, whose name cannot be read
 		return text, 0, ""
 	}
 	if err != nil {
 		return text, got.bits, fmt.Sprintf("the name of its %s: %v", what, err)
 	}
-	if from.names == nil {
-		from.names = map[nameKey]string{}
-	}
-	if len(from.names) < maxNames {
-		from.names[key] = named
-	}
-	return named, got.bits, ""
+	return named.text, got.bits, ""
 }
 
 // info returns the layout's info for a position.
@@ -179,22 +217,15 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 	if !s.Layout.has("info") {
 		return nil
 	}
-	key := infoKey{method, position}
-	if known, ok := from.infos[key]; ok {
-		return known
-	}
-	out, err := s.Layout.infoOf(from, method, position)
+	out, err := from.ask(nameKey{s.Layout, "info", method, position}, func(from *Source) (out answered, err error) {
+		out.info, err = s.Layout.infoOf(from, method, position)
+		return out, err
+	})
 	if err != nil {
 		f.Notes = append(f.Notes, "info of its position: "+err.Error())
 		return nil
 	}
-	if from.infos == nil {
-		from.infos = map[infoKey]map[string]string{}
-	}
-	if len(from.infos) < maxNames {
-		from.infos[key] = out
-	}
-	return out
+	return out.info
 }
 
 // all reads values with their places.

@@ -2,6 +2,7 @@ package vmlayout
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Shape is the result of a layout for a record: VM frames with tokens as values. It is immutable.
@@ -93,6 +94,15 @@ func (s *Shape) Follows() (yes bool) {
 		s.tokens(func(v *Value) { yes = yes || v.Kind == LoadValue || v.Reads })
 	}
 	return yes
+}
+
+// Names reports whether functions of the layout name methods or classes of the shape, or describe positions. They may read memory.
+func (s *Shape) Names() bool {
+	if s == nil || s.Layout == nil {
+		return false
+	}
+	class := slices.ContainsFunc(s.Objects, func(o Object) bool { return o.Class != nil })
+	return s.Layout.has("method") || s.Layout.has("info") || class && s.Layout.has("class")
 }
 
 // places calls a function for each value of a shape, with a description of its place.

@@ -8,9 +8,9 @@ import (
 
 // Site holds the parts of a record that a layout reads: constants, but no other values.
 type Site struct {
-	Function string // the function of the record
-	Record   uint64 // its id
-	Kind     string // stackmap, patchpoint, statepoint, deoptimize, or unknown without a module
+	Function string       // the function of the record
+	Record   uint64       // its id
+	Kind     string       // stackmap, patchpoint, statepoint, deoptimize, or unknown without a module
 	Moment   frame.Moment // how far the site has run at the exit; unknown before a program runs
 	Operands []Operand
 	Args     []Operand // of the call, if a module gives them
