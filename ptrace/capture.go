@@ -56,7 +56,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	err := pastLeaving(pid, func() error {
 		t = newTarget(pid, o.DebugDirs)
 		t.wanted = o.Objects
-		err := t.capture(o)
+		err := t.reading().capture(o)
 		if err != nil {
 			t.Close()
 		}
@@ -86,12 +86,12 @@ func SurveyWith(pid int, o Options) (*Target, error) {
 	t := newTarget(pid, o.DebugDirs)
 	t.wanted = o.Objects
 	for range attempts {
-		if err := t.survey(); err != nil {
+		if err := t.reading().survey(); err != nil {
 			t.Close()
 			return nil, err
 		}
-		t.readAllObjects()
-		if t.stillRegistered() {
+		t.reading().readAllObjects()
+		if t.reading().stillRegistered() {
 			t.memory = t.source
 			return t, nil
 		}
@@ -100,7 +100,7 @@ func SurveyWith(pid int, o Options) (*Target, error) {
 	return nil, &Error{pid, "cannot read it", ErrObjectsChanging, "try again, or stop it first: kill -STOP " + fmt.Sprint(pid)}
 }
 
-func (t *Target) capture(o Options) error {
+func (t reading) capture(o Options) error {
 	for attempt := 1; !o.Hold && attempt < attempts; attempt++ {
 		if settled, err := t.captureBriefly(o); settled || err != nil {
 			return err
@@ -111,7 +111,7 @@ func (t *Target) capture(o Options) error {
 
 // captureBriefly reads the lists before the stop. settled reports whether these lists, and those after the stop, describe the data that was copied
 // during the stop.
-func (t *Target) captureBriefly(o Options) (settled bool, err error) {
+func (t reading) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		}
 		lists, settled = t.readHeads()
 		t.perf.freeze()
-		return s.copy(t, code)
+		return s.copy(t.Target, code)
 	})
 	s.end()
 	if err != nil {
@@ -149,7 +149,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 		return false, nil
 	}
 	if o.Record {
-		if err := t.recordChanges(); err != nil {
+		if err := t.recorder().recordChanges(); err != nil {
 			return false, err
 		}
 	}
@@ -159,7 +159,7 @@ func (t *Target) captureBriefly(o Options) (settled bool, err error) {
 }
 
 // captureHeld compares the lists with the process while it is stopped, and reads them again during the stop if they have changed.
-func (t *Target) captureHeld(o Options) error {
+func (t reading) captureHeld(o Options) error {
 	if err := t.survey(); err != nil {
 		return err
 	}
@@ -178,14 +178,14 @@ func (t *Target) captureHeld(o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := s.doUrgently(func() error { return s.copy(t, code) }); err != nil {
+	if err := s.doUrgently(func() error { return s.copy(t.Target, code) }); err != nil {
 		return explain(t.PID, "cannot read its threads", err)
 	}
 	t.readObjects(s)
 	t.finish(s, code, t.linkage())
 	t.copied = t.memory
 	if o.Hold {
-		t.memory, t.stands = unawaited{t.source, t}, true
+		t.memory, t.stands = unawaited{t.source, t.Target}, true
 		if o.Record {
 			t.KeepTouched()
 		}
@@ -196,19 +196,19 @@ func (t *Target) captureHeld(o Options) error {
 }
 
 // prepare allocates the memory that a stop copies into.
-func (t *Target) prepare(s *stopped, o Options) (*codeCopy, error) {
+func (t reading) prepare(s *stopped, o Options) (*codeCopy, error) {
 	t.prepareGoroutines(s, o)
 	if !o.Record {
 		return t.code(t.ownPages(false)), nil
 	}
-	if err := t.prepareRecord(s); err != nil {
+	if err := t.recorder().prepareRecord(s); err != nil {
 		return nil, err
 	}
 	return t.code(t.recorded.own), nil
 }
 
 // survey reads mappings, modules and the lists of registered objects.
-func (t *Target) survey() error {
+func (t reading) survey() error {
 	if err := check64(t.via); err != nil {
 		return err
 	}
@@ -247,13 +247,13 @@ func readable(mem memory, maps []machine.Mapping) error {
 }
 
 // know gives the current mappings to the memory of a process.
-func (t *Target) know() {
+func (t reading) know() {
 	t.provided = &provisions{tid: t.via}
 	t.process.know(t.maps, t.provided)
 }
 
 // find finds JIT code in the target: the lists of registered objects or, if there is none, memory that looks like a stack map.
-func (t *Target) find() {
+func (t reading) find() {
 	t.Registries, t.Found, t.Scanned, t.objects = nil, nil, false, 0
 	room := maxEntries
 	if n := t.source.size() / entrySize; n < maxEntries {
@@ -282,7 +282,7 @@ func (t *Target) find() {
 	}
 }
 
-func (t *Target) readAllObjects() {
+func (t reading) readAllObjects() {
 	for _, r := range t.Registries {
 		for n, e := range r.Entries {
 			t.read(e, n+1)
@@ -291,7 +291,7 @@ func (t *Target) readAllObjects() {
 }
 
 // objectsHold reports whether the objects that were read are still registered.
-func (t *Target) objectsHold() bool {
+func (t reading) objectsHold() bool {
 	for _, r := range t.Registries {
 		for _, e := range r.Entries {
 			if e.image != nil && !r.holds(e, t.source) {
@@ -304,14 +304,14 @@ func (t *Target) objectsHold() bool {
 
 // sameCode reports whether the executable mappings have not changed. Code that was mapped since would not be recognized as code, and an exec(2)
 // changes all mappings.
-func (t *Target) sameCode() bool {
+func (t reading) sameCode() bool {
 	now, err := readMaps(t.via)
 	data := func(r machine.Mapping) bool { return !r.Exec }
 	return err == nil && slices.Equal(slices.DeleteFunc(now, data), slices.DeleteFunc(slices.Clone(t.maps), data))
 }
 
 // readObjects reads the registered objects that a program counter or a word of a stack points into. Frames can belong only to these.
-func (t *Target) readObjects(s *stopped) {
+func (t reading) readObjects(s *stopped) {
 	for _, r := range t.Registries {
 		if len(r.ranges) == 0 {
 			continue
@@ -337,7 +337,7 @@ func (t *Target) readObjects(s *stopped) {
 }
 
 // finish sets the threads and the memory from the copies, and from other known ranges of memory at that moment.
-func (t *Target) finish(s *stopped, code *codeCopy, ranges []span) {
+func (t reading) finish(s *stopped, code *codeCopy, ranges []span) {
 	ranges = append(ranges, code.spans()...)
 	unread := unreadOf(code.whole)
 	slices.SortFunc(s.threads, func(a, b *stoppedThread) int {

@@ -8,7 +8,7 @@ import (
 )
 
 // placeModules finds the places of the modules, and whether stacks of goroutines are copied.
-func (t *Target) placeModules() {
+func (t reading) placeModules() {
 	t.places = newPlaces(t.Modules)
 	t.goProgram = t.arch == machine.AMD64 && t.GoProgram() != nil // stacks on other architectures are not followed across C
 }

@@ -40,17 +40,17 @@ type goCopy struct {
 }
 
 // prepareGoroutines allocates the memory for copies of goroutines, whose number it reads while the process runs.
-func (t *Target) prepareGoroutines(s *stopped, o Options) {
+func (t reading) prepareGoroutines(s *stopped, o Options) {
 	if s.goroutines = nil; o.Goroutines == nil || !t.goProgram {
 		return
 	}
 	t.memory = t.source
-	layout := o.Goroutines(t)
+	layout := o.Goroutines(t.Target)
 	if layout == nil || layout.Size < goFields || layout.Size > maxGoroutineSize {
 		return
 	}
 	c := &goCopy{layout: *layout, stacks: deepStacks, scratch: make([]byte, nearBytes)}
-	_, n := c.list(t)
+	_, n := c.list(t.Target)
 	c.room = make([]byte, min(n+n/8, MaxGoroutines)*(layout.Size+usualParked))
 	touch(c.room)
 	touch(c.scratch)

@@ -164,8 +164,9 @@ func (c *core) complete(o CoreOptions) error {
 			return &CoreError{o.Exe, -1, errors.New(m.Why), exeHint}
 		}
 	}
-	t.debugFiles()
-	t.placeModules()
+	r := t.reading()
+	r.debugFiles()
+	r.placeModules()
 	mem = c.withFiles(mem)
 	c.holes = mem.holes()
 	t.source, t.memory = mem, mem
@@ -175,11 +176,11 @@ func (c *core) complete(o CoreOptions) error {
 		}
 	}
 	t.wanted = o.Given
-	t.find()
-	if err := t.place(t.wanted); err != nil {
+	r.find()
+	if err := r.place(t.wanted); err != nil {
 		return err
 	}
-	t.readAllObjects()
+	r.readAllObjects()
 	return nil
 }
 

@@ -15,7 +15,7 @@ const DebugDir = "/usr/lib/debug"
 
 // debugFiles gives modules without a symbol table access to separate debug files. These are found by build id as in gdb ("Separate Debug Files" of
 // its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is needed.
-func (t *Target) debugFiles() {
+func (t reading) debugFiles() {
 	for _, m := range t.Modules {
 		if m.Image != nil && !m.debugged {
 			m.debugged = true

@@ -63,8 +63,8 @@ func newGatherer(t *Target) *gatherer {
 			}
 		}
 	}
-	g.always = append(g.always, t.linkMap()...)
-	g.always = append(g.always, t.headers()...)
+	g.always = append(g.always, t.recorder().linkMap()...)
+	g.always = append(g.always, t.recorder().headers()...)
 	room := make([]byte, reachPages*elfcore.Page)
 	touch(room)
 	for range reachPages {
@@ -176,7 +176,7 @@ func (g *gatherer) spans() []span {
 }
 
 // headers returns the first pages of files, which identify the file, if they differ from the file.
-func (t *Target) headers() (at []machine.Addr) {
+func (t recorder) headers() (at []machine.Addr) {
 	if t.recorded == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ const (
 
 // linkMap returns the addresses in the list of loaded files that debuggers follow: the dynamic section of the program, the target of its DT_DEBUG,
 // and the entries with their names. It follows an endless list up to a limit.
-func (t *Target) linkMap() (at []machine.Addr) {
+func (t recorder) linkMap() (at []machine.Addr) {
 	if t.recorded == nil || t.recorded.about == nil {
 		return nil
 	}

@@ -103,7 +103,7 @@ func (g *given) at(addr machine.Addr) bool {
 }
 
 // place finds the given objects in the target. The code in memory must equal the object's, except for relocated bytes.
-func (t *Target) place(objects []Object) error {
+func (t reading) place(objects []Object) error {
 	t.given = nil
 	for _, o := range objects {
 		g, err := t.placeOne(o)
@@ -122,7 +122,7 @@ func (t *Target) place(objects []Object) error {
 	return nil
 }
 
-func (t *Target) placeOne(o Object) (*given, error) {
+func (t reading) placeOne(o Object) (*given, error) {
 	data, err := readGiven(o.Path)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (t *Target) placeOne(o Object) (*given, error) {
 	}
 	g := &given{image: img}
 	if len(o.Places) == 0 {
-		err = g.search(t)
+		err = g.search(t.Target)
 	} else {
 		err = g.asTold(o.Places)
 	}
@@ -154,7 +154,7 @@ func (t *Target) placeOne(o Object) (*given, error) {
 		return nil, err
 	}
 	img.Registered = true
-	return g, g.compare(t)
+	return g, g.compare(t.Target)
 }
 
 func readGiven(path string) ([]byte, error) {
@@ -353,9 +353,9 @@ func (t *Target) Given() []*object.Image {
 }
 
 // givenHold reports whether the code of the given objects is still in memory.
-func (t *Target) givenHold() bool {
+func (t reading) givenHold() bool {
 	for _, g := range t.given {
-		if g.compare(t) != nil {
+		if g.compare(t.Target) != nil {
 			return false
 		}
 	}

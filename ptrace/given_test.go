@@ -51,14 +51,14 @@ func TestSearchForCode(t *testing.T) {
 		copy(memory[at:], text)
 		target := &Target{arch: machine.AMD64, maps: []machine.Mapping{{Start: start, End: start + size, Read: true, Exec: true}},
 			source: &coreMemory{regions: []region{{start: start, end: start + size, from: bytes.NewReader(memory)}}, limit: size}}
-		require.NoError(t, target.place([]Object{{Path: object}}), "at %d", at)
+		require.NoError(t, target.reading().place([]Object{{Path: object}}), "at %d", at)
 		require.Equal(t, start+machine.Addr(at), target.Given()[0].Section(".text").Loaded())
-		require.True(t, target.givenHold())
+		require.True(t, target.reading().givenHold())
 		require.NotNil(t, target.givenAt(start+machine.Addr(at)))
 		require.Nil(t, target.givenAt(start+machine.Addr(at+len(text))))
 		memory[at] ^= 1 // the runtime has overwritten the place meanwhile
-		require.False(t, target.givenHold())
-		require.ErrorContains(t, target.place([]Object{{Path: object}}), ".text was not found in 12288 KiB of code in memory")
-		require.ErrorContains(t, target.place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 memory contains")
+		require.False(t, target.reading().givenHold())
+		require.ErrorContains(t, target.reading().place([]Object{{Path: object}}), ".text was not found in 12288 KiB of code in memory")
+		require.ErrorContains(t, target.reading().place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 memory contains")
 	}
 }

@@ -145,7 +145,7 @@ type stoppedList struct {
 }
 
 // readHeads reads the descriptors of all lists.
-func (t *Target) readHeads() (lists []stoppedList, ok bool) {
+func (t reading) readHeads() (lists []stoppedList, ok bool) {
 	for _, r := range t.Registries {
 		l := stoppedList{registry: r}
 		err := t.source.ReadMemory(l.head[:], r.Descriptor)
@@ -187,7 +187,7 @@ func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 }
 
 // updated updates all lists, and reports whether it could.
-func (t *Target) updated() bool {
+func (t reading) updated() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" && !r.unchanged(t.source) {
 			return false
@@ -201,7 +201,7 @@ func (t *Target) updated() bool {
 
 // stillRegistered reports whether all objects that were read are still in the lists. If an object has been removed, the bytes that were read may
 // belong to memory that was reused.
-func (t *Target) stillRegistered() bool {
+func (t reading) stillRegistered() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" {
 			continue
@@ -237,7 +237,7 @@ func (s *stopped) points() func(start, end machine.Addr) bool {
 
 // sameCodeWhere reports whether the executable mappings that something points into have not changed. A JIT may create and remove other mappings all
 // the time.
-func (t *Target) sameCodeWhere(points func(start, end machine.Addr) bool) bool {
+func (t reading) sameCodeWhere(points func(start, end machine.Addr) bool) bool {
 	all, err := readMaps(t.via)
 	if err != nil {
 		return false

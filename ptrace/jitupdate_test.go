@@ -49,7 +49,7 @@ func TestCaptureWhileJITCompiles(t *testing.T) {
 		target := newTarget(p.PID, nil)
 		mem := &inStop{memory: target.source, test: unix.Gettid()}
 		target.source = mem
-		settled, err := target.captureBriefly(Options{StackBytes: defaultStack})
+		settled, err := target.reading().captureBriefly(Options{StackBytes: defaultStack})
 		require.NoError(t, err)
 		require.True(t, settled)
 		require.Equal(t, descriptorSize, mem.bytes)

@@ -16,7 +16,7 @@ const (
 // linkage reads the global offset tables of the modules. They hold the targets of the entries of procedure linkage tables (System V ABI, AMD64
 // supplement, 5.2), and only they show which function a call reaches. Runtimes also jump through their own variables to the code that handles a
 // patched place, so linkage reads small sections of variables, too.
-func (t *Target) linkage() []span {
+func (t reading) linkage() []span {
 	var all []span
 	room := uint64(maxAllLinkage)
 	for _, m := range t.Modules {

@@ -23,7 +23,7 @@ const (
 // ownPages returns the parts of mapped files that may differ from the file, in order of address. These are pages that the dynamic linker has
 // relocated or a patch has changed, and code that can change at any moment because it is writable or because writes to the file are shared. Without
 // data, it returns only code.
-func (t *Target) ownPages(data bool) (own []keptPart) {
+func (t reading) ownPages(data bool) (own []keptPart) {
 	pages, err := t.pagemap()
 	if err == nil {
 		defer pages.Close()
@@ -43,14 +43,14 @@ func (t *Target) ownPages(data bool) (own []keptPart) {
 
 // writtenElsewhere reports whether the file of a mapping is being written, or can be written through another mapping, as JIT compilers map their
 // memory twice.
-func (t *Target) writtenElsewhere(r machine.Mapping) bool {
+func (t reading) writtenElsewhere(r machine.Mapping) bool {
 	place := t.places.at(r.Start)
 	return place != nil && (place.module.changes() || slices.ContainsFunc(place.module.maps, func(m machine.Mapping) bool { return m.Share && m.Write }))
 }
 
 // ownCode returns the code of files in own pages, in order of address. It is read from the process. Code that is in no image is copied like JIT code
 // instead.
-func (t *Target) ownCode(own []keptPart) (code []machine.Mapping) {
+func (t reading) ownCode(own []keptPart) (code []machine.Mapping) {
 	parts := rangesOf(own, keptPart.place)
 	for _, r := range t.places {
 		if !r.Exec || r.module.Image == nil {
@@ -78,7 +78,7 @@ type codeCopy struct {
 }
 
 // code prepares copying the code that is in no file. own are the private pages of files.
-func (t *Target) code(own []keptPart) *codeCopy {
+func (t reading) code(own []keptPart) *codeCopy {
 	c := &codeCopy{own: t.ownCode(own), around: jitCode(t.maps, t.Modules), pages: map[machine.Addr]bool{}}
 	jit := t.inUse(c.around)
 	room := uint64(maxOwnCode)
@@ -116,7 +116,7 @@ func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 }
 
 // inUse returns the parts of mappings that have pages. Reading the other parts would allocate pages in the process.
-func (t *Target) inUse(code []machine.Mapping) (parts []machine.Mapping) {
+func (t reading) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	if t.core != nil {
 		return code
 	}

@@ -78,18 +78,18 @@ type recorded struct {
 }
 
 // prepareRecord prepares recording a core, before the process is stopped.
-func (t *Target) prepareRecord(s *stopped) error {
+func (t recorder) prepareRecord(s *stopped) error {
 	about, err := t.about()
 	if err != nil {
 		return err
 	}
-	t.recorded = &recorded{about: about, own: t.ownPages(true)}
-	s.gatherer = newGatherer(t)
+	t.recorded = &recorded{about: about, own: t.reading().ownPages(true)}
+	s.gatherer = newGatherer(t.Target)
 	return nil
 }
 
 // about returns the data about the process for the notes of a core.
-func (t *Target) about() (*coreAbout, error) {
+func (t recorder) about() (*coreAbout, error) {
 	about, err := readAbout(t.via)
 	if err != nil {
 		return nil, explain(t.PID, "cannot record a core", err)
@@ -111,14 +111,14 @@ func openPagemap(tid int) (*pagemap, error) {
 
 // recordChanges records the changes since the mappings were read, for a process that was resumed. Whether they happened before or after the stop is
 // unknown. If the mapping of a file changed, or the file was written, the file is no longer used.
-func (t *Target) recordChanges() error {
+func (t recorder) recordChanges() error {
 	now, err := readMaps(t.via)
 	if err != nil {
 		return err
 	}
 	r := t.recorded
 	r.after = now
-	r.own = append(r.own, t.ownPages(true)...)
+	r.own = append(r.own, t.reading().ownPages(true)...)
 	same := map[machine.Mapping]bool{}
 	for _, m := range now {
 		same[m] = true
@@ -163,11 +163,11 @@ func (r *recorded) take(g *gatherer, ranges []span) {
 }
 
 // collect copies the same data as a capture with Record, from a target that is stopped or a core.
-func (t *Target) collect() error {
+func (t recorder) collect() error {
 	s := &stopped{pid: t.PID, via: t.via}
 	if t.core != nil {
 		t.recorded = &recorded{about: &coreAbout{auxv: t.core.auxv}, own: t.core.ownPages()}
-		s.gatherer = newGatherer(t)
+		s.gatherer = newGatherer(t.Target)
 	} else if err := t.prepareRecord(s); err != nil {
 		return err
 	}
@@ -175,11 +175,11 @@ func (t *Target) collect() error {
 	if t.core != nil && len(t.core.holes) > 0 {
 		mem = piecemeal{blanked{t.memory, t.core.holes}, t.source}
 	}
-	code := t.code(t.recorded.own)
+	code := t.reading().code(t.recorded.own)
 	if err := mem.readMany(code.whole); err != nil {
 		return err
 	}
-	ranges := append(t.linkage(), code.spans()...)
+	ranges := append(t.reading().linkage(), code.spans()...)
 	var from []start
 	for _, th := range t.threads {
 		if th.Registers == nil {
@@ -190,11 +190,11 @@ func (t *Target) collect() error {
 		c.pc, _ = th.Registers.Addr(t.arch.PC)
 		c.link, _ = th.Registers.Addr(t.arch.Link)
 		c.block = th.Registers.ThreadPointer()
-		c.copyAll(mem, t, code.around, code.pages)
+		c.copyAll(mem, t.Target, code.around, code.pages)
 		from = append(from, start{c.sp, words(th.Registers), c.stacks[0]})
 		ranges = append(ranges, c.ranges()...)
 	}
-	if err := s.gather(mem, t, from); err != nil {
+	if err := s.gather(mem, t.Target, from); err != nil {
 		return err
 	}
 	t.recorded.take(s.gatherer, ranges)
@@ -273,20 +273,20 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	case t.core != nil && o.Memory != Minimal:
 		return nil, &CoreError{t.Core, -1, errors.New("only a minimal core can be recorded from a core"), ""}
 	case len(t.raw) == 0 && t.core == nil:
-		return nil, &Error{t.PID, "cannot record a core", fmt.Errorf("no thread of it could be read%s", t.whyNone()), ""}
+		return nil, &Error{t.PID, "cannot record a core", fmt.Errorf("no thread of it could be read%s", t.recorder().whyNone()), ""}
 	case t.recorded == nil && o.Memory == Minimal:
-		if err := t.collect(); err != nil {
+		if err := t.recorder().collect(); err != nil {
 			return nil, err
 		}
 	}
 	r := t.recorded
 	if r == nil {
 		r = &recorded{}
-		if r.about, err = t.about(); err != nil {
+		if r.about, err = t.recorder().about(); err != nil {
 			return nil, err
 		}
 	}
-	redacted, err := t.redacted(o.Redact, r)
+	redacted, err := t.recorder().redacted(o.Redact, r)
 	if err != nil {
 		return nil, err
 	}
@@ -312,12 +312,12 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	for _, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})
 	}
-	if t.core == nil && t.redactsCommand(r.about, redacted) {
+	if t.core == nil && t.recorder().redactsCommand(r.about, redacted) {
 		about := *r.about
 		about.command, m.about = "", &about
 	}
 	if t.core != nil {
-		if m.from, err = t.core.identity(t.redactsCommand(r.about, redacted)); err != nil {
+		if m.from, err = t.core.identity(t.recorder().redactsCommand(r.about, redacted)); err != nil {
 			return nil, err
 		}
 	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // a minimal core has its pages already
@@ -338,12 +338,12 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		}
 		kept := newCopied(spans, "")
 		copied := rangesOf(kept.ranges, span.place)
-		for _, s := range t.immutable(out) { // data that was copied during the stop takes precedence
+		for _, s := range t.recorder().immutable(out) { // data that was copied during the stop takes precedence
 			spans = append(spans, s.outside(copied)...)
 		}
 		if !o.Environment {
 			var block []addrRange
-			block, out.Environment = t.environment(r.about)
+			block, out.Environment = t.recorder().environment(r.about)
 			spans = withoutRanges(spans, block)
 		}
 		spans = withoutRanges(spans, redacted)
@@ -387,7 +387,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 }
 
 // whyNone returns the reason why the first thread could not be read.
-func (t *Target) whyNone() string {
+func (t recorder) whyNone() string {
 	if len(t.threads) == 0 {
 		return ""
 	}
@@ -404,7 +404,7 @@ const (
 
 // immutable returns memory that does not change while it is in use, and so need not be read during the stop: registered objects, loaded stack maps,
 // the beginning of each file, and all of each file that was deleted.
-func (t *Target) immutable(out *RecordedCore) (spans []span) {
+func (t recorder) immutable(out *RecordedCore) (spans []span) {
 	own := rangesOf(t.recorded.own, keptPart.place)
 	room, left := maxObjects4Core, 0
 	zeroes := uint64(maxObjects4Core) // limit on untouched memory, which takes space in a core
@@ -462,7 +462,7 @@ func (t *Target) immutable(out *RecordedCore) (spans []span) {
 
 // identifying returns the memory that identifies a mapped file: its first page. For a deleted file it returns all mappings that are not writable, and
 // for the vdso all of it. For a core it returns the memory in the core, since the current file may be a different one.
-func (t *Target) identifying(m *Module, room *int) (spans []span) {
+func (t recorder) identifying(m *Module, room *int) (spans []span) {
 	whole := m.Path == vdsoPath || t.core == nil && m.gone() || t.core != nil && m.data == nil
 	for _, r := range m.maps[:min(len(m.maps), mappingsToTry)] {
 		size := uint64(r.End - r.Start)

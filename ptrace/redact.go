@@ -99,7 +99,7 @@ func (e *RedactionError) Error() string {
 }
 
 // redacted returns the memory that redactions select, and the memory that a source core omits on request, in order of address.
-func (t *Target) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
+func (t recorder) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 	maps := slices.Concat(t.maps, r.maps, r.after)
 	out, err := redactedIn(maps, list, t.core != nil)
 	if err == nil && t.core != nil {
@@ -109,7 +109,7 @@ func (t *Target) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 }
 
 // redactsCommand reports whether the redacted memory contains arguments of the program. Then the note with the command line must be cleared too.
-func (t *Target) redactsCommand(about *coreAbout, redacted []addrRange) bool {
+func (t recorder) redactsCommand(about *coreAbout, redacted []addrRange) bool {
 	arguments := about.arguments
 	if s := stringsAtStart(about.auxv, t.arch.Order, t.source); s != nil && arguments.start >= arguments.end {
 		arguments = addrRange{s.random, s.path}

@@ -11,7 +11,7 @@ import (
 
 // again updates the data about a stopped process. It keeps what has not changed, by the same pointers. Reading everything for each object that a JIT
 // registers would take longer and longer.
-func (t *Target) again() error {
+func (t reading) again() error {
 	maps, err := readMaps(t.via)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (t *Target) again() error {
 }
 
 // registered updates only the lists of registered objects, which costs less than again, and reports whether it could.
-func (t *Target) registered() bool {
+func (t reading) registered() bool {
 	for _, r := range t.Registries {
 		if !r.follow(t.source) {
 			return false

@@ -276,15 +276,15 @@ func (s *Session) survey() error {
 	if s.base == nil {
 		t := newTarget(s.pid, nil)
 		t.wanted = s.given
-		if err := t.survey(); err != nil {
+		if err := t.reading().survey(); err != nil {
 			t.Close()
 			return err
 		}
-		t.readAllObjects()
+		t.reading().readAllObjects()
 		t.perf.live = true
 		s.base, s.stale = t, false
 	}
-	if s.changed && !s.stale && !s.base.registered() {
+	if s.changed && !s.stale && !s.base.reading().registered() {
 		s.stale = true
 	}
 	s.changed = false
@@ -296,7 +296,7 @@ func (s *Session) survey() error {
 			s.base.process = live(s.base.via)
 			s.base.source = s.base.process
 		}
-		if err := s.base.again(); err != nil {
+		if err := s.base.reading().again(); err != nil {
 			return err
 		}
 		s.stale = false

@@ -133,7 +133,7 @@ func readEnd(mem machine.Memory, low, end machine.Addr) []byte {
 }
 
 // environment returns the memory of the environment block and of the strings of the auxiliary vector, in order of address.
-func (t *Target) environment(about *coreAbout) ([]addrRange, CoreEnvironment) {
+func (t recorder) environment(about *coreAbout) ([]addrRange, CoreEnvironment) {
 	var block []addrRange
 	if about.environment.start < about.environment.end {
 		block = append(block, about.environment)

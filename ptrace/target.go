@@ -69,6 +69,16 @@ type Target struct {
 	perf      *perfFiles   // nil for a core
 }
 
+// reading holds the methods that read a target's modules, registered objects and memory, until the target shows one moment.
+type reading struct{ *Target }
+
+func (t *Target) reading() reading { return reading{t} }
+
+// recorder holds the methods that prepare and write a core of a target.
+type recorder struct{ *Target }
+
+func (t *Target) recorder() recorder { return recorder{t} }
+
 func newTarget(pid int, debug []string) *Target {
 	via := firstAlive(pid)
 	mem := live(via)
@@ -228,7 +238,7 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 // ReadObjects reads every registered object of a held process, and not only those that its stacks point into.
 func (t *Target) ReadObjects() {
 	if t.held != nil {
-		t.readAllObjects()
+		t.reading().readAllObjects()
 	}
 }
 
