@@ -1,6 +1,7 @@
 package vmlayout
 
 import (
+	"cmp"
 	"fmt"
 
 	"example.com/reframe/deopt/frame"
@@ -30,6 +31,15 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 			list = append(list, name+": "+why)
 		}
 	})
+	for n := range s.Frames {
+		for k := range s.Frames[n].Monitors {
+			if v := &s.Frames[n].Monitors[k].Owner; v.Kind == OperandValue && v.As != "ref" && v.Codec == nil && v.Operand < len(site.Operands) {
+				if o := &site.Operands[v.Operand]; v.As != "" || o.Type.Kind == frame.Int || o.Type.Kind == frame.Float {
+					list = append(list, fmt.Sprintf("lock %d of frame %d, operand %d (%s): its owner is a number (%s); expected a reference", k, n, v.Operand, o.Name, cmp.Or(v.As, o.Type.Source)))
+				}
+			}
+		}
+	}
 	return append(list, s.expected(site)...)
 }
 
@@ -51,6 +61,8 @@ func misfit(v *Value, t frame.Type) string {
 	switch as := plain[want]; {
 	case want == "":
 	case t.Composite() || t.Bits < as.Bits:
+		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
+	case t.Kind == frame.Int && as.Kind == frame.Float && t.Bits != as.Bits:
 		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Float && (as.Kind != frame.Float || as.Bits != t.Bits):
 		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)

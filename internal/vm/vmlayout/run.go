@@ -172,15 +172,15 @@ func load(v *loadValue) (Value, error) {
 	return out, nil
 }
 
-// inOrder sorts values by place, and returns a place that occurs twice, if there is one.
-func inOrder(list []Placed) (at int64, twice bool) {
+// inOrder sorts values by place, and returns an error, with the position of the second value, if a place occurs twice.
+func inOrder(what string, list []Placed) error {
 	slices.SortStableFunc(list, func(a, b Placed) int { return cmp.Compare(a.At, b.At) })
 	for k := 1; k < len(list); k++ {
 		if list[k].At == list[k-1].At {
-			return list[k].At, true
+			return &placed{list[k].where, fmt.Errorf("%s %d, first in line %s", what, list[k].At, list[k-1].where)}
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // shape converts the result of frames(site), and checks it for common mistakes.
@@ -213,8 +213,8 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 			return nil, &placed{f.where, fmt.Errorf("frame %d is resumed by %q: all frames but the innermost must be in a call (%q)", n, f.Resume, frame.Calling)}
 		}
 		for _, list := range [][]Placed{f.Locals, f.Stack} {
-			if at, twice := inOrder(list); twice {
-				return nil, &placed{f.where, fmt.Errorf("two values for place %d", at)}
+			if err := inOrder("two values for place", list); err != nil {
+				return nil, err
 			}
 		}
 		s.Frames = append(s.Frames, f.Frame)
@@ -226,8 +226,8 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 			return nil, &placed{o.where, fmt.Errorf("object %d is defined a second time, first in line %s", o.id, before)}
 		}
 		ids[o.id] = o.where
-		if at, twice := inOrder(o.Fields); twice {
-			return nil, &placed{o.where, fmt.Errorf("object %d has two fields at %d", o.id, at)}
+		if err := inOrder(fmt.Sprintf("object %d has two fields at", o.id), o.Fields); err != nil {
+			return nil, err
 		}
 		s.Objects = append(s.Objects, o.Object)
 	}

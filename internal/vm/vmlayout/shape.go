@@ -27,6 +27,8 @@ type Placed struct {
 	Name string
 	Value
 	Run *Run // a row of values; Value is then the first
+
+	where string // position in the layout, for messages
 }
 
 // Run is a row of values in memory; their number is read from the target's memory.
@@ -40,6 +42,8 @@ type Run struct {
 type Monitor struct {
 	Owner      Value
 	Eliminated bool
+
+	where string // position in the layout, for messages
 }
 
 // Object is an object that exists only as its fields.

@@ -491,7 +491,10 @@ func (f *frameValue) Attr(name string) (starlark.Value, error) {
 				return nil, err
 			}
 			owner, err := runOf(t).token(t, v)
-			m.Owner = owner
+			if k := owner.Const.Type; err == nil && owner.Kind == ConstValue && k != "ref" && k != "null" {
+				err = fmt.Errorf("the owner of a lock is %s %s; expected a reference or an object", k, owner.Const)
+			}
+			m.Owner, m.where = owner, runOf(t).here(t)
 			f.Monitors = append(f.Monitors, m)
 			return nil, err
 		}), nil
@@ -546,6 +549,7 @@ func (f *frameValue) put(t *starlark.Thread, to *[]Placed, p Placed, v starlark.
 	if p.At < 0 {
 		return fmt.Errorf("place %d", p.At)
 	}
+	p.where = runOf(t).here(t)
 	p.Value, p.Run, err = placedOf(t, v)
 	*to = append(*to, p)
 	return err
@@ -610,7 +614,7 @@ func (o *objectValue) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeInt64(o.id), nil
 	case "field", "element":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			p := Placed{}
+			p := Placed{where: runOf(t).here(t)}
 			var v starlark.Value
 			if err := starlark.UnpackArgs(name, args, kwargs, "at", &p.At, "value", &v, "name?", &p.Name); err != nil {
 				return nil, err
