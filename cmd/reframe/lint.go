@@ -69,6 +69,7 @@ func (a *app) lint(k *inputs) error {
 	if err != nil {
 		return err
 	}
+	a.showPrints(o.VMs)
 	report, err := lint.Lint(o.Modules, o.Layouts, o.VMs...)
 	if err != nil {
 		return err
@@ -125,5 +126,12 @@ func printFinding(out *bufio.Writer, s style, f *lint.Finding) {
 		}
 		fmt.Fprintf(out, "%s%s of @%s, block %%%s: ", f.Site, id, printable(f.Function), printable(f.Block))
 	}
-	fmt.Fprintf(out, "%s; %s %s\n", printable(f.What), printable(f.Do), s.Dim("["+string(f.Rule)+"]"))
+	more := ""
+	switch {
+	case f.More == 1:
+		more = "; 1 more site has the same mistake"
+	case f.More > 1:
+		more = fmt.Sprintf("; %d more sites have the same mistake", f.More)
+	}
+	fmt.Fprintf(out, "%s%s; %s %s\n", printable(f.What), more, printable(f.Do), s.Dim("["+string(f.Rule)+"]"))
 }

@@ -75,7 +75,18 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 			return o, err
 		}
 	}
+	a.showPrints(o.VMs)
 	return o, nil
+}
+
+// showPrints shows on standard error what layouts print. It does nothing without an app.
+func (a *app) showPrints(layouts []*vmlayout.Layout) {
+	if a == nil {
+		return
+	}
+	for _, l := range layouts {
+		l.OnPrint(func(line string) { fmt.Fprintln(foldTo(a.stderr), printable(line)) })
+	}
 }
 
 // layoutApart runs a user's layout in a process of its own: it runs for each of many sites, and Starlark bounds the steps but not the memory.
@@ -159,6 +170,7 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 	}
 	d := described.Of(t, layouts, modules)
 	said, notes := take(d, group, o)
+	a.showPrints(o.VMs)
 	if said != "" {
 		a.note(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
@@ -298,6 +310,9 @@ func describer(wantLayouts, wantModules bool, hint string, warn func(string)) de
 			}
 		}
 		what, more := take(add, group, &o)
+		for _, l := range o.VMs {
+			l.OnPrint(warn)
+		}
 		if len(add.Layouts) > 0 {
 			started[string(layout.Text)] = nil
 			if len(o.VMs) > 0 {

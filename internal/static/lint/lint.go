@@ -71,7 +71,10 @@ type Finding struct {
 	ID       *uint64  `json:"id,omitempty"`
 	Names    []string `json:"names,omitempty"` // the values, the first maxNames of them
 	What     string   `json:"what"`
-	Do       string   `json:"do"` // the fix
+	Do       string   `json:"do"`             // the fix
+	More     int      `json:"more,omitempty"` // number of further sites with the same mistake of a layout
+
+	key string // of a mistake of a layout; "" for other findings
 }
 
 // MaxNames bounds the values that one finding names: thousands of sites may each lack thousands of values.
@@ -86,6 +89,8 @@ type linter struct {
 	targets map[carried]*target      // the places where exits resume
 	ids     map[uint64]*ir.Site      // the first site of each id
 	entry   map[*ir.Block][]ir.Value // live values at the start of blocks after invokes
+
+	offered, accepted int // sites that layouts of virtual machines were run for, and that one of them is for
 }
 
 // Lint reports the sites of the modules that could not be resumed: by the exit of a layout for the site, else after the site itself. It returns an
@@ -116,6 +121,7 @@ func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout)
 		}
 		l.unknown(m)
 	}
+	l.group()
 	return l.out, nil
 }
 
@@ -132,12 +138,12 @@ func (l *linter) unknown(m *ir.Module) {
 	}
 }
 
-// Count returns the number of findings of a severity.
+// Count returns the number of findings of a severity. One that several sites have counts for each.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
 		if f.Severity == s {
-			n++
+			n += 1 + f.More
 		}
 	}
 	return n

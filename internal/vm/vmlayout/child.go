@@ -35,6 +35,9 @@ type hosted struct {
 	*Child
 	number int
 	has    map[string]bool
+
+	layout  *Layout
+	defined string // position of frames(site)
 }
 
 // Start runs a layout in another process: a command that calls [Serve] with its standard input and output. Close ends it. Errors in the text are
@@ -72,6 +75,7 @@ func (c *Child) start(name string, text []byte) (*Layout, error) {
 		return nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
 	}
 	l := &Layout{Name: name, Text: text, child: &hosted{Child: c, number: c.layouts}}
+	l.child.layout = l
 	c.layouts++
 	if len(text) == 0 {
 		text = []byte("\n")
@@ -83,7 +87,7 @@ func (c *Child) start(name string, text []byte) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.child.has = r.Has
+	l.child.has, l.child.defined = r.Has, r.At
 	return l, nil
 }
 
@@ -132,7 +136,13 @@ func (g *Group) Close() {
 // ask sends a request about the layout.
 func (c *hosted) ask(from *Source, r *request) (*response, error) {
 	r.Layout = c.number
-	return c.Child.ask(from, r)
+	got, err := c.Child.ask(from, r)
+	if err == nil {
+		for _, line := range got.Prints[:min(len(got.Prints), maxPrints)] {
+			c.layout.prints.add(line)
+		}
+	}
+	return got, err
 }
 
 // Close ends the process.
@@ -239,7 +249,7 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 	}
 	buf := make([]byte, r.Size)
 	if err := from.Static.ReadMemory(buf, machine.Addr(r.Addr)); err != nil {
-		return &wireMemory{Error: err.Error()}
+		return &wireMemory{Error: err.Error(), Needs: errors.Is(err, errNoTarget)}
 	}
 	return &wireMemory{Data: buf}
 }
@@ -275,8 +285,11 @@ func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
 // told is ask, but returns an error in the response as an error.
 func (c *hosted) told(from *Source, r *request) (*response, error) {
 	got, err := c.ask(from, r)
-	if err == nil && got.Error != "" {
+	if err == nil && got.Error != "" && got.At == "" && !got.Needs {
 		return nil, errors.New(got.Error)
+	}
+	if err == nil && got.Error != "" {
+		return nil, &Error{File: c.layout.Name, At: got.At, Err: errors.New(got.Error[:min(len(got.Error), maxMessage)]), NeedsTarget: got.Needs}
 	}
 	return got, err
 }

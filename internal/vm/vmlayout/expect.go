@@ -36,10 +36,14 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 // expected compares the frames of a shape with the layout's info for their positions, if the record has constant positions and info reads no memory
 // of the target.
 func (s *Shape) expected(site *Site) (list []string) {
-	if s.Layout == nil || !s.Layout.has("info") {
+	if s.Layout == nil {
 		return nil
 	}
 	from := &Source{Memory: nowhere{}, Static: nowhere{}, Order: binary.LittleEndian}
+	list = s.unnamed(from, site)
+	if !s.Layout.has("info") {
+		return list
+	}
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		method, named := site.constant(f.Method)
@@ -48,7 +52,10 @@ func (s *Shape) expected(site *Site) (list []string) {
 			continue
 		}
 		info, err := s.Layout.infoOf(from, method, int64(position))
-		if err != nil { // info reads memory
+		if err != nil {
+			if !needsTarget(err) {
+				list = append(list, fmt.Sprintf("frame %d: info of position %d: %v", n, int64(position), err))
+			}
 			continue
 		}
 		for _, why := range unexpected(f.Resume, len(f.Stack), len(f.Monitors), info) {
@@ -56,6 +63,32 @@ func (s *Shape) expected(site *Site) (list []string) {
 		}
 	}
 	return list
+}
+
+// unnamed lists the methods and classes that are constants in the record, and that the layout cannot name although it reads no memory.
+func (s *Shape) unnamed(from *Source, site *Site) (list []string) {
+	check := func(where, what string, v *Value) {
+		bits, known := site.constant(v)
+		if v == nil || !known || bits == 0 || v.Kind == ConstValue && v.Const.Type == "symbol" || !s.Layout.has(what) {
+			return
+		}
+		if _, err := s.Layout.nameOf(what, from, bits); err != nil && !needsTarget(err) {
+			list = append(list, fmt.Sprintf("%s: the name of its %s: %v", where, what, err))
+		}
+	}
+	for n := range s.Frames {
+		check(fmt.Sprintf("frame %d", n), "method", s.Frames[n].Method)
+	}
+	for n := range s.Objects {
+		check(fmt.Sprintf("object %d", s.Objects[n].ID), "class", s.Objects[n].Class)
+	}
+	return list
+}
+
+// needsTarget reports whether a function of a layout failed because it reads memory.
+func needsTarget(err error) bool {
+	var wrong *Error
+	return errors.As(err, &wrong) && wrong.NeedsTarget
 }
 
 // constant returns the number of a token that is constant in the record; 0 for no token, as at an exit.
@@ -84,4 +117,4 @@ func (f *Frame) rows() bool {
 // nowhere is the memory of a target that does not run yet.
 type nowhere struct{}
 
-func (nowhere) ReadMemory([]byte, machine.Addr) error { return errors.New("nothing runs yet") }
+func (nowhere) ReadMemory([]byte, machine.Addr) error { return errNoTarget }

@@ -1,8 +1,6 @@
 package vmlayout
 
 import (
-	"fmt"
-
 	"go.starlark.net/starlark"
 
 	"example.com/reframe/internal/machine"
@@ -43,7 +41,7 @@ func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) 
 	}
 	named, ok := starlark.AsString(is)
 	if !ok {
-		return "", fmt.Errorf("%s returned a %s", by.Name(), is.Type())
+		return "", l.returned(by, is, "a text")
 	}
 	return named, nil
 }
@@ -81,7 +79,7 @@ func (l *Layout) infoOf(from *Source, method uint64, position int64) (map[string
 	}
 	d, ok := is.(*starlark.Dict)
 	if !ok {
-		return nil, fmt.Errorf("info returned a %s; expected a dict", is.Type())
+		return nil, l.returned(l.info, is, "a dict")
 	}
 	out := map[string]string{}
 	for _, item := range d.Items() {

@@ -27,6 +27,8 @@ type Layout struct {
 	info       starlark.Callable
 	reference  starlark.Callable
 
+	prints printer
+
 	child *hosted // its place in the process that runs it; nil if it runs here
 
 	mu     sync.Mutex
@@ -171,7 +173,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 
 // thread returns the Starlark thread of one call.
 func (l *Layout) thread(r *run) *starlark.Thread {
-	t := &starlark.Thread{Name: l.Name, Print: func(*starlark.Thread, string) {}}
+	t := &starlark.Thread{Name: l.Name, Print: func(t *starlark.Thread, text string) { l.prints.add(l.said(r, t, text)) }}
 	t.SetMaxExecutionSteps(maxSteps)
 	if r != nil {
 		t.SetLocal(runKey, r)

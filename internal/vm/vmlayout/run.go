@@ -232,10 +232,10 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 		s.Objects = append(s.Objects, o.Object)
 	}
 	var err error
-	s.places(func(where string, v *Value) {
+	s.placesAt(func(where, at string, v *Value) {
 		for _, id := range v.objects() {
 			if _, there := ids[id]; !there && err == nil {
-				err = fmt.Errorf("%s is object %d, which is not defined", where, id)
+				err = &placed{at, fmt.Errorf("%s is object %d, which is not defined", where, id)}
 			}
 		}
 	})
@@ -244,7 +244,7 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 	}
 	for k := range r.site.Operands {
 		if r.used[k] == "" && !r.taken[k] {
-			return nil, fmt.Errorf("%s is neither used nor skipped: use skip(operand, why) if it is not part of a frame", r.operandText(k))
+			return nil, &placed{r.layout.Defined(), fmt.Errorf("%s is neither used nor skipped: use skip(operand, why) if it is not part of a frame", r.operandText(k))}
 		}
 	}
 	return s, nil

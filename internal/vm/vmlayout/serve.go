@@ -28,7 +28,11 @@ func serve(in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		if err := s.out.Encode(s.answer(&r)); err != nil {
+		a := s.answer(&r)
+		if l := s.layouts[r.Layout]; l != nil {
+			a.Prints = l.prints.take()
+		}
+		if err := s.out.Encode(a); err != nil {
 			return err
 		}
 	}
@@ -58,7 +62,7 @@ func (s *served) answer(r *request) *response {
 		}
 		s.layouts[r.Layout] = l
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil}}
+		return &response{At: l.Defined(), Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
@@ -141,6 +145,9 @@ func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {
 	m, err := a.ask(&wireRead{Addr: uint64(addr), Size: len(buf)})
 	if err != nil {
 		return err
+	}
+	if m.Needs {
+		return errNoTarget
 	}
 	if m.Error != "" {
 		return errors.New(m.Error)

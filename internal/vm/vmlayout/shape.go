@@ -111,6 +111,11 @@ func (s *Shape) Names() bool {
 
 // places calls a function for each value of a shape, with a description of its place.
 func (s *Shape) places(each func(where string, v *Value)) {
+	s.placesAt(func(where, _ string, v *Value) { each(where, v) })
+}
+
+// placesAt is places with the position in the layout at which the value was placed.
+func (s *Shape) placesAt(each func(where, at string, v *Value)) {
 	s.walk(func(of int, what string, at int64, p *Placed) {
 		where := fmt.Sprintf("%s[%d] of frame %d", what, at, of)
 		switch what {
@@ -119,11 +124,11 @@ func (s *Shape) places(each func(where string, v *Value)) {
 		case "extra":
 			where = fmt.Sprintf("%s of frame %d", p.Name, of)
 		}
-		each(where, &p.Value)
+		each(where, p.where, &p.Value)
 	})
 	for n := range s.Frames {
 		for k := range s.Frames[n].Monitors {
-			each(fmt.Sprintf("lock %d of frame %d", k, n), &s.Frames[n].Monitors[k].Owner)
+			each(fmt.Sprintf("lock %d of frame %d", k, n), s.Frames[n].Monitors[k].where, &s.Frames[n].Monitors[k].Owner)
 		}
 	}
 }

@@ -27,17 +27,18 @@ type request struct {
 }
 
 type response struct {
-	Has   map[string]bool   `json:",omitempty"`
-	Shape *Shape            `json:",omitempty"`
-	Text  string            `json:",omitempty"`
-	Info  map[string]string `json:",omitempty"`
-	Typed *Typed            `json:",omitempty"`
-	Bits  uint64            `json:",omitempty"`
-	Words []uint64          `json:",omitempty"`
-	At    string            `json:",omitempty"` // position of the error in the layout
-	Error string            `json:",omitempty"`
-	Needs bool              `json:",omitempty"` // the error is that there is no target
-	Read  *wireRead         `json:",omitempty"` // a read of memory before the answer
+	Has    map[string]bool   `json:",omitempty"`
+	Shape  *Shape            `json:",omitempty"`
+	Text   string            `json:",omitempty"`
+	Info   map[string]string `json:",omitempty"`
+	Typed  *Typed            `json:",omitempty"`
+	Bits   uint64            `json:",omitempty"`
+	Words  []uint64          `json:",omitempty"`
+	At     string            `json:",omitempty"` // position of the error in the layout
+	Error  string            `json:",omitempty"`
+	Prints []string          `json:",omitempty"` // printed since the last response
+	Needs  bool              `json:",omitempty"` // the error is that there is no target
+	Read   *wireRead         `json:",omitempty"` // a read of memory before the answer
 }
 
 // wireRead is a request for memory, or for the address of a symbol.
@@ -50,6 +51,7 @@ type wireRead struct {
 type wireMemory struct {
 	Data  []byte `json:",omitempty"`
 	At    uint64 `json:",omitempty"` // of a symbol; 0 if it was not found
+	Needs bool   `json:",omitempty"` // the error is that nothing runs yet
 	Error string `json:",omitempty"`
 }
 
