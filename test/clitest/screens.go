@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,12 +152,16 @@ func Examples(t *testing.T) string {
 		b.err = errors.New("another test failed to build them")
 		copied := filepath.Join(t.TempDir(), "examples")
 		require.NoError(t, RunAll(exec.Command("cp", "-r", "../../examples", copied), exec.Command("make", "-s", "-C", copied, "clean")))
-		files, err := filepath.Glob(filepath.Join(copied, "*"))
-		require.NoError(t, err)
-		names := make([]string, len(files))
-		for n, path := range files {
-			names[n] = filepath.Base(path)
-		}
+		// Only files have a part in the cache key that does not change with each run.
+		var files, names []string
+		require.NoError(t, filepath.WalkDir(copied, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			name, err := filepath.Rel(copied, path)
+			files, names = append(files, path), append(names, name)
+			return err
+		}))
 		// The cache key of the built files covers all sources and the compilers. The last argument is the output.
 		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
 		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
