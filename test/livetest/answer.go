@@ -14,11 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// answer is the name of the cached output of a tool.
+const answer = "answer"
+
 // Answer runs a tool that only reads files, and returns its output and whether it succeeds. The answer is cached under a hash of everything it
 // depends on, like built files. If the output contains the path of a temporary file, the path may be from an earlier run.
 func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
-	r := recipe{output: "answer", tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
+	r := recipe{output: answer, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
 	for _, a := range args {
 		if strings.Contains(a, os.TempDir()+"/") && !slices.Contains(r.inputs, a) {
 			return r.ask(t) // a part of the argument is a temporary path, which changes with each run

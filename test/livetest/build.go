@@ -18,10 +18,11 @@ import (
 
 // recipe describes how a tool builds a file.
 type recipe struct {
-	output string   // base name of the file made
-	tool   string   // path of the program that makes it
-	args   []string // its arguments; "-o" and the output's path are appended
-	inputs []string // the files whose contents the output depends on
+	output   string   // base name of the file made
+	tool     string   // path of the program that makes it
+	args     []string // its arguments; "-o" and the output's path are appended
+	inputs   []string // the files whose contents the output depends on
+	pathless bool     // the output contains no path of this clone, although the tool is one that may write some
 }
 
 // build returns the path of the recipe's output, from the cache or built now. Packages tested in parallel may build the same file. Each writes its
@@ -101,7 +102,8 @@ func (r recipe) make(t testing.TB) (output, failure string) {
 	return output, failure
 }
 
-// key returns a hash of everything the output depends on. It omits the directory of a temporary file, which does not influence the output. It
+// key returns a hash of everything the output depends on. It omits the directory of a temporary file, and that of this clone where the output does not
+// contain it, so that clones share what they build. It
 // includes the tool's resolved path, size and modification time, so that an upgraded compiler rebuilds.
 func (r recipe) key(t testing.TB) string {
 	t.Helper()
@@ -109,10 +111,12 @@ func (r recipe) key(t testing.TB) string {
 	require.NoError(t, err)
 	info, err := os.Stat(tool)
 	require.NoError(t, err)
-	args := slices.Clone(r.args)
+	args, root := slices.Clone(r.args), moduleRoot(t)+string(filepath.Separator)
 	for i, a := range args {
 		if n := slices.Index(r.inputs, a); n >= 0 && strings.HasPrefix(a, os.TempDir()+"/") {
 			args[i] = fmt.Sprint("input ", n) // a temporary file, whose path changes with each run
+		} else if !r.containsPaths() {
+			args[i] = strings.ReplaceAll(a, root, "")
 		}
 	}
 	var all bytes.Buffer
@@ -123,6 +127,17 @@ func (r recipe) key(t testing.TB) string {
 		fmt.Fprintf(&all, "%d\n%s", len(content), content)
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(all.Bytes()))[:32]
+}
+
+// containsPaths reports whether the output may contain paths of sources: debug information, and what sanitizers print, do. An answer repeats its
+// arguments.
+func (r recipe) containsPaths() bool {
+	if r.pathless {
+		return false
+	}
+	tool := filepath.Base(r.tool)
+	return r.output == answer || tool == "sh" || tool == "go" ||
+		slices.ContainsFunc(r.args, func(a string) bool { return strings.HasPrefix(a, "-g") || strings.HasPrefix(a, "-fsanitize") })
 }
 
 // used marks an entry of the cache as used today, so that scripts/prune.sh keeps it.

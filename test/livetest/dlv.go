@@ -18,10 +18,11 @@ func DLV(t testing.TB) string {
 	// A recipe appends -o and the output, which "go build" accepts only before the package.
 	const script = `CGO_ENABLED=0 go build -C "$1" -buildvcs=false "$2" "$3" github.com/go-delve/delve/cmd/dlv`
 	return build(t, recipe{
-		output: "dlv",
-		tool:   Tool(t, "sh"),
-		args:   []string{"-c", script, "sh", dir},
-		inputs: []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")},
+		output:   "dlv",
+		tool:     Tool(t, "sh"),
+		args:     []string{"-c", script, "sh", dir},
+		inputs:   []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")},
+		pathless: true, // its sources are in Go's module cache
 	})
 }
 

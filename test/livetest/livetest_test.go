@@ -107,6 +107,21 @@ func TestBuildIsKeyedByContent(t *testing.T) {
 	require.Equal(t, made, madeMoved)
 }
 
+// TestClonesShareBuilds requires that a file that another clone has built is used, unless it may contain the path of that clone.
+func TestClonesShareBuilds(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	compile := func(flags ...string) string {
+		clone := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(clone, "go.mod"), nil, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(clone, "status.h"), []byte("#define STATUS 3\n"), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(clone, "answer.c"), []byte("#include <status.h>\nint main(void) { return STATUS; }"), 0o644))
+		t.Chdir(clone)
+		return Made(t, "gcc", "program", append(flags, "-I"+clone+"/", filepath.Join(clone, "answer.c"))...)
+	}
+	require.Equal(t, compile(), compile())
+	require.NotEqual(t, compile("-g"), compile("-g"))
+}
+
 // TestPrune requires that scripts/prune.sh removes only files that no test has used for a long time.
 func TestPrune(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
