@@ -66,7 +66,7 @@ endef
 
 # One package more than there are processors is tested at a time, as tests wait, too.
 # Installs what is missing (LLVM, clang, lld, gdb, elfutils, gcc, csmith, qemu-user, Node, a JDK, numba: scripts/setup.sh), then runs the
-# fast tests and a sixth of the slow ones (make rotate chooses the next).
+# fast tests and an eighth of the slow ones (make rotate chooses the next).
 test:
 	@scripts/setup.sh test
 	@scripts/sources.sh
@@ -79,7 +79,7 @@ test:
 test-all:
 	@$(MAKE) --no-print-directory test RUN='-run .'
 
-# Selects other cases for the shares of make test, and the next sixth of its slow tests.
+# Selects other cases for the shares of make test, and the next eighth of its slow tests.
 rotate:
 	selected=$$(($$(cat test/livetest/selection.txt) + 1)) && echo "$$selected" >test/livetest/selection.txt
 

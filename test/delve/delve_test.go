@@ -75,6 +75,7 @@ func requireSame(t *testing.T, p *livetest.Process) {
 }
 
 func TestHostsInC(t *testing.T) {
+	livetest.Slow(t)
 	for _, mode := range []string{"mcjit", "orc"} {
 		t.Run(mode, func(t *testing.T) { requireSame(t, livetest.Host(t, 19, mode, "block")) })
 	}
@@ -82,6 +83,7 @@ func TestHostsInC(t *testing.T) {
 }
 
 func TestHostInGo(t *testing.T) {
+	livetest.Slow(t)
 	exe := livetest.CgoBinary(t, filepath.Join("..", "gohost", "testdata", "host"), "-gcflags=-l")
 	for _, way := range []string{"plain", "signal"} {
 		t.Run(way, func(t *testing.T) {

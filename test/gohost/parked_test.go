@@ -29,6 +29,7 @@ func functionsOf(frames []frame.Frame) (names []string) {
 
 // TestParkedInCallback requires the whole stack of a goroutine that waits in Go code which C called: Go, C and Go again.
 func TestParkedInCallback(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l"), "parked")
 	p.Quiet(t, 0)
 	for _, args := range [][]string{{clitest.PID(p)}, {clitest.PID(p), "--hold"}, {livetest.Gcore(t, p)}} {
@@ -128,6 +129,7 @@ const many = 10_000
 
 // TestManyGoroutines requires the stacks of 10,000 parked goroutines, and lets the text show each stack once.
 func TestManyGoroutines(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/many", "-gcflags=-l"), fmt.Sprint(many))
 	p.Quiet(t, 0)
 	report := goroutinesOf(t, clitest.PID(p))

@@ -75,9 +75,9 @@ func First(of int) int {
 }
 
 // turns is the number of selections after which each slow test has run.
-const turns = 6
+const turns = 8
 
-// Slow skips a test in make check (go test -short) and in a plain go test ./..., which run only fast tests, and in five of six selections of make test.
+// Slow skips a test in make check (go test -short) and in a plain go test ./..., which run only fast tests, and in seven of eight selections of make test.
 // A test that go test -run names is not skipped, so make test-all runs each test.
 func Slow(t testing.TB) {
 	t.Helper()
@@ -99,7 +99,7 @@ func named() bool {
 	return run != nil && run.Value.String() != ""
 }
 
-// turn reports whether a slow test runs in a selection. Selections are numbers that make rotate increments, so each test runs in one of any six
+// turn reports whether a slow test runs in a selection. Selections are numbers that make rotate increments, so each test runs in one of any eight
 // consecutive selections. For another text the turn is random.
 func turn(selected, name string) bool {
 	at, err := strconv.ParseUint(selected, 10, 32)

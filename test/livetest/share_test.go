@@ -84,7 +84,7 @@ func TestRowsRotate(t *testing.T) {
 	require.Len(t, inner, 12)
 }
 
-// TestSlowTestsTakeTurns requires that each slow test runs in one of six consecutive selections, and about a sixth of the tests in each.
+// TestSlowTestsTakeTurns requires that each slow test runs in one of eight consecutive selections, and about an eighth of the tests in each.
 func TestSlowTestsTakeTurns(t *testing.T) {
 	runs := make([]int, turns)
 	for n := range 400 {

@@ -17,6 +17,7 @@ var commands = regexp.MustCompile("(?m)`(reframe [^`\n]*)`|^    (reframe .*)$")
 
 // TestRemoteDocument runs each command of doc/user/remote.md that names a target. Other documents have tests for the commands inside of other debuggers.
 func TestRemoteDocument(t *testing.T) {
+	livetest.Slow(t)
 	text, err := os.ReadFile("../../doc/user/remote.md")
 	require.NoError(t, err)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")

@@ -111,6 +111,7 @@ func hold2(t *testing.T, hold func(t *testing.T, p *livetest.Process) string, p 
 
 // TestVerbsThroughStub runs the other verbs that read.
 func TestVerbsThroughStub(t *testing.T) {
+	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	addr := gdbserver(t, p)
 	files := []string{"--remote", addr, "--ir", p.IR, "--layout", clitest.DeoptimizeLayout(t)}
