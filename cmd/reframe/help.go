@@ -139,7 +139,17 @@ Name a slot as the output does, with or without %: %i, i, %"a name", loc0; #0 is
 slot. A name with - in it needs the quotation marks. A slot called not, true or inf needs the %,
 as words of the language do. Numbers are decimal, 0x, 0o, 0b or floating-point, inf and nan.
 
-The language is Starlark's (https://github.com/bazelbuild/starlark), without calls, strings and
+With the layout of a virtual machine, method, position and resume are those of its innermost frame,
+caller[1].method that of its caller, info.line the text that the layout's info has for line, and values
+have the names that the layout gives them:
+
+  method == "Point.norm" and position == 17 and total > 9
+  info.line == 40 and resume != "in-call"
+
+A text is compared by == and !=, and equals the number that it spells. %method is a slot of a module.
+A condition that no exit can fulfil, such as position == 3 and position == 4, is an error at the start.
+
+The language is Starlark's (https://github.com/bazelbuild/starlark), without calls and
 lists. C's && || ! are accepted as well. Operators, from the highest precedence to the lowest:
 
   - ~ !                 minus; complement of the bits; not

@@ -95,6 +95,7 @@ reframe after 5 s, a third one at once, without the summary.`,
 	f := c.Flags()
 	f.BoolVar(&o.Full, "full", false, "show all frames of the thread")
 	f.BoolVar(&o.Quiet, "count", false, "count exits, and do not show them")
+	f.StringSliceVar(&o.By, "by", nil, "with --count: count by the values of `NAMES`, such as method,position,why: slots, facts of a condition, or texts of the layout's info")
 	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that matches the condition `COND` (reframe help conditions)"})
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: also show the exits before it")
 	f.BoolVar(&k.lossy, "lossy", false, "drop and count exits if the reader of the output is too slow")
@@ -116,6 +117,8 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	switch {
 	case o.Quiet && (o.Full || changed("every")):
 		return usage("--count cannot be combined with --full or --every: it shows no exits")
+	case len(o.By) > 0 && !o.Quiet:
+		return usage("--by requires --count")
 	case o.Log && !changed("stop-at"):
 		return usage("--log requires --stop-at")
 	case o.Log && o.Quiet:
@@ -263,6 +266,17 @@ func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
 			rows = append(rows, []string{fmt.Sprint(x.Count), cmp.Or(printable(names.Demangled(x.Function)), string(x.Address)), ""})
 		}
 		printRows(&b, rows, len(s.Functions)-len(rows), "function")
+	}
+	if len(s.By) > 0 {
+		rows := [][]string{{"", strings.Join(k.options.By, ", "), ""}}
+		for _, x := range s.By[:min(len(s.By), shownSites)] {
+			values := []string{}
+			for _, v := range x.Values {
+				values = append(values, printable(cmp.Or(v, "-")))
+			}
+			rows = append(rows, []string{fmt.Sprint(x.Count), strings.Join(values, ", "), ""})
+		}
+		printRows(&b, rows, len(s.By)-len(rows)+1, "combination")
 	}
 	if s.Unavailable > 0 {
 		fmt.Fprintf(&b, "%s unavailable\n", count(int(s.Unavailable), "value"))

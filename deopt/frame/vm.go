@@ -207,6 +207,51 @@ func (v *VM) Mismatches() string {
 
 func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }
 
+// Facts returns [Frame.Values], followed by facts about the frames of a virtual machine as slots: method, position and resume of the innermost frame,
+// caller[1].method and so on of its callers, info.line for the information line of the layout, and again each value that has a name, under its name.
+func (f *Frame) Facts() []Slot {
+	if f.VM == nil {
+		return f.Slots
+	}
+	return slices.Concat(f.Slots, f.VM.Facts())
+}
+
+// Facts returns [VM.Slots], followed by the facts of [Frame.Facts].
+func (v *VM) Facts() []Slot {
+	list := v.Slots()
+	for _, n := range v.All() {
+		if n.Value.Name != "" && n.Value.Name != n.Name {
+			name := n.Value.Name
+			if at := strings.LastIndex(n.Name, "."); strings.HasPrefix(n.Name, "caller[") && at >= 0 {
+				name = n.Name[:at+1] + name
+			}
+			list = append(list, n.Value.as(name))
+		}
+	}
+	for n := range v.Frames {
+		f, of := &v.Frames[n], ""
+		if n > 0 {
+			of = fmt.Sprintf("caller[%d].", n)
+		}
+		list = append(list, fact(of+"method", f.Method), fact(of+"resume", f.Resume))
+		if f.Position != nil {
+			list = append(list, fact(of+"position", fmt.Sprint(*f.Position)))
+		}
+		for _, key := range slices.Sorted(maps.Keys(f.Info)) {
+			list = append(list, fact(of+"info."+key, f.Info[key]))
+		}
+	}
+	return list
+}
+
+// Text is the source of the type of a slot that holds a text.
+const Text = "text"
+
+// fact returns a slot with a text.
+func fact(name, text string) Slot {
+	return Slot{Name: name, Type: Type{Source: Text}, Value: text, Status: OK}
+}
+
 // Values returns the slots of the frame, and the values of a virtual machine's frames as slots ([VM.Slots]).
 func (f *Frame) Values() []Slot {
 	if f.VM == nil { // the common case in a trace: do not copy

@@ -113,3 +113,27 @@ func TestDebugWithKeepsScript(t *testing.T) {
 	r = clitest.Run(t, "replay", script)
 	require.Zero(t, r.Code, r.Stdout+r.Stderr)
 }
+
+// A breakpoint, a condition and until name positions of the virtual machine's methods. What no exit can fulfil is an error at once.
+func TestDebugPositions(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	vm, _, _ := clitest.TinyVM(t)
+	meter := livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm")
+	commands := []string{"break Meter.reading @ 4", "continue", "until 10", "until Meter.hour @ 12", `until method == "Meter.hour" and position > 14`, `print position + 1`}
+	r := debug(t, strings.Join(commands, "\n")+"\n", "--with", vm+" --serve "+meter, "--", vm, meter)
+	require.Zero(t, r.Code, r.Stderr)
+	for _, says := range []string{
+		`(reframe) break Meter.reading @ 4` + "\n" + `breakpoint 1: any exit, method == "Meter.reading" and position == 4 (pending: no such place yet)`,
+		"\n      vm Meter.reading @ 4, reexecute\n",
+		"(reframe) until 10\n#0   vm      Meter.reading @ 10\n",
+		"(reframe) until Meter.hour @ 12\n#0   vm      Meter.hour @ 12\n",
+		`(reframe) until method == "Meter.hour" and position > 14` + "\n#0   vm      Meter.hour @ 15\n",
+		"(reframe) print position + 1\n16\n",
+	} {
+		require.Contains(t, r.Stdout, says)
+	}
+	r = debug(t, `break if resume == "reexecutes"`+"\n", "--", vm, meter)
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stdout+r.Stderr, `resume is never "reexecutes": it is reexecute, after, in-call or rethrow`)
+}

@@ -50,7 +50,7 @@ func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	if f == nil {
 		return c.Of(nil)
 	}
-	return c.Of(f.Values())
+	return c.Of(f.Facts())
 }
 
 // prepare computes what is the same at each hit of the place.

@@ -56,7 +56,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		}
 	}
 	open := func(n condition.Name) bool {
-		if strings.Contains(n.Text, "[") { // the layout knows the slots of a record only at run time
+		if strings.Contains(n.Text, "[") || n.Fact() { // the layout knows the slots of a record only at run time
 			return yet.Layouts || len(o.VMs) > 0
 		}
 		return n.Text == "" || yet.Modules || unnamed.MatchString(n.Text)

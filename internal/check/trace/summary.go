@@ -57,7 +57,9 @@ type Summary struct {
 	Overwritten uint64 `json:"overwritten,omitempty"`
 	// Unwatched is the time in seconds without watching, because reframe was stopped or its output was not read: exits may be missing.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
-	End       End     `json:"end"`
+	// By counts exits by the values of Options.By, the most frequent first.
+	By  []ByCount `json:"by,omitempty"`
+	End End       `json:"end"`
 }
 
 // SiteCount counts the exits at one place.
@@ -84,6 +86,7 @@ type FunctionCount struct {
 // counts holds the counters of a trace.
 type counts struct {
 	sites       map[SiteCount]uint64 // by place, with Count 0
+	by          byCounts
 	hits        map[machine.Addr]uint64
 	reported    uint64
 	unavailable uint64
@@ -180,6 +183,7 @@ func (t *counts) summary(took time.Duration) *Summary {
 	slices.SortFunc(s.Sites, func(a, b SiteCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Function, b.Function), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Record, b.Record), cmp.Compare(a.Site, b.Site))
 	})
+	s.By = t.by.sorted()
 	for f, n := range functions {
 		f.Count, f.Demangled = n, names.IfMangled(f.Function)
 		s.Functions = append(s.Functions, f)

@@ -32,6 +32,7 @@ type Options struct {
 	Entries func(function string, record uint64) bool
 	Full    bool                 // report all frames of the thread
 	Quiet   bool                 // count exits without reporting them
+	By      []string             // with Quiet: count exits by these slots too ([Summary].By)
 	Every   uint64               // report only every n-th hit; 0 and 1: all
 	Limit   uint64               // end the trace after this number of hits that Every selects; 0: no limit
 	Stop    *condition.Condition // end the trace at the first exit that fulfils it, and report only that exit; nil: none
@@ -69,7 +70,9 @@ type tracer struct {
 }
 
 // countsHits reports whether the tracer, not the session, counts and selects hits: the selection depends on more than their place.
-func (t *tracer) countsHits() bool { return t.options.Thread != 0 || t.options.Stop != nil }
+func (t *tracer) countsHits() bool {
+	return t.options.Thread != 0 || t.options.Stop != nil || len(t.options.By) > 0
+}
 
 // sessionCounts reports whether only the session knows the number of some hits, because they are not reported here.
 func (t *tracer) sessionCounts() bool {
@@ -242,6 +245,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		}
 		if !t.sessionCounts() {
 			t.count(x)
+			t.countBy(x, o.By)
 		}
 		if x.Stops {
 			stops = true

@@ -2,6 +2,7 @@ package dap
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -59,7 +60,7 @@ func (c *conn) lines() (list []place) {
 	for _, b := range c.functions {
 		for _, m := range c.target.Session.Modules() {
 			for _, f := range m.Funcs {
-				if f.Declared() || !b.pattern.Match(f.Name) {
+				if f.Declared() || b.pattern == nil || !b.pattern.Match(f.Name) {
 					continue
 				}
 				if blocks, err := f.Body(); err == nil {
@@ -116,7 +117,7 @@ func (c *conn) set(b *breakpoint, to session.Breakpoint) error {
 		if x.Frame == nil {
 			return b.stops(c.writer, nil)
 		}
-		return b.stops(c.writer, x.Frame.Values())
+		return b.stops(c.writer, x.Frame.Facts())
 	}
 	set, err := c.target.Session.Break(to)
 	if err == nil {
@@ -195,6 +196,16 @@ func (c *conn) resolve(b *lineBreakpoint) dap.Breakpoint {
 		return refuse(err)
 	}
 	m, err := c.module(&b.source)
+	if path := b.source.Path; err != nil && path != "" && !slices.Contains([]string{".ll", ".bc"}, filepath.Ext(path)) && b.number == 0 {
+		line, failed := condition.Line(path, b.asked.Line-c.line0+1)
+		if failed == nil {
+			failed = c.set(&b.breakpoint, session.Breakpoint{VM: line})
+		}
+		if answer.Verified = failed == nil; answer.Verified {
+			answer.Message = "native code stops at exits whose info has this file and line"
+			return answer
+		}
+	}
 	if err != nil {
 		return refuse(err)
 	}
@@ -294,11 +305,15 @@ func (c *conn) setFunctions(r *dap.SetFunctionBreakpointsRequest) error {
 		b := &functionBreakpoint{breakpoint: breakpoint{id: c.number, reason: "function breakpoint"}}
 		answer := dap.Breakpoint{Id: b.id}
 		err := b.read(a.Condition, a.HitCondition, "")
-		if err == nil {
+		var to session.Breakpoint
+		if place, is := condition.Place(a.Name); is {
+			b.pattern, to.VM = nil, place
+		} else if err == nil {
 			b.pattern, err = names.Exact(strings.TrimPrefix(a.Name, "@"))
+			to.At = b.pattern
 		}
 		if err == nil {
-			err = c.set(&b.breakpoint, session.Breakpoint{At: b.pattern})
+			err = c.set(&b.breakpoint, to)
 		}
 		if answer.Verified = err == nil; err != nil {
 			answer.Message = err.Error()

@@ -128,6 +128,12 @@ func parseBreakpoint(args string) (b session.Breakpoint, err error) {
 			return name, nil
 		}
 		switch {
+		case len(words) > 1 && words[0] == "@":
+			place, is := condition.Place(word + " @ " + words[1])
+			if !is || b.VM != nil {
+				return b, wrong("%s @ %s: expected one position of a method", word, words[1])
+			}
+			b.VM, words = place, words[2:]
 		case word == "if":
 			_, text, _ := strings.Cut(" "+args, " if ")
 			if b.If, err = condition.Parse(strings.TrimSpace(text)); err != nil {

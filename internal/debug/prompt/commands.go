@@ -69,7 +69,7 @@ func commands() []*command {
 		{names: []string{"step", "s"}, group: stepping, usage: "[-b | N]", about: "run one instruction of the IR in the interpreter, or N, and enter called functions. The process stays stopped. With --with the virtual machine's own interpreter runs one of its instructions. -b also runs native code: see both", do: (*Prompt).step, repeats: true},
 		{names: []string{"next", "n"}, group: stepping, usage: "[N]", about: "like step, but over calls", do: (*Prompt).next, repeats: true},
 		{names: []string{"finish", "fin"}, group: stepping, about: "run the interpreter until the function returns", do: (*Prompt).finish},
-		{names: []string{"until", "u"}, group: stepping, usage: "BLOCK", about: "run the interpreter to the start of a block of the function", do: (*Prompt).until, repeats: true, complete: (*Prompt).completeBlocks},
+		{names: []string{"until", "u"}, group: stepping, usage: "BLOCK | POSITION | METHOD @ POSITION | CONDITION", about: "run the interpreter to the start of a block of the function; with --with, to a position, or to where a condition holds", do: (*Prompt).until, repeats: true, complete: (*Prompt).completeBlocks},
 		{names: []string{"resume"}, group: stepping, about: "run the interpreter to the end", do: (*Prompt).resume},
 		{names: []string{"back", "reverse-step", "rs"}, group: stepping, usage: "[N]", about: "go back by one instruction, or by N", do: (*Prompt).back, repeats: true},
 		{names: []string{"restart"}, group: stepping, about: "go back to the exit", do: (*Prompt).restart},

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/debug/session"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/vm/condition"
 )
 
 // step implements the step command.
@@ -43,7 +45,7 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 		return wrong("")
 	}
 	if p.Session.With() {
-		return errors.New("until requires the reference interpreter, which runs blocks of the IR: with --with use step, next or finish")
+		return p.untilVM(ctx, args)
 	}
 	r, err := p.Session.Resume()
 	if err != nil {
@@ -59,6 +61,30 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 		return fmt.Errorf("@%s has no block %s; it has %s", f.Name, args, strings.Join(p.completeBlocks(nil), " "))
 	}
 	return p.on(func(run) error { return r.Until(ctx, b) })
+}
+
+// untilVM runs the interpreter of a virtual machine up to a position of the present method, a position of a method, or the place where a condition
+// holds.
+func (p *Prompt) untilVM(ctx context.Context, args string) error {
+	r, err := p.Session.ResumeVM()
+	if err != nil {
+		return err
+	}
+	if frames := r.Frames(); len(frames) > 0 && number64(args) {
+		args = frames[0].Method + " @ " + args
+	}
+	c, is := condition.Place(args)
+	if !is {
+		if c, err = condition.Parse(args); err != nil {
+			return err
+		}
+	}
+	return p.on(func(run) error { return r.Until(ctx, c) })
+}
+
+func number64(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil
 }
 
 // resume implements the resume command.

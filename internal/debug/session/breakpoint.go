@@ -18,6 +18,7 @@ type Breakpoint struct {
 	trace.ExitFilter
 	At   *names.Pattern       // calls of functions; nil: sites that match the filter
 	If   *condition.Condition // only exits that fulfil it; nil: all
+	VM   *condition.Condition // the place in the program of a virtual machine; nil: any
 	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
 	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops there. If it is nil, the process stops.
 	Meant    func(*trace.Exited) bool
@@ -45,6 +46,9 @@ func (b *Breakpoint) String() string {
 	if len(parts) == 0 {
 		parts = append(parts, "any exit")
 	}
+	if b.VM != nil {
+		parts = append(parts, b.VM.Text)
+	}
 	if b.Line != nil {
 		parts = append(parts, fmt.Sprintf("line %d", b.Line.Line))
 	}
@@ -59,7 +63,7 @@ func (b *Breakpoint) reached(x *trace.Exited) bool {
 	if !x.Point.SelectedBy(&b.ExitFilter, b.At) {
 		return false
 	}
-	if b.Line != nil && !mayBe(x.Frame, b.Line) {
+	if b.Line != nil && !mayBe(x.Frame, b.Line) || b.VM != nil && !x.Fulfils(b.VM) {
 		return false
 	}
 	if b.If != nil && !x.Fulfils(b.If) {
@@ -81,11 +85,14 @@ func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 
 // Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
-	if b.If != nil && b.At == nil {
+	for _, c := range []*condition.Condition{b.If, b.VM} {
+		if c == nil || b.At != nil {
+			continue
+		}
 		// The target's images so far are known; later ones may contain more modules and layouts.
 		asks := s.config.Describe != nil
 		modules := asks && !slices.ContainsFunc(s.config.Modules, func(m *ir.Module) bool { return !m.Found })
-		if err := trace.CheckStop(&s.config.Options, b.If, &b.ExitFilter, trace.Undescribed{Modules: modules, Layouts: asks}); err != nil {
+		if err := trace.CheckStop(&s.config.Options, c, &b.ExitFilter, trace.Undescribed{Modules: modules, Layouts: asks}); err != nil {
 			return nil, err
 		}
 	}

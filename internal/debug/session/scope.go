@@ -27,9 +27,9 @@ func (s *Session) Slots() ([]frame.Slot, error) {
 func (s *Session) SlotsOf(at Level) ([]frame.Slot, error) {
 	switch {
 	case at.Physical != nil:
-		return at.Physical.Values(), nil
+		return at.Physical.Facts(), nil
 	case at.VM != nil:
-		return at.VM.VM.Slots(), nil
+		return at.VM.VM.Facts(), nil
 	}
 	return s.run.slots(at.Number)
 }

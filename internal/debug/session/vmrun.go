@@ -10,6 +10,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/condition"
 	"example.com/reframe/internal/vm/protocol"
 )
 
@@ -127,6 +128,27 @@ func (r *VMRun) Finish(ctx context.Context) error {
 		return r.forward(ctx, &protocol.Stop{After: 1, Frames: n - 1})
 	}
 	return r.Continue(ctx)
+}
+
+// Until runs at least one instruction, and then to where a condition on the innermost frames holds, or to the end. If ctx is done the run returns to
+// where it was.
+func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
+	before := r.at
+	for {
+		err := r.Step(ctx, 1)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil && r.ended == nil {
+			r.stands(before)
+		}
+		if err != nil || r.over() {
+			return err
+		}
+		if is, _ := c.Of(r.VM().Facts()); is == condition.Yes {
+			return nil
+		}
+	}
 }
 
 // Continue runs to the end.

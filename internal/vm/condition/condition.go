@@ -3,13 +3,14 @@
 //
 // # Language
 //
-// An expression has slots, numbers, true, false, operators and parentheses, and nothing else of Starlark (go.starlark.net): no calls, strings, lists,
+// An expression has slots, numbers, texts, true, false, operators and parentheses, and nothing else of Starlark (go.starlark.net): no calls, lists,
 // lambdas or comprehensions. A tokenizer translates what Starlark's parser cannot read: the names of slots, and C's operators && || !. Starlark's
 // functions then compute the operators. Some differ from Starlark's:
 //
 //   - and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
 //   - true and false are the numbers 1 and 0, too.
 //   - == and != compare the bits of a slot, see [wrapped].
+//   - Texts are compared only by == and !=. A text of a virtual machine's layout equals the number that it spells.
 //   - NaN is neither equal to, below nor above anything, as in C.
 //
 // `reframe help conditions` describes the language to users.
@@ -122,9 +123,10 @@ func logic(e syntax.Expr, leaf func(syntax.Expr) verdict) verdict {
 
 // Expression is an expression over slots, with a number or a truth value: %acc + 1, local[2] > 3.
 type Expression struct {
-	Text  string
-	root  syntax.Expr
-	names []Name // the slots of the identifiers s0, s1 …
+	Text   string
+	root   syntax.Expr
+	names  []Name // the slots of the identifiers s0, s1 …
+	places []int  // offsets of the tokens in Text
 }
 
 // Value returns the value of the expression for the slots of a frame, as text: true or false, an integer, or a floating-point number. hex holds the
@@ -137,6 +139,8 @@ func (e *Expression) Value(slots []frame.Slot) (text, hex string, err error) {
 	switch v := v.(type) {
 	case starlark.Bool:
 		return strconv.FormatBool(bool(v)), "", nil
+	case starlark.String:
+		return string(v), "", nil
 	case starlark.Float:
 		return strconv.FormatFloat(float64(v), 'g', -1, 64), "", nil
 	case starlark.Int:

@@ -16,7 +16,7 @@ import (
 )
 
 func TestParseErrors(t *testing.T) {
-	const operand = "expected a slot such as %i, loc0 or #0, or a number"
+	const operand = "expected a slot such as %i, loc0 or #0, a number, or a text in quotation marks"
 	const operator = "expected an operator or the end"
 	for text, want := range map[string]string{
 		"":                          ": at its end: " + operand,
@@ -47,7 +47,7 @@ func TestParseErrors(t *testing.T) {
 
 		// The rest of Starlark.
 		"%i == 10**10**10":       `%i == 10**10**10: at "*10**10": ` + operand,
-		`%i == "a" * 1000000000`: `%i == "a" * 1000000000: at "\"a\" * 1000000000": ` + operand,
+		`%i == "a" * 1000000000`: `%i == "a" * 1000000000: at "%i == \"a\" * 1000000000": a text can only be compared with == and !=`,
 		"%i == len(%j)":          `%i == len(%j): at "(%j)": ` + operator,
 		"%i == [1] * 1000000000": `%i == [1] * 1000000000: at "[1] * 1000000000": ` + operand,
 		"[x for x in %i]":        `[x for x in %i]: at "[x for x in %i]": ` + operand,

@@ -38,7 +38,7 @@ const cNot = syntax.PLUS
 // operand matches a token where an operand belongs, operator where an operator belongs. A name contains numbers in brackets, as in object[4].x.
 var (
 	operand = regexp.MustCompile(`^(?:0[xX][\da-fA-F]+|0[oO][0-7]+|0[bB][01]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?` +
-		`|[-~!(]|%"([^"]+)"|%?([\w.$]+(?:\[\d+\][\w.$]*)*)|#(\d{1,9}))`)
+		`|"[^"\\\r\n]*"|[-~!(]|%"([^"]+)"|%?([\w.$]+(?:\[\d+\][\w.$]*)*)|#(\d{1,9}))`)
 	operator = regexp.MustCompile(`^(?:&&|\|\||[=!<>]=|<<|>>|//|[-+*/%&|^<>)]|(?:and|or)\b)`)
 )
 
@@ -58,6 +58,9 @@ func Parse(text string) (*Condition, error) {
 		return nil, err
 	}
 	c := &Condition{*e}
+	if part, why := e.impossible(e.root, nil); why != "" {
+		return nil, &Error{text, e.offset(part), why}
+	}
 	if len(e.names) == 0 {
 		return nil, &Error{text, 0, "it asks for no slot"}
 	}
@@ -80,7 +83,7 @@ func ParseExpression(text string) (*Expression, error) {
 	for at, wantOperand := space(0), true; wantOperand || at < len(text); at = space(at) {
 		tokens, expected := operator, "expected an operator or the end"
 		if wantOperand {
-			tokens, expected = operand, "expected a slot such as %i, loc0 or #0, or a number"
+			tokens, expected = operand, "expected a slot such as %i, loc0 or #0, a number, or a text in quotation marks"
 		}
 		found := append(tokens.FindStringSubmatch(text[at:]), "", "", "", "")
 		token := found[0]
@@ -108,6 +111,7 @@ func ParseExpression(text string) (*Expression, error) {
 		errors.As(err, &wrong)
 		return nil, &Error{text, append(places, len(text))[min(max(int(wrong.Pos.Line)-2, 0), len(places))], wrong.Msg}
 	}
+	e.places = places
 	return e, nil
 }
 

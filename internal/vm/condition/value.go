@@ -56,6 +56,8 @@ func (r *run) value(e syntax.Expr) (starlark.Value, error) {
 			return starlark.MakeBigInt(v), nil
 		case float64:
 			return starlark.Float(v), nil
+		case string:
+			return starlark.String(v), nil
 		}
 	case *syntax.Ident:
 		name, ok := r.slot(e)
@@ -118,6 +120,12 @@ var errWide = fmt.Errorf("a number of over %d bits", maxBits)
 func (r *run) binary(e *syntax.BinaryExpr, x, y starlark.Value) (starlark.Value, error) {
 	a, xIsFloat := x.(starlark.Float)
 	b, yIsFloat := y.(starlark.Float)
+	if is, err := texts(e.Op, x, y); err != nil || is != nil {
+		return is, err
+	}
+	x, y = spelled(x), spelled(y)
+	a, xIsFloat = x.(starlark.Float)
+	b, yIsFloat = y.(starlark.Float)
 	slotX, slotY := r.find(e.X), r.find(e.Y)
 	untyped := func(s *frame.Slot) bool { return s != nil && s.Type.IsZero() }
 	if yIsFloat && untyped(slotX) || xIsFloat && untyped(slotY) {
@@ -191,6 +199,8 @@ func valueOf(s *frame.Slot) (starlark.Value, error) {
 		return nil, errors.New(cmp.Or(s.Reason, "it is undefined"))
 	case s.Status != frame.OK:
 		return nil, errors.New(cmp.Or(s.Reason, "it is unavailable"))
+	case s.Type.Source == frame.Text:
+		return starlark.String(s.Value), nil
 	case s.Type.Kind == frame.Float || s.Type.Kind == frame.BFloat:
 		f, err := strconv.ParseFloat(s.Value, 64)
 		if err != nil && f == 0 {

@@ -1,0 +1,75 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/vm/condition"
+)
+
+// ByCount counts the exits with the same values of Options.By.
+type ByCount struct {
+	Values []string `json:"values"` // in the order of Options.By; "" for a slot that does not exist or is unavailable
+	Count  uint64   `json:"count"`
+}
+
+// byCounts holds the counters of [Summary].By.
+type byCounts map[string]*ByCount
+
+// maxBy bounds the number of counters.
+const maxBy = 10_000
+
+// otherValues stands for the values of further exits once there are maxBy counters.
+const otherValues = "others"
+
+// countBy counts an exit by the values of names.
+func (t *counts) countBy(x *Exited, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	var facts []frame.Slot
+	if x.Frame != nil {
+		facts = x.Frame.Facts()
+	}
+	values := make([]string, len(names))
+	for n, name := range names {
+		values[n] = valueBy(facts, name)
+	}
+	if t.by == nil {
+		t.by = byCounts{}
+	}
+	key := strings.Join(values, "\x00")
+	if t.by[key] == nil {
+		if len(t.by) >= maxBy {
+			key, values = otherValues, []string{otherValues}
+		}
+		if t.by[key] == nil {
+			t.by[key] = &ByCount{Values: values}
+		}
+	}
+	t.by[key].Count++
+}
+
+// valueBy returns the value of a slot as text. A name without info. may be a text of the layout's info.
+func valueBy(facts []frame.Slot, name string) string {
+	for _, name := range []string{name, "info." + name} {
+		for n := range facts {
+			if s := &facts[n]; condition.Plain(s.Name) == condition.Plain(name) && s.Status == frame.OK {
+				return cmp.Or(s.Value, string(s.Hex))
+			}
+		}
+	}
+	return ""
+}
+
+func (b byCounts) sorted() (list []ByCount) {
+	for _, c := range b {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b ByCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), slices.Compare(a.Values, b.Values))
+	})
+	return list
+}
