@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -16,7 +17,16 @@ const maxCopies = 1000
 // Keep writes next to a core copies of the modules and layouts, given by their paths, and a first script, so that the core can be opened on any
 // machine. It returns the path of the script. It does not copy a module that is not a file, such as one found in a process, and overwrites nothing.
 func Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
-	first := First{Script: core + ".txtar", Core: core}
+	return keep(ctx, nil, core, modules, layouts)
+}
+
+// Keep is the function [Keep] for a core that may describe itself, and runs the script once.
+func (s *Scripts) Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
+	return keep(ctx, s, core, modules, layouts)
+}
+
+func keep(ctx context.Context, s *Scripts, core string, modules, layouts []string) (script string, err error) {
+	first := First{Script: core + ".txtar", Core: core, Scripts: s}
 	if first.Modules, err = copies(filepath.Dir(core), modules); err != nil {
 		return "", err
 	}
@@ -26,7 +36,8 @@ func Keep(ctx context.Context, core string, modules, layouts []string) (script s
 	return first.Script, first.Write(ctx, false)
 }
 
-// Write writes the script; with force it replaces an existing file. The file appears only when it is complete.
+// Write writes the script, and runs it once if the script has a runner: it must pass. With force it replaces an existing file. The file appears only
+// when it is complete.
 func (o First) Write(ctx context.Context, force bool) error {
 	text, err := FirstScript(ctx, o)
 	if err != nil {
@@ -37,7 +48,13 @@ func (o First) Write(ctx context.Context, force bool) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	return f.Finish(err)
+	if err = f.Finish(err); err != nil || o.Scripts == nil {
+		return err
+	}
+	if r := o.Scripts.Run(ctx, o.Script); r.Outcome != OK {
+		return fmt.Errorf("the script %s was written, but it fails: %s", o.Script, r.Message)
+	}
+	return nil
 }
 
 // copies copies files into a directory, each under its own name, or name-2 if that is another file, and returns their paths. Builtin layouts are not

@@ -16,7 +16,6 @@ import (
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/internal/llvm/ir"
-	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/vmlayout"
@@ -125,10 +124,7 @@ func (c *call) core() error {
 	}
 	c.options = options
 	if ask := c.describer(in); ask != nil {
-		sites.EachImage(c.target, func(name string, img *object.Image) {
-			modules, layouts := ask(name, img)
-			c.options.Modules, c.options.VMs = append(c.options.Modules, modules...), vmlayout.Join(c.options.VMs, layouts)
-		})
+		take(c.target, ask, &c.options)
 	}
 	_, err = c.look()
 	return err

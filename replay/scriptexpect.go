@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ func (c *call) expect() error {
 	switch what := c.args[0]; what {
 	case "record", "site", "moment", "function", "resume":
 		return c.expectFrame(f, what, c.args[1:])
-	case "method", "position":
+	case "method", "position", "info":
 		return c.expectVM(f, what, c.args[1:])
 	}
 	s, err := slotOf(f, c.args[0])
@@ -92,7 +93,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	if f.Record == nil {
 		return nil, fmt.Errorf("%s has no record%s", f.Title(), frame.Noted(f.Notes))
 	}
-	all := f.Values()
+	all := slices.Concat(f.Values(), f.VM.LockSlots())
 	var names []string
 	for i := range all {
 		s := &all[i]
@@ -175,7 +176,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 
 // vmOnly returns the text of a value that only a virtual machine's frame can have: object 4, or dead.
 func vmOnly(f *deopt.Frame, s *frame.Slot) string {
-	for _, v := range f.VM.All() {
+	for _, v := range slices.Concat(f.VM.All(), f.VM.Locks()) {
 		switch {
 		case v.Name != s.Name:
 		case v.Value.Object != nil:
@@ -189,7 +190,7 @@ func vmOnly(f *deopt.Frame, s *frame.Slot) string {
 
 // expectVM compares the innermost frame of the virtual machine.
 func (c *call) expectVM(f *deopt.Frame, what string, want []string) error {
-	if len(want) != 1 {
+	if len(want) != 1 && what != "info" || len(want) != 2 && what == "info" {
 		return c.wrong("")
 	}
 	if f.VM == nil || len(f.VM.Frames) == 0 {
@@ -204,6 +205,9 @@ func (c *call) expectVM(f *deopt.Frame, what string, want []string) error {
 		return fmt.Errorf("%s of %s: %s", what, titled(f), is.Reason)
 	}
 	got := is.Method
+	if what == "info" {
+		return c.expectWord(f, "info "+want[0], is.Info[want[0]], want[1])
+	}
 	if what == "position" {
 		got = "none"
 		if is.Position != nil {

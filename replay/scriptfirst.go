@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,9 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/layout"
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
@@ -28,8 +32,11 @@ type First struct {
 	Script  string // the script to write; it names other files relative to its folder
 	Core    string
 	Options ptrace.CoreOptions
-	Modules []string
+	Modules []string // also folders and patterns
 	Layouts []string
+	// Scripts is the runner for which the script is written: its Describe gives the modules and layouts that are in the core, and [First.Write] runs
+	// the script once. Nil: neither happens.
+	Scripts *Scripts
 }
 
 // firstScript is a script that is being written.
@@ -56,6 +63,9 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 		return "", err
 	}
 	defer t.Close()
+	if modules, layouts := len(o.Modules) == 0, len(o.Layouts) == 0; o.Scripts != nil && o.Scripts.Describe != nil && (modules || layouts) {
+		take(t, o.Scripts.Describe(layouts, modules, func(string) {}), &inputs)
+	}
 	v, err := deopt.Frames(t, inputs)
 	if err != nil {
 		return "", err
@@ -73,6 +83,14 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 	s.expectations(stack, v)
 	s.resumption(ctx, v, stack)
 	return s.end(), nil
+}
+
+// take adds to the options what a target describes of itself.
+func take(t *ptrace.Target, ask described.Ask, o *deopt.Options) {
+	sites.EachImage(t, func(name string, img *object.Image) {
+		modules, layouts := ask(name, img)
+		o.Modules, o.VMs = append(o.Modules, modules...), vmlayout.Join(o.VMs, layouts)
+	})
 }
 
 // readInputs reads modules and layouts.
@@ -152,8 +170,8 @@ var embeddable = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 // embed makes a small file part of the script, and returns the name that the script uses for it.
 func (s *firstScript) embed(path string) (string, error) {
 	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
+	if err != nil || !info.Mode().IsRegular() { // a pattern or a folder
+		return s.path(path)
 	}
 	name := filepath.Base(path)
 	taken := slices.ContainsFunc(s.files, func(f txtar.File) bool { return f.Name == name })
@@ -270,7 +288,12 @@ func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	if inner.Reason == "" && inner.Position != nil {
 		s.line("expect position %d", *inner.Position)
 	}
-	for _, n := range f.VM.All() {
+	if inner.Reason == "" {
+		for _, key := range slices.Sorted(maps.Keys(inner.Info)) {
+			s.line("expect info %s %s", Quoted(key), Quoted(inner.Info[key]))
+		}
+	}
+	for _, n := range slices.Concat(f.VM.All(), f.VM.Locks()) {
 		name, v := Quoted(n.Name), n.Value
 		switch {
 		case v.Object != nil:

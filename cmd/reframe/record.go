@@ -533,7 +533,8 @@ func bytesOf(n uint64) string {
 
 // writeScript writes the first script of the core that was recorded.
 func (a *app) writeScript(ctx context.Context, k *recording) error {
-	first := replay.First{Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts}
+	runner := a.scripts(false, false)
+	first := replay.First{Scripts: &runner, Script: k.script, Core: k.output, Options: k.files, Modules: k.Modules, Layouts: k.Layouts}
 	if k.script != standard {
 		return first.Write(ctx, k.force)
 	}

@@ -205,7 +205,7 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 	if c := r.Culprit; c != nil {
 		k.commands(c)
 		if c.Core != "" {
-			if err := k.script(ctx, c); err != nil {
+			if err := k.script(ctx, a, c); err != nil {
 				return err
 			}
 		}
@@ -247,13 +247,14 @@ func (k *stressed) commands(c *stress.Culprit) {
 }
 
 // script writes the first script of the kept core.
-func (k *stressed) script(ctx context.Context, c *stress.Culprit) error {
+func (k *stressed) script(ctx context.Context, a *app, c *stress.Culprit) error {
 	path := c.Core + ".txtar"
 	if err := newfile.Free(path); err != nil {
 		return err
 	}
 	c.Script = path
-	return replay.First{Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
+	runner := a.scripts(false, false)
+	return replay.First{Scripts: &runner, Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
 }
 
 // verdict returns the exit status.

@@ -19,7 +19,6 @@ import (
 	"example.com/reframe/internal/report/html"
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
-	"example.com/reframe/replay"
 )
 
 // verified holds the flags of verify.
@@ -300,7 +299,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 const anyDifference = "different"
 
 // keep writes the modules, the layouts and a script next to the core of an exit, so that it can be opened on any machine.
-func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
+func (k *verified) keep(ctx context.Context, a *app, v *verify.Verified) (err error) {
 	if v.Core == "" {
 		return nil
 	}
@@ -315,7 +314,8 @@ func (k *verified) keep(ctx context.Context, v *verify.Verified) (err error) {
 			modules = append(modules, m.Name)
 		}
 	}
-	v.Script, err = replay.Keep(ctx, v.Core, modules, k.Layouts)
+	runner := a.scripts(false, false)
+	v.Script, err = runner.Keep(ctx, v.Core, modules, k.Layouts)
 	return err
 }
 

@@ -66,7 +66,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	if different {
 		w.clear()
 		w.quiet = time.Now().Add(3 * flushAfter) // the line is written by then
-		if err := w.k.keep(w.ctx, v); err != nil {
+		if err := w.k.keep(w.ctx, w.app, v); err != nil {
 			return err
 		}
 		if w.k.book != nil && v.SameAs == 0 {

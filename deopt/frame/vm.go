@@ -88,6 +88,31 @@ func (v *VM) Slots() (list []Slot) {
 	return list
 }
 
+// Locks returns the owners of the locks that the VM's frames hold, named lock[0], and in callers caller[1].lock[0].
+func (v *VM) Locks() (list []Named) {
+	if v == nil {
+		return nil
+	}
+	for n := range v.Frames {
+		of := ""
+		if n > 0 {
+			of = fmt.Sprintf("caller[%d].", n)
+		}
+		for k := range v.Frames[n].Monitors {
+			list = append(list, Named{fmt.Sprintf("%slock[%d]", of, k), &v.Frames[n].Monitors[k].Owner})
+		}
+	}
+	return list
+}
+
+// LockSlots returns the values of [VM.Locks] as slots.
+func (v *VM) LockSlots() (list []Slot) {
+	for _, n := range v.Locks() {
+		list = append(list, n.Value.as(n.Name))
+	}
+	return list
+}
+
 // Named is a value with the name of its place.
 type Named struct {
 	Name  string
