@@ -17,12 +17,7 @@ func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
 	}
 	var small [2][16]byte
 	for _, l := range s.leaf {
-		n := l.bytes()
-		data, shadow := small[0][:], small[1][:]
-		if n > len(data) {
-			data, shadow = make([]byte, n), make([]byte, n)
-		}
-		data, shadow = data[:n], shadow[:n]
+		data, shadow := l.buffers(&small)
 		if err := in.view.read(data, shadow, addr+machine.Addr(l.off)); err != nil {
 			return err
 		}
@@ -38,12 +33,7 @@ func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
 	}
 	var small [2][16]byte
 	for _, l := range s.leaf {
-		n := l.bytes()
-		data, shadow := small[0][:], small[1][:]
-		if n > len(data) {
-			data, shadow = make([]byte, n), make([]byte, n)
-		}
-		data, shadow = data[:n], shadow[:n]
+		data, shadow := l.buffers(&small)
 		l.encode(data, shadow, w, in.layout.BigEndian)
 		if err := in.view.write(addr+machine.Addr(l.off), data, shadow); err != nil {
 			return err

@@ -170,6 +170,20 @@ func length(fr *frame, at slot) (uint64, error) {
 	return w.v, nil
 }
 
+// atPointer decodes an intrinsic of scalars whose first argument is a pointer.
+func atPointer(i *ir.Instr, args []slot, n int, f func(fr *frame, a machine.Addr) error) (step, error) {
+	if !scalars(args, n) {
+		return nil, wrongUse(i)
+	}
+	return func(fr *frame) error {
+		a, err := pointer(fr, args[0])
+		if err != nil {
+			return err
+		}
+		return f(fr, a)
+	}, nil
+}
+
 func copies(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !scalars(args, 3) {
 		return nil, wrongUse(i)
@@ -227,14 +241,7 @@ func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 
 // stackRestore releases the allocations that this function made since the stacksave.
 func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
-	if !scalars(args, 1) {
-		return nil, wrongUse(i)
-	}
-	return func(fr *frame) error {
-		a, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
 		live := fr.in.stack.live
 		n := len(live)
 		for n > fr.mark && live[n-1].addr >= a && !live[n-1].kept {
@@ -242,7 +249,7 @@ func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 		}
 		fr.in.stack.unwind(n)
 		return nil
-	}, nil
+	})
 }
 
 // lifetime makes the content of an alloca undefined, because it has no value before its lifetime starts and after it ends (LangRef,

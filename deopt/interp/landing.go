@@ -105,21 +105,17 @@ func (fr *frame) waits() *pad {
 
 // typeidFor yields the selector of a type, as landing pads do.
 func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if !scalars(args, 1) || out.s.bits != 32 {
+	if out.s.bits != 32 {
 		return nil, wrongUse(i)
 	}
-	return func(fr *frame) error {
-		a, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
 		if fr.in.opt.Native != nil { // native landing pads use the numbers of the code generator
 			return unsupported("", "the selector of native code for a type of exceptions")
 		}
 		id, err := fr.in.typeid(a)
 		fr.w[out.at] = word{v: uint64(id)}
 		return err
-	}, nil
+	})
 }
 
 // typeid returns the number of a type in clauses, counted from 1. It charges memory, because a hostile module can ask for any number of addresses.

@@ -187,37 +187,26 @@ func (fr *frame) uncertain(then []word) {
 var jumpIntrinsics = map[string]intrinsicDecoder{"eh.sjlj.setjmp": sjljSetJump, "eh.sjlj.longjmp": sjljLongJump}
 
 func sjljSetJump(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
-	if !scalars(args, 1) || out.s.bits != 32 {
+	if out.s.bits != 32 {
 		return nil, wrongUse(i)
 	}
 	second := machine.Addr(d.in.layout.PointerBytes(0))
-	return func(fr *frame) error {
-		a, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
 		if err := fr.in.setJump(a+second, out); err != nil {
 			return err
 		}
 		fr.w[out.at] = word{}
 		return nil
-	}, nil
+	})
 }
 
 func sjljLongJump(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
-	if !scalars(args, 1) {
-		return nil, wrongUse(i)
-	}
 	second := machine.Addr(d.in.layout.PointerBytes(0))
-	return func(fr *frame) error {
-		a, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
 		j, err := fr.in.jumpAt(a + second)
 		if err != nil {
 			return err
 		}
 		return &jumping{j, 1}
-	}, nil
+	})
 }

@@ -40,6 +40,15 @@ type leaf struct {
 
 func (l leaf) bytes() int { return (l.bits*l.packed + 7) / 8 }
 
+// buffers returns memory for the bytes of the leaf and their shadow: small, if they fit.
+func (l leaf) buffers(small *[2][16]byte) (data, shadow []byte) {
+	n := l.bytes()
+	if n > len(small[0]) {
+		return make([]byte, n), make([]byte, n)
+	}
+	return small[0][:n], small[1][:n]
+}
+
 // shapes makes and caches the shapes of types for one data layout.
 type shapes struct {
 	layout *ir.DataLayout // nil means pointers of 8 bytes, little-endian

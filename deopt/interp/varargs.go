@@ -51,9 +51,6 @@ func (d *decoder) sysV(what string) error {
 }
 
 func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
-	if !scalars(args, 1) {
-		return nil, wrongUse(i)
-	}
 	if err := d.sysV("llvm.va_start"); err != nil {
 		return nil, err
 	}
@@ -61,11 +58,7 @@ func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	if !fn.Sig.Variadic {
 		return nil, troublef(KindModule, "llvm.va_start in @%s, which is not variadic", fn.Name)
 	}
-	return func(fr *frame) error {
-		to, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, to machine.Addr) (err error) {
 		if fr.variadic == nil {
 			return unsupported("resume its caller", "llvm.va_start in a resumed frame, whose variadic arguments are unknown,")
 		}
@@ -75,7 +68,7 @@ func vaStart(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 			}
 		}
 		return fr.in.view.write(to, fr.va.list[:fr.in.listSize()], nil)
-	}, nil
+	})
 }
 
 func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
@@ -96,19 +89,12 @@ func vaCopy(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 
 // vaEnd makes the list's content undefined, so that a read after va_end fails.
 func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
-	if !scalars(args, 1) {
-		return nil, wrongUse(i)
-	}
 	if err := d.sysV("llvm.va_end"); err != nil {
 		return nil, err
 	}
-	return func(fr *frame) error {
-		to, err := pointer(fr, args[0])
-		if err != nil {
-			return err
-		}
+	return atPointer(i, args, 1, func(fr *frame, to machine.Addr) error {
 		return fr.in.set(to, word{u: 0xff}, fr.in.listSize())
-	}, nil
+	})
 }
 
 // passing counts the registers that the arguments have used.

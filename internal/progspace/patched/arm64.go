@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"example.com/reframe/deopt/unwind"
-	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/arm64"
 	"example.com/reframe/internal/progspace"
@@ -58,39 +57,18 @@ type arm64Site struct {
 
 // arm64In adds the overwritten code of the records in a chunk.
 func (p *Finder) arm64In(c *progspace.Objfile, at machine.Addr) {
-	near := c.Records.Range(at, at+comparedChunk)
-	if near.Len() == 0 {
-		return
-	}
-	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // a statepoint's region is before its record
-	all, err := p.Space.Original(from, int(at-from)+comparedChunk+sites.MaxPatch)
-	if err != nil || all.Differing(all.Start, all.End()) == 0 {
-		return
-	}
-	for n := range near.Len() {
-		e := sites.RecordEntry{Entry: near.Entry(n)}
-		if all.Differing(e.Addr-min(e.Addr, sites.MaxPatch), e.Addr+sites.MaxPatch) == 0 {
-			continue
-		}
-		e.Record = e.Entry.Record()
-		start, length, s := p.regionOf(c, e)
-		if s == nil {
-			continue
-		}
-		o, err := p.Space.Original(start, int(length))
-		if err != nil {
-			continue
-		}
-		s.Original, s.arm64 = o, true
+	p.regionsIn(c, at, func(s *Code) bool {
+		s.arm64 = true
 		if !s.arm64Written() {
-			continue
+			return true
 		}
-		function := c.SymbolAt(start)
+		function := c.SymbolAt(s.Start)
 		own := machine.Range{Start: function.Start, End: function.Start + machine.Addr(function.Size)}
-		course := p.Unwinder.CourseARM64(machine.Range{Start: start, End: o.End()}, own)
+		course := p.Unwinder.CourseARM64(machine.Range{Start: s.Start, End: s.End()}, own)
 		s.Stub = course.Exit
 		p.onARM64 = append(p.onARM64, arm64Site{s, course})
-	}
+		return true
+	})
 }
 
 // arm64Written finds the first overwritten instruction. Without a module, the shadow may end at the first instruction of the function's own code.

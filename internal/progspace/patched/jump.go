@@ -80,8 +80,8 @@ func (p *Finder) jumps() []*Code {
 	return p.jumped
 }
 
-// jumpsIn adds the patched jumps in a chunk of code.
-func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
+// regionsIn calls found with the code of each record in a chunk that may have been overwritten, until it returns false.
+func (p *Finder) regionsIn(c *progspace.Objfile, at machine.Addr, found func(s *Code) bool) {
 	near := c.Records.Range(at, at+comparedChunk)
 	if near.Len() == 0 {
 		return
@@ -106,18 +106,28 @@ func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 			continue
 		}
 		s.Original = o
+		if !found(s) {
+			return
+		}
+	}
+}
+
+// jumpsIn adds the patched jumps in a chunk of code.
+func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
+	p.regionsIn(c, at, func(s *Code) bool {
 		exits, known := s.exits(p, c)
 		p.unknown = p.unknown || !known
 		for _, to := range exits {
 			if len(p.jumped) == maxJumps {
 				p.unknown = true
-				return
+				return false
 			}
 			out := *s
 			out.Stub, out.called, out.last, out.past = to.to, to.called, to.at, to.next
 			p.jumped = append(p.jumped, &out)
 		}
-	}
+		return true
+	})
 }
 
 // regionOf returns the code of a record that a runtime may overwrite with a jump: a shadow or, if a module gives it, the region of a patchpoint or
