@@ -11,6 +11,7 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/report/text"
 )
 
 // targetFlags select the target, and fileFlags the files that describe its code. A suggested command for the same target repeats both.
@@ -66,7 +67,7 @@ func quoted(word string) string {
 	switch {
 	case word != "" && strings.Trim(word, plain) == "":
 		return word
-	case word == printable(word):
+	case word == text.Printable(word):
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	// POSIX.1-2024 has $'...', which Debian's sh does not support. Command substitution removes trailing line ends from the output of printf.
@@ -103,13 +104,13 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 	}
 	next := v.Next()
 	for _, wanted := range next.Wanted {
-		fmt.Fprintf(&b, "%s\n", printable(wanted))
+		fmt.Fprintf(&b, "%s\n", text.Printable(wanted))
 	}
 	switch {
 	case next.Stack != nil:
 		words := slices.Concat([]string{"resume"}, in(next.Stack.Thread), []string{"-f", strconv.Itoa(next.Stack.Frames[0].Index)})
 		if next.Awaits != "" {
-			fmt.Fprintf(&b, "%s, waits for a call: use --result for its result, of type %s\n", printable(next.Stack.Frames[0].Title()), printable(next.Awaits))
+			fmt.Fprintf(&b, "%s, waits for a call: use --result for its result, of type %s\n", text.Printable(next.Stack.Frames[0].Title()), text.Printable(next.Awaits))
 			words = append(words, "--result", next.Result)
 		}
 		fmt.Fprintln(&b, try(words...))
@@ -117,6 +118,6 @@ func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 		fmt.Fprintln(&b, try(slices.Concat([]string{"explain"}, in(next.Lacking.Thread), []string{"-f", strconv.Itoa(next.Lacking.Frames[0].Index)})...))
 	}
 	if b.Len() > 0 {
-		_, _ = io.WriteString(foldTo(a.stderr), "\n"+b.String())
+		_, _ = io.WriteString(text.Fold(a.stderr), "\n"+b.String())
 	}
 }

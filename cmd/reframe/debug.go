@@ -125,7 +125,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 	// Ctrl-C cancels the running command, and the session continues.
 	signal.Reset(os.Interrupt)
 	c := session.Config{Options: o, Limits: deopt.Limits{Steps: k.steps}}
-	c.Warn = func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) }
+	c.Warn = func(message string) { fmt.Fprintln(text.Fold(a.stderr), "reframe: "+text.PrintableLines(message)) }
 	c.Describe = k.describer(c.Warn)
 	if k.with != "" {
 		c.With = func(ctx context.Context, t *ptrace.Target) (*protocol.Child, error) {
@@ -137,7 +137,7 @@ func (a *app) debug(ctx context.Context, k *debugged, command []string) (err err
 		return err
 	}
 	defer s.Close()
-	p := prompt.New(s, foldTo(a.stdout), text.Printer{Style: a.style()})
+	p := prompt.New(s, text.Fold(a.stdout), text.Printer{Style: a.style()})
 	p.Leave, p.Launched = leave, len(command) > 0
 	p.Files = prompt.Files{Core: k.core, Options: k.inputs.files, Modules: k.Modules, Layouts: k.Layouts}
 	defer func() { err = errors.Join(err, p.Close()) }()

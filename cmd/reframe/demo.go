@@ -124,7 +124,7 @@ func (a *app) demo(ctx context.Context) error {
 	}
 	target.Release()
 	fmt.Fprintf(a.stdout, "\nthe reference interpreter resumes from frame #%d and returns %s %s after %s\n",
-		exit.Index, resumed.Result.Type, resumed.Result.Value, count(int(resumed.Steps), "instruction"))
+		exit.Index, resumed.Result.Type, resumed.Result.Value, text.Count(int(resumed.Steps), "instruction"))
 
 	native, err := a.native(ctx, process, view, thread, exit, resumed.Result.Type)
 	if err != nil {
@@ -161,10 +161,10 @@ func (a *app) demoVM() error {
 	if err != nil {
 		return err
 	}
-	w := foldTo(a.stdout)
+	w := text.Fold(a.stdout)
 	fmt.Fprintf(w, "\nstarted another, process %d, at an exit of a virtual machine's method; it contains its own description: %s\n", process.PID, said)
 	for _, note := range notes {
-		fmt.Fprintln(w, printable(note))
+		fmt.Fprintln(w, text.Printable(note))
 	}
 	stack, err := view.Pick(deopt.Choice{Frame: -1})
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 		return err
 	}
 	defer target.Close()
-	return text.PrintView(foldTo(a.stdout), a.style(), view)
+	return text.PrintView(text.Fold(a.stdout), a.style(), view)
 }
 
 // returned is a result of native code, and the function that it returned to.

@@ -100,9 +100,9 @@ Exit status: 0 OK, 1 a recorded value is unavailable, 2 nothing to explain, or e
 			}
 			switch {
 			case a.json:
-				err = writeJSON(a.stdout, e)
+				err = text.WriteJSON(a.stdout, e)
 			case picture == nil:
-				err = text.PrintExplanation(foldTo(a.stdout), a.style(), e, t)
+				err = text.PrintExplanation(text.Fold(a.stdout), a.style(), e, t)
 			}
 			if err == nil && (e.Partial() || len(k.mistakes) > 0) {
 				return &status{exitPartial, ""}

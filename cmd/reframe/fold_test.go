@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	fold "example.com/reframe/internal/report/text"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/test/livetest"
 )
 
@@ -17,16 +17,16 @@ func TestFoldCommand(t *testing.T) {
 	t.Parallel()
 	words := []string{"resume", "-p", "41822", "--ir", "it's a long name of a file.ll", "--layout", `"$HOME"`, "--exe", "a\x01b  c", "-f", "2"}
 	line := commandLine(words...)
-	parts := fold.ShellWords(line)
+	parts := text.ShellWords(line)
 	require.Equal(t, line, strings.Join(parts, " "))
 	for _, width := range []int{20, 30, 40, 79, 1000} {
-		broken := fold.FoldCommand(parts, width)
+		broken := text.FoldCommand(parts, width)
 		out, err := exec.Command("sh", "-c", `reframe() { printf '%s\0' "$@"; }; `+broken).Output()
 		require.NoError(t, err, broken)
 		require.Equal(t, append(words, ""), strings.Split(string(out), "\x00"))
 		for part := range strings.Lines(broken) {
 			if !strings.ContainsAny(part, `'"`) {
-				require.LessOrEqual(t, fold.Cells(strings.TrimSuffix(part, "\n")), width, broken)
+				require.LessOrEqual(t, text.Cells(strings.TrimSuffix(part, "\n")), width, broken)
 			}
 		}
 	}

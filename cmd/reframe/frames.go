@@ -89,10 +89,10 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 				view.ListRegisters()
 			}
 			if a.json {
-				err = writeJSON(a.stdout, view.Report())
+				err = text.WriteJSON(a.stdout, view.Report())
 			} else if vm {
-				err = text.PrintVMStacks(foldTo(a.stdout), a.style(), view)
-			} else if err = text.PrintView(foldTo(a.stdout), a.style(), view); err == nil {
+				err = text.PrintVMStacks(text.Fold(a.stdout), a.style(), view)
+			} else if err = text.PrintView(text.Fold(a.stdout), a.style(), view); err == nil {
 				a.hint(c.Flags(), view)
 				a.hintSource(costly)
 			}
@@ -153,6 +153,6 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 }
 
 // note prints a note on standard error: something that is not a failure but that a user may want to know.
-func (a *app) note(text string) {
-	fmt.Fprintln(foldTo(a.stderr), "reframe: note: "+printableLines(text))
+func (a *app) note(message string) {
+	fmt.Fprintln(text.Fold(a.stderr), "reframe: note: "+text.PrintableLines(message))
 }

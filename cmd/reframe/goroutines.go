@@ -8,6 +8,7 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/progspace/goroutine"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
@@ -113,7 +114,7 @@ func (g *goroutines) add(t *ptrace.Target, view *deopt.View, note func(string)) 
 		frames += len(view.Threads[len(view.Threads)-1].Frames)
 	}
 	if unread > 0 {
-		note(fmt.Sprintf("%s not read: the limit is %d, and the list may have grown while the process ran", count(unread, "goroutine"), ptrace.MaxGoroutines))
+		note(fmt.Sprintf("%s not read: the limit is %d, and the list may have grown while the process ran", text.Count(unread, "goroutine"), ptrace.MaxGoroutines))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	fold "example.com/reframe/internal/report/text"
+	"example.com/reframe/internal/report/text"
 )
 
 // helpWidth is the width of help in cells, unless the terminal is narrower.
@@ -19,7 +19,7 @@ const helpWidth = 80
 // help prints what a command does and its usage. No line is wider than the terminal, or than 80 cells.
 func (a *app) help(c *cobra.Command, out *os.File) {
 	width := helpWidth
-	if w := fold.TerminalWidth(out); w > 0 {
+	if w := text.TerminalWidth(out); w > 0 {
 		width = min(w, helpWidth)
 	}
 	var b strings.Builder
@@ -38,7 +38,7 @@ func (a *app) help(c *cobra.Command, out *os.File) {
 // usageOf writes the usage of a command: its arguments, examples, commands and flags.
 func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold.FoldLine(line, width, more) {
+		for _, part := range text.FoldLine(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
@@ -53,8 +53,8 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 		b.WriteString("\nExamples:\n")
 		for line := range strings.Lines(c.Example) {
 			line = strings.TrimSuffix(line, "\n")
-			if fold.Cells(line) > width {
-				line = "  " + fold.FoldCommand(fold.ShellWords(strings.TrimSpace(line)), width-2)
+			if text.Cells(line) > width {
+				line = "  " + text.FoldCommand(text.ShellWords(strings.TrimSpace(line)), width-2)
 				line = strings.ReplaceAll(line, "\n", "\n  ")
 			}
 			b.WriteString(line + "\n")
@@ -90,14 +90,14 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 
 // filled writes paragraphs folded at width. Indented lines stay lines of their own; a line that continues a label, indented as far as its text, is
 // joined with it.
-func filled(b *strings.Builder, text string, width int) {
+func filled(b *strings.Builder, long string, width int) {
 	write := func(line string, more int) {
-		for _, part := range fold.FoldLine(line, width, more) {
+		for _, part := range text.FoldLine(line, width, more) {
 			b.WriteString(part + "\n")
 		}
 	}
 	line := ""
-	for next := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+	for next := range strings.Lines(strings.TrimRight(long, "\n") + "\n") {
 		next = strings.TrimRight(next, " \n")
 		indent := len(next) - len(strings.TrimLeft(next, " "))
 		switch {
@@ -109,7 +109,7 @@ func filled(b *strings.Builder, text string, width int) {
 			line = ""
 		case line == "":
 			line = next
-		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == fold.HangingIndent(line, width, 0):
+		case indent == 0 && !strings.HasPrefix(line, " "), indent > 2 && indent == text.HangingIndent(line, width, 0):
 			line += " " + next[indent:]
 		case indent > 0 && !strings.HasPrefix(line, " "): // a heading
 			write(line, 7)

@@ -10,6 +10,7 @@ import (
 
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/static/instrument"
 )
 
@@ -114,20 +115,12 @@ func (a *app) instrument(path string, k *instrumented) error {
 	if err != nil {
 		return err
 	}
-	words := foldTo(a.stderr)
 	if len(r.Sites) > 0 {
 		if err := a.writeFile(k.output, k.force, 0o644, func(w io.Writer) error { _, err := io.WriteString(w, r.Text); return err }); err != nil {
 			return err
 		}
-		fmt.Fprintf(words, "%s: %s in %s, ids %d to %d, %s\n", printable(path), count(len(r.Sites), "site"), count(r.Functions(), "function"),
-			r.Sites[0].ID, r.Sites[len(r.Sites)-1].ID, count(r.Values, "value"))
-		if n := r.Lacking(); n > 0 {
-			fmt.Fprintf(words, "%s without a value that is live there: a frame at one cannot be resumed\n", count(n, "site"))
-		}
 	}
-	for _, l := range r.Left {
-		fmt.Fprintf(words, "left out: %s, %s; the first: %s\n", count(l.Count, l.What), printable(l.Why), printable(l.First))
-	}
+	text.PrintInstrumented(text.Fold(a.stderr), path, r)
 	switch {
 	case len(r.Sites) > 0:
 		return nil

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/static/lint"
 )
 
@@ -75,63 +74,14 @@ func (a *app) lint(k *inputs) error {
 		return err
 	}
 	if a.json {
-		err = writeJSON(a.stdout, report)
+		err = text.WriteJSON(a.stdout, report)
 	} else {
-		err = a.printLint(report)
+		if err = text.PrintLint(text.Fold(a.stdout), a.style(), report); err == nil {
+			fmt.Fprint(text.Fold(a.stderr), text.LintSummary(report))
+		}
 	}
 	if err == nil && report.Count(lint.CannotResume) > 0 {
 		err = &status{code: exitPartial} // each was printed
 	}
 	return err
-}
-
-// printLint prints one line for each finding, and the counts on standard error.
-func (a *app) printLint(r *lint.Report) error {
-	out, s := bufio.NewWriter(foldTo(a.stdout)), a.style()
-	for n := range r.Findings {
-		printFinding(out, s, &r.Findings[n])
-	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	modules := printable(strings.Join(r.Modules, ", "))
-	if r.Sites == 0 {
-		fmt.Fprintf(foldTo(a.stderr), "%s: no stackmap, patchpoint, statepoint, deoptimize or guard\n", modules)
-		return nil
-	}
-	fmt.Fprintf(foldTo(a.stderr), "%s: %s, %d × cannot resume, %s\n", modules, count(r.Sites, "site"),
-		r.Count(lint.CannotResume), count(r.Count(lint.LintWarning), "warning"))
-	return nil
-}
-
-func printFinding(out *bufio.Writer, s style, f *lint.Finding) {
-	place := f.File
-	if f.Line > 0 {
-		place = fmt.Sprintf("%s:%d", place, f.Line)
-	}
-	if f.Path != "" {
-		place += ": " + f.Path
-	}
-	severity := string(f.Severity)
-	if f.Severity == lint.CannotResume {
-		severity = s.Yellow(severity)
-	} else {
-		severity = s.Dim(severity)
-	}
-	fmt.Fprintf(out, "%s: %s: ", s.Bold(printable(place)), severity)
-	if f.Site != "" {
-		id := ""
-		if f.ID != nil {
-			id = fmt.Sprintf(" %d", *f.ID)
-		}
-		fmt.Fprintf(out, "%s%s of @%s, block %%%s: ", f.Site, id, printable(f.Function), printable(f.Block))
-	}
-	more := ""
-	switch {
-	case f.More == 1:
-		more = "; 1 more site has the same mistake"
-	case f.More > 1:
-		more = fmt.Sprintf("; %d more sites have the same mistake", f.More)
-	}
-	fmt.Fprintf(out, "%s%s; %s %s\n", printable(f.What), more, printable(f.Do), s.Dim("["+string(f.Rule)+"]"))
 }

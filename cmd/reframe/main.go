@@ -25,6 +25,7 @@ import (
 	"example.com/reframe/internal/base/near"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 )
 
 // The exit statuses are a stable interface.
@@ -121,12 +122,12 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 		// Every error of cobra before a verb runs is a usage error.
 		code = exitUsage
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintf(foldTo(stderr), "reframe: %s\n", printableLines(text))
+	if message := err.Error(); message != "" {
+		fmt.Fprintf(text.Fold(stderr), "reframe: %s\n", text.PrintableLines(message))
 	}
 	var where *ir.Error
 	if errors.As(err, &where) && where.Text != "" {
-		fmt.Fprintln(stderr, printableLines(where.Snippet()))
+		fmt.Fprintln(stderr, text.PrintableLines(where.Snippet()))
 	}
 	if code == exitUsage {
 		fmt.Fprintf(stderr, "try: %s --help\n", verb.CommandPath())

@@ -149,11 +149,11 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	shown := 0
 	switch {
 	case f.format == "llvm":
-		err = text.PrintLLVM(a.stdout, maps, func(err error) { fmt.Fprintf(a.stderr, "reframe: %s\n", printable(err.Error())) })
+		err = text.PrintLLVM(a.stdout, maps, func(err error) { fmt.Fprintf(a.stderr, "reframe: %s\n", text.Printable(err.Error())) })
 	case a.json:
 		shown, err = text.WriteMaps(a.stdout, maps, want)
 	default:
-		shown, err = text.PrintMaps(foldTo(a.stdout), a.style(), maps, want)
+		shown, err = text.PrintMaps(text.Fold(a.stdout), a.style(), maps, want)
 	}
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error
 
 // noneFits returns the message for filters that match no record, with the nearest record.
 func noneFits(maps *maps.Maps, want *maps.Filter) string {
-	text := fmt.Sprintf("%s: none of its %s matches the filters", maps.Source, count(maps.Records(), "record"))
+	text := fmt.Sprintf("%s: none of its %s matches the filters", maps.Source, text.Count(maps.Records(), "record"))
 	if want.Address == nil {
 		return text
 	}
@@ -323,9 +323,9 @@ func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 		return err
 	}
 	if a.json {
-		err = writeJSON(a.stdout, report)
+		err = text.WriteJSON(a.stdout, report)
 	} else {
-		err = text.PrintRules(foldTo(a.stdout), a.style(), report)
+		err = text.PrintRules(text.Fold(a.stdout), a.style(), report)
 	}
 	if err == nil && report.Broken() > 0 {
 		err = &status{code: exitPartial} // each violation was printed

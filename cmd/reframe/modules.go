@@ -16,6 +16,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
 	"example.com/reframe/internal/machine/object"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/internal/vm/layout"
 	"example.com/reframe/internal/vm/vmlayout"
@@ -50,7 +51,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	o.Modules = modules
 	if a != nil {
 		for _, note := range notes {
-			fmt.Fprintln(foldTo(a.stderr), printable(note))
+			fmt.Fprintln(text.Fold(a.stderr), text.Printable(note))
 		}
 	}
 	if a != nil {
@@ -85,7 +86,7 @@ func (a *app) showPrints(layouts []*vmlayout.Layout) {
 		return
 	}
 	for _, l := range layouts {
-		l.OnPrint(func(line string) { fmt.Fprintln(foldTo(a.stderr), printable(line)) })
+		l.OnPrint(func(line string) { fmt.Fprintln(text.Fold(a.stderr), text.Printable(line)) })
 	}
 }
 
@@ -129,7 +130,7 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(foldTo(a.stderr), printable(note))
+		fmt.Fprintln(text.Fold(a.stderr), text.Printable(note))
 	}
 	o.Modules = append(o.Modules, modules...)
 	a.modules = append(a.modules, modules...)
@@ -204,14 +205,14 @@ func take(d *described.Description, group *vmlayout.Group, o *deopt.Options) (wh
 		}
 	}
 	if more > 0 {
-		said = append(said, count(more, "more layout"))
+		said = append(said, text.Count(more, "more layout"))
 	}
 	if failed > shownLayouts {
-		d.Notes = append(d.Notes, count(failed-shownLayouts, "more layout")+" cannot be used")
+		d.Notes = append(d.Notes, text.Count(failed-shownLayouts, "more layout")+" cannot be used")
 	}
 	if n := len(d.Modules); n > 0 {
 		o.Modules = append(o.Modules, d.Modules...)
-		said = append(said, count(n, "module"))
+		said = append(said, text.Count(n, "module"))
 	}
 	return strings.Join(said, ", "), d.Notes
 }
@@ -355,10 +356,10 @@ func (a *app) warn() {
 			}
 			a.warned[said] = true
 			if n == shownWords {
-				fmt.Fprintf(foldTo(a.stderr), "%s: %s; reframe lint lists them\n", printable(m.Name), count(len(list)-n, "more unknown word"))
+				fmt.Fprintf(text.Fold(a.stderr), "%s: %s; reframe lint lists them\n", text.Printable(m.Name), text.Count(len(list)-n, "more unknown word"))
 				continue
 			}
-			fmt.Fprintf(foldTo(a.stderr), "%s:%d: unknown %s '%s'; %s\n", printable(m.Name), w.Line, w.What, printable(w.Word), w.Meaning())
+			fmt.Fprintf(text.Fold(a.stderr), "%s:%d: unknown %s '%s'; %s\n", text.Printable(m.Name), w.Line, w.What, text.Printable(w.Word), w.Meaning())
 		}
 	}
 }
@@ -372,7 +373,7 @@ func (a *app) compiledFrom(v *deopt.View) {
 	}
 	for _, from := range v.CompiledFrom() {
 		if from.Sure == string(sites.Contradicted) {
-			fmt.Fprintln(foldTo(a.stderr), "reframe: warning: "+printableLines(from.Why))
+			fmt.Fprintln(text.Fold(a.stderr), "reframe: warning: "+text.PrintableLines(from.Why))
 		}
 	}
 }

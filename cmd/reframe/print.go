@@ -42,24 +42,7 @@ func (a *app) hintSource(costly []string) {
 	}
 	more := ""
 	if n := len(costly) - 1; n > 0 {
-		more = fmt.Sprintf(" and %s", count(n, "other file"))
+		more = fmt.Sprintf(" and %s", text.Count(n, "other file"))
 	}
-	fmt.Fprintf(text.Fold(a.stderr), "\nsource lines of %s%s left out (slow to read); use --source\n", printable(costly[0]), more)
+	fmt.Fprintf(text.Fold(a.stderr), "\nsource lines of %s%s left out (slow to read); use --source\n", text.Printable(costly[0]), more)
 }
-
-type style = text.Style
-
-var (
-	printable      = text.Printable
-	printableLines = text.PrintableLines
-	pad            = text.Pad
-	runes          = text.Runes
-	sourceLines    = text.SourceLines
-	writeJSON      = text.WriteJSON
-	safeJSON       = text.SafeJSON
-	foldTo         = text.Fold
-)
-
-func count[N int | uint64](n N, what string) string { return text.Count(n, what) }
-
-const lineWidth = text.LineWidth

@@ -13,6 +13,7 @@ import (
 	"example.com/reframe/internal/check/handover"
 	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/protocheck"
 	"example.com/reframe/internal/vm/protocol"
 )
@@ -123,13 +124,13 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		o.Log = logTo(f)
 	}
 	each := func(*protocheck.Result) error { return nil }
-	out := foldTo(a.stdout)
+	out := text.Fold(a.stdout)
 	if !a.json {
 		each = func(r *protocheck.Result) error {
 			if r.General {
 				return nil // the same reason applies to many: the summary counts them
 			}
-			return printCheck(out, a.style(), r)
+			return text.PrintProtocolCheck(out, a.style(), r)
 		}
 	}
 	report, err := protocheck.Run(c.Context(), o, each)
@@ -137,9 +138,9 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		return err
 	}
 	if a.json {
-		err = writeJSON(a.stdout, report)
+		err = text.WriteJSON(a.stdout, report)
 	} else {
-		err = printChecked(out, report)
+		err = text.PrintProtocolSummary(out, report)
 	}
 	if err == nil && report.Broken > 0 {
 		err = &status{code: exitPartial} // each was printed
@@ -170,51 +171,6 @@ func logTo(f io.Writer) func(line []byte, sent bool) {
 		if sent {
 			mark = ">"
 		}
-		fmt.Fprintf(f, "%s %s\n", mark, printable(string(line)))
+		fmt.Fprintf(f, "%s %s\n", mark, text.Printable(string(line)))
 	}
-}
-
-// printCheck prints a check on one line, and its details on the next.
-func printCheck(w io.Writer, s style, r *protocheck.Result) error {
-	mark := s.Green("kept  ")
-	switch r.Status {
-	case protocheck.Broken:
-		mark = s.Yellow("BROKEN")
-	case protocheck.Not:
-		mark = s.Dim("  -   ")
-	}
-	why := ""
-	if r.Why != "" {
-		why = "\n          " + printable(r.Why)
-	}
-	_, err := fmt.Fprintf(w, "%s  %s%s\n", mark, r.What, why)
-	return err
-}
-
-// printChecked prints the summary of all checks.
-func printChecked(w io.Writer, r *protocheck.Report) error {
-	var text strings.Builder
-	if x := r.Exit; x != nil {
-		fmt.Fprintf(&text, "\nthe exit: %s and %s; it took %s: %s read, %s written, %s allocated\n", count(x.Frames, "frame"), count(x.Objects, "object"), count(x.Requests, "request"),
-			count(x.Ranges, "range"), count(x.Writes, "range"), count(x.Allocated, "byte"))
-		if x.Again > 0 {
-			fmt.Fprintf(&text, "%s it had read before, with no write in between: cache them, since each request is a round trip\n", count(x.Again, "range"))
-		}
-	}
-	tried, not, why := 0, 0, ""
-	for _, c := range r.Checks {
-		switch {
-		case c.General:
-			not, why = not+1, c.Why
-		case c.Status != protocheck.Not:
-			tried++
-		}
-	}
-	fmt.Fprintf(&text, "\n%s tried, %d broken", count(tried, "check"), r.Broken)
-	if not > 0 {
-		fmt.Fprintf(&text, "; %d not tried: %s", not, why)
-	}
-	text.WriteString("\n")
-	_, err := io.WriteString(w, text.String())
-	return err
 }

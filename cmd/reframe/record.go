@@ -260,7 +260,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 		out = a.stderr // standard output has the command's output, or the file
 	}
 	if a.json {
-		return writeJSON(out, r.report(k))
+		return text.WriteJSON(out, r.report(k))
 	}
 	return a.printRecorded(out, r, k)
 }
@@ -334,7 +334,7 @@ func (a *app) progress(file string) func(written, of uint64) {
 			return
 		}
 		last = since
-		fmt.Fprintf(a.stderr, "\r%s: %d of %d MiB\x1b[K", printable(filepath.Base(file)), written>>20, of>>20)
+		fmt.Fprintf(a.stderr, "\r%s: %d of %d MiB\x1b[K", text.Printable(filepath.Base(file)), written>>20, of>>20)
 		if written >= of {
 			fmt.Fprint(a.stderr, "\r\x1b[K")
 		}
@@ -346,7 +346,7 @@ var errRecorded = errors.New("recorded")
 
 // recordExit waits for an exit and records that moment.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
-	o.Warn = func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) }
+	o.Warn = func(message string) { fmt.Fprintln(text.Fold(a.stderr), "reframe: "+text.PrintableLines(message)) }
 	o.Describe = k.describer(o.Warn)
 	s, err := k.open(ctx, command)
 	if err != nil {
@@ -389,9 +389,9 @@ func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, co
 	case errors.Is(err, errRecorded):
 		return r, late
 	case err == nil && seen > 0:
-		err = fmt.Errorf("%s: only %d such exits occurred, but --hit %d was given", k.ending(sum.End), seen, k.hit)
+		err = fmt.Errorf("%s: only %d such exits occurred, but --hit %d was given", text.Ending(sum.End, k.runLimits()), seen, k.hit)
 	case err == nil:
-		err = fmt.Errorf("%s: no such exit occurred", k.ending(sum.End))
+		err = fmt.Errorf("%s: no such exit occurred", text.Ending(sum.End, k.runLimits()))
 	}
 	return nil, err
 }
@@ -435,28 +435,28 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if core == standard {
 		core = "on standard output"
 	}
-	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.Bold(printable(core)), count(r.Threads, "thread"), bytesOf(r.Held), k.held.Memory)
+	fmt.Fprintf(&b, "%s  %s, %s of memory (%s)\n", s.Bold(text.Printable(core)), text.Count(r.Threads, "thread"), text.Bytes(r.Held), k.held.Memory)
 	if r.exit != "" {
-		fmt.Fprintf(&b, "  at %s\n", printable(r.exit))
+		fmt.Fprintf(&b, "  at %s\n", text.Printable(r.exit))
 	}
 	if r.ended+len(r.why) > 0 {
-		fmt.Fprintf(&b, "  with the pages that the interpreter read in %s\n", count(r.ended, "run"))
+		fmt.Fprintf(&b, "  with the pages that the interpreter read in %s\n", text.Count(r.ended, "run"))
 	}
 	for _, why := range r.why {
-		fmt.Fprintf(&b, "  %s\n", s.Yellow(printable(why)))
+		fmt.Fprintf(&b, "  %s\n", s.Yellow(text.Printable(why)))
 	}
 	for _, left := range r.LeftOut {
-		fmt.Fprintf(&b, "  left out: %s\n", s.Yellow(printable(left)))
+		fmt.Fprintf(&b, "  left out: %s\n", s.Yellow(text.Printable(left)))
 	}
 	if len(r.Redacted) > 0 {
-		fmt.Fprintf(&b, "  redacted: %s, %d bytes\n", count(len(r.Redacted), "range"), redactedBytes(r.Redacted))
+		fmt.Fprintf(&b, "  redacted: %s, %d bytes\n", text.Count(len(r.Redacted), "range"), redactedBytes(r.Redacted))
 	}
 	fmt.Fprintf(&b, "  %s\n", k.secrets(r))
-	if _, err := io.WriteString(foldTo(out), b.String()); err != nil {
+	if _, err := io.WriteString(text.Fold(out), b.String()); err != nil {
 		return err
 	}
 	if !k.still() {
-		fmt.Fprintln(foldTo(a.stderr), text.Paused("it", r.pause, r.stopped))
+		fmt.Fprintln(text.Fold(a.stderr), text.Paused("it", r.pause, r.stopped))
 	}
 	if k.output == standard {
 		return nil
@@ -465,7 +465,7 @@ func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	if k.script != "" && k.script != standard {
 		next = []string{"replay", k.script}
 	}
-	fmt.Fprintf(foldTo(a.stderr), "\n%s\n", try(next...))
+	fmt.Fprintf(text.Fold(a.stderr), "\n%s\n", try(next...))
 	return nil
 }
 
@@ -518,17 +518,6 @@ func redactedBytes(list []machine.Range) (n uint64) {
 		n += uint64(r.End - r.Start)
 	}
 	return n
-}
-
-// bytesOf formats an amount of memory.
-func bytesOf(n uint64) string {
-	switch {
-	case n < 10<<10:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10<<20:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d MiB", n>>20)
 }
 
 // writeScript writes the first script of the core that was recorded.

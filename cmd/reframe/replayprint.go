@@ -1,15 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"io"
-
 	"github.com/spf13/cobra"
 
-	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
-	"example.com/reframe/internal/check/handover"
-	"example.com/reframe/internal/check/verify"
 	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/replay"
@@ -17,51 +10,11 @@ import (
 
 // scripts returns a runner of scripts whose commands print as the verbs do.
 func (a *app) scripts(update, verbose bool) replay.Scripts {
-	return replay.Scripts{Update: update, Verbose: verbose, Printer: scriptPrinter{},
+	return replay.Scripts{Update: update, Verbose: verbose, Printer: text.ScriptPrinter{},
 		Describe: func(layouts, modules bool, warn func(string)) described.Ask {
 			return describer(layouts, modules, "", warn)
 		}}
 }
-
-// scriptPrinter prints the standard output of a script, without colours.
-type scriptPrinter struct{}
-
-func (scriptPrinter) Frames(w io.Writer, v *deopt.View) error {
-	return text.PrintView(w, style{}, v)
-}
-
-func (scriptPrinter) Frame(w io.Writer, f *frame.Frame) error {
-	var b bytes.Buffer
-	text.PrintFrame(&b, style{}, f)
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-func (scriptPrinter) Resumed(w io.Writer, r *frame.Resumed, s *deopt.Stack) error {
-	return text.PrintResumed(w, style{}, r, s.Frames)
-}
-
-func (scriptPrinter) ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stack) error {
-	return text.PrintResumedWith(w, style{}, r, s.Frames)
-}
-
-func (scriptPrinter) Verified(w io.Writer, v *verify.Verified) error {
-	b := verifyWriter{exitWriter: &exitWriter{}}
-	if v.Status == verify.Different {
-		b.difference(v)
-	} else {
-		b.outcome(v)
-	}
-	_, err := w.Write(b.line.Bytes())
-	return err
-}
-
-func (scriptPrinter) Summary(w io.Writer, s *verify.Summary) error {
-	_, err := io.WriteString(w, verifiedText(s, &watched{limit: s.Exits}, false))
-	return err
-}
-
-func (scriptPrinter) JSON(w io.Writer, v any) error { return writeJSON(w, v) }
 
 // scriptsTopic returns the topic of `reframe help scripts`.
 func scriptsTopic() *cobra.Command {

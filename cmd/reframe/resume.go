@@ -155,12 +155,12 @@ func (a *app) resume(ctx context.Context, t *ptrace.Target, view *deopt.View, c 
 		out.PauseUS = new(pause.Microseconds())
 	}
 	if a.json {
-		return writeJSON(a.stdout, out)
+		return text.WriteJSON(a.stdout, out)
 	}
 	stack.Sources(deopt.QuickSources)
-	if err := text.PrintResumed(foldTo(a.stdout), a.style(), out, stack.Frames); err != nil || t.Provider != ptrace.FromProcess {
+	if err := text.PrintResumed(text.Fold(a.stdout), a.style(), out, stack.Frames); err != nil || t.Provider != ptrace.FromProcess {
 		return err
 	}
-	fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+	fmt.Fprintln(text.Fold(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	return nil
 }

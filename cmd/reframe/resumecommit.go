@@ -53,12 +53,12 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	}
 	p.report.PauseUS = new(pause.Microseconds())
 	if a.json {
-		return writeJSON(a.stdout, p.report)
+		return text.WriteJSON(a.stdout, p.report)
 	}
-	if err := p.show(foldTo(a.stdout)); err != nil {
+	if err := p.show(text.Fold(a.stdout)); err != nil {
 		return err
 	}
-	fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
+	fmt.Fprintln(text.Fold(a.stderr), text.Paused(fmt.Sprintf("pid %d", k.pid), pause, s.Stopped()))
 	return nil
 }
 

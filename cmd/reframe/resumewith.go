@@ -42,17 +42,17 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 		out.PauseUS = new(pause.Microseconds())
 	}
 	if a.json {
-		err = writeJSON(a.stdout, out)
-	} else if err = text.PrintResumedWith(foldTo(a.stdout), a.style(), out, stack.Frames); err == nil && t.Provider == ptrace.FromProcess {
-		fmt.Fprintln(foldTo(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
+		err = text.WriteJSON(a.stdout, out)
+	} else if err = text.PrintResumedWith(text.Fold(a.stdout), a.style(), out, stack.Frames); err == nil && t.Provider == ptrace.FromProcess {
+		fmt.Fprintln(text.Fold(a.stderr), text.Paused(fmt.Sprintf("pid %d", t.PID), pause, t.Stopped))
 	}
 	switch {
 	case err != nil:
 		return err
 	case out.With.Unsupported != "":
-		return &status{exitFailed, printable(out.With.Interpreter) + " cannot continue: " + out.With.Unsupported}
+		return &status{exitFailed, text.Printable(out.With.Interpreter) + " cannot continue: " + out.With.Unsupported}
 	case out.With.Malformed != "":
-		return &status{exitFailed, printable(out.With.Interpreter) + " reports malformed frames: " + out.With.Malformed}
+		return &status{exitFailed, text.Printable(out.With.Interpreter) + " reports malformed frames: " + out.With.Malformed}
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (a *app) requests() func(int) {
 			fmt.Fprint(a.stderr, "\r\x1b[K")
 		case n > 0 && since > progressAfter && since > last+progressAfter/5:
 			last = since
-			fmt.Fprintf(a.stderr, "\rthe interpreter has asked %s\x1b[K", count(n, "time"))
+			fmt.Fprintf(a.stderr, "\rthe interpreter has asked %s\x1b[K", text.Count(n, "time"))
 		}
 	}
 }

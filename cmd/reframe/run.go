@@ -22,6 +22,7 @@ import (
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 )
 
 // exitAborted is the exit status of a program that calls abort, as a shell shows it.
@@ -177,7 +178,7 @@ func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp
 	}
 	given := args[1:]
 	if len(given) != len(f.Params) {
-		return nil, usage("expected %s for @%s, got %d", count(len(f.Params), "argument"), f.Name, len(given))
+		return nil, usage("expected %s for @%s, got %d", text.Count(len(f.Params), "argument"), f.Name, len(given))
 	}
 	var values []interp.Value
 	for k, param := range f.Params {
@@ -198,7 +199,7 @@ func (a *app) finished(p *program, r *interp.Result) error {
 		code = *r.ExitCode & 0xff
 	case p.function != "":
 		if !r.Value.IsNone() {
-			fmt.Fprintf(a.stdout, "%s %s\n", r.Type, printable(r.Value.Format()))
+			fmt.Fprintf(a.stdout, "%s %s\n", r.Type, text.Printable(r.Value.Format()))
 		}
 	case !r.Value.IsNone():
 		v, known := r.Value.Uint()
@@ -218,37 +219,37 @@ const shownCalls = 16
 
 // ended returns the error of a run that could not continue, with the call stack.
 func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file string, err error) error {
-	var text strings.Builder
+	var out strings.Builder
 	var r *interp.RunError
 	placed := errors.As(err, &r) && r.Func != ""
 	var by interruption
 	interrupted := errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &by)
 	switch {
 	case interrupted && placed:
-		fmt.Fprintf(&text, "%s: @%s, block %%%s, line %d: %v", file, printable(r.Func), printable(r.Block), r.Line, by)
+		fmt.Fprintf(&out, "%s: @%s, block %%%s, line %d: %v", file, text.Printable(r.Func), text.Printable(r.Block), r.Line, by)
 	case interrupted:
-		fmt.Fprintf(&text, "%s: %v", file, by)
+		fmt.Fprintf(&out, "%s: %v", file, by)
 	default:
-		fmt.Fprintf(&text, "%s: %s%s", file, printable(err.Error()), raising(r))
+		fmt.Fprintf(&out, "%s: %s%s", file, text.Printable(err.Error()), raising(r))
 	}
 	if at := x.At(0); at != nil {
 		m = at.Block.Func.Module // it has no file if the code belongs to libstdc++
 	}
 	if placed && r.Line > 0 {
-		fmt.Fprintf(&text, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
+		fmt.Fprintf(&out, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
 	}
 	var exit *interp.DeoptimizeError
 	if errors.As(err, &exit) {
 		for k, v := range exit.Live {
-			fmt.Fprintf(&text, "\n  deopt %d  %v %s", k, v.Type(), v.Format())
+			fmt.Fprintf(&out, "\n  deopt %d  %v %s", k, v.Type(), v.Format())
 		}
 	}
 	for k := 1; k < x.Depth(); k++ {
 		if k == shownCalls {
-			fmt.Fprintf(&text, "\n  and %s more", count(x.Depth()-k, "call"))
+			fmt.Fprintf(&out, "\n  and %s more", text.Count(x.Depth()-k, "call"))
 			break
 		}
-		fmt.Fprintf(&text, "\n  %s", calledBy(x.At(k)))
+		fmt.Fprintf(&out, "\n  %s", calledBy(x.At(k)))
 	}
 	code := exitFailed
 	switch {
@@ -257,7 +258,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 	case r != nil && r.Kind == interp.KindAbort:
 		code = exitAborted
 	}
-	return &status{code, text.String()}
+	return &status{code, out.String()}
 }
 
 // raising names the flag that raises the limit that ended the run.
@@ -278,7 +279,7 @@ func raising(r *interp.RunError) string {
 
 // calledBy names the position of a call that has not returned.
 func calledBy(i *ir.Instr) string {
-	return fmt.Sprintf("called by @%s, block %%%s, line %d%s", printable(i.Block.Func.Name), printable(i.Block.Name), i.Line, sourceOf(i))
+	return fmt.Sprintf("called by @%s, block %%%s, line %d%s", text.Printable(i.Block.Func.Name), text.Printable(i.Block.Name), i.Line, sourceOf(i))
 }
 
 // sourceOf returns the source position of an instruction, for the end of a line, or "" if it is unknown.
@@ -295,9 +296,9 @@ func sourceOf(i *ir.Instr) string {
 
 // printStop prints where a run is stopped, and the values that are live there.
 func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "stopped before block %%%s of @%s, line %d%s, after %s\n",
-		printable(b.Name), printable(b.Func.Name), b.Line, sourceOf(x.At(0)), count(x.Steps(), "instruction"))
+	var out strings.Builder
+	fmt.Fprintf(&out, "stopped before block %%%s of @%s, line %d%s, after %s\n",
+		text.Printable(b.Name), text.Printable(b.Func.Name), b.Line, sourceOf(x.At(0)), text.Count(x.Steps(), "instruction"))
 	live, err := ir.LiveAt(b, x.At(0).Index)
 	if err != nil {
 		return err
@@ -311,13 +312,13 @@ func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	for _, v := range live {
 		if value, ok := x.Value(0, v); ok && !seen[v] {
 			seen[v] = true
-			fmt.Fprintf(&text, "  %s %s = %s\n", printable(v.Type().String()), printable(v.Ref()), printable(value.Format()))
+			fmt.Fprintf(&out, "  %s %s = %s\n", text.Printable(v.Type().String()), text.Printable(v.Ref()), text.Printable(value.Format()))
 		}
 	}
 	for k := 1; k < min(x.Depth(), shownCalls); k++ {
-		fmt.Fprintf(&text, "  %s\n", calledBy(x.At(k)))
+		fmt.Fprintf(&out, "  %s\n", calledBy(x.At(k)))
 	}
-	_, err = a.stderr.WriteString(text.String())
+	_, err = a.stderr.WriteString(out.String())
 	return err
 }
 
@@ -338,12 +339,12 @@ func parseSize(text string) (uint64, error) {
 
 // defined returns the function that the value of a flag names, in any form of a name, and the block after a colon, if any. C++ names contain pairs of
 // colons.
-func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err error) {
-	name := text
-	if at := strings.LastIndexByte(text, ':'); flag == "--until" && at >= 0 && (at == 0 || text[at-1] != ':') {
-		name, block = text[:at], text[at+1:]
+func defined(m *ir.Module, flag, value string) (f *ir.Func, block string, err error) {
+	name := value
+	if at := strings.LastIndexByte(value, ':'); flag == "--until" && at >= 0 && (at == 0 || value[at-1] != ':') {
+		name, block = value[:at], value[at+1:]
 		if name == "" || block == "" {
-			return nil, "", usage("%s %s: expected FUNCTION or FUNCTION:BLOCK", flag, text)
+			return nil, "", usage("%s %s: expected FUNCTION or FUNCTION:BLOCK", flag, value)
 		}
 	}
 	name = strings.TrimPrefix(name, "@")
@@ -352,7 +353,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	}
 	pattern, err := names.Exact(name)
 	if err != nil {
-		return nil, "", usage("%s %s: %v", flag, text, err)
+		return nil, "", usage("%s %s: %v", flag, value, err)
 	}
 	nearest := names.NewNearest(name)
 	var fit []*ir.Func
@@ -367,7 +368,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	}
 	switch len(fit) {
 	case 0:
-		return nil, "", usage("%s %s: the module does not define @%s%s", flag, text, name, nearest)
+		return nil, "", usage("%s %s: the module does not define @%s%s", flag, value, name, nearest)
 	case 1:
 		return fit[0], block, nil
 	}
@@ -375,7 +376,7 @@ func defined(m *ir.Module, flag, text string) (f *ir.Func, block string, err err
 	for _, f := range fit[:min(len(fit), 8)] {
 		symbols = append(symbols, "@"+f.Name)
 	}
-	return nil, "", usage("%s %s: matches %s; the first are %s", flag, text, count(len(fit), "function"), strings.Join(symbols, ", "))
+	return nil, "", usage("%s %s: matches %s; the first are %s", flag, value, text.Count(len(fit), "function"), strings.Join(symbols, ", "))
 }
 
 // tracer prints each instruction as it runs.
@@ -389,14 +390,14 @@ const shownDepth = 20
 
 // line prints the position of an instruction, its text and its result.
 func (t *tracer) line(i interp.Traced) {
-	text := attached.ReplaceAllString(i.Instr.Block.Func.Module.LineText(i.Instr.Line), "")
+	line := attached.ReplaceAllString(i.Instr.Block.Func.Module.LineText(i.Instr.Line), "")
 	where := fmt.Sprintf("%s:%s", i.Instr.Block.Func.Name, i.Instr.Block.Name)
 	indent := strings.Repeat("  ", min(i.Depth, shownDepth))
 	value := ""
 	if !i.Value.IsNone() {
-		value = "  ; " + printable(i.Value.Format())
+		value = "  ; " + text.Printable(i.Value.Format())
 	}
-	fmt.Fprintf(t.to, "%5d %-20s %s%s%s\n", i.Instr.Line, printable(where), indent, printable(text), value)
+	fmt.Fprintf(t.to, "%5d %-20s %s%s%s\n", i.Instr.Line, text.Printable(where), indent, text.Printable(line), value)
 }
 
 // shownBlocks bounds the lines of a profile.
@@ -414,10 +415,10 @@ func (a *app) printProfile(blocks []interp.Profiled) {
 	fmt.Fprintf(out, "%14s %6s %12s  block\n", "instructions", "share", "runs")
 	for k, p := range blocks {
 		if k == shownBlocks {
-			fmt.Fprintf(out, "and %s more\n", count(len(blocks)-k, "block"))
+			fmt.Fprintf(out, "and %s more\n", text.Count(len(blocks)-k, "block"))
 			break
 		}
 		fmt.Fprintf(out, "%14d %5.1f%% %12d  @%s:%%%s, line %d%s\n", p.Instrs, 100*float64(p.Instrs)/float64(max(total, 1)), p.Runs,
-			printable(p.Block.Func.Name), printable(p.Block.Name), p.Block.Line, sourceOf(p.Block.Instrs[len(p.Block.Instrs)-1]))
+			text.Printable(p.Block.Func.Name), text.Printable(p.Block.Name), p.Block.Line, sourceOf(p.Block.Instrs[len(p.Block.Instrs)-1]))
 	}
 }

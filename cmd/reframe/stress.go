@@ -17,7 +17,6 @@ import (
 	"example.com/reframe/internal/check/stress"
 	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/internal/report/text"
-	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/replay"
 )
@@ -185,7 +184,9 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 		return err
 	}
 	words := newOutputQueue(a.stderr) // a stalled reader of warnings must not stop the process
-	o.Warn = func(text string) { words.offer(fold.Folded(a.stderr, "reframe: "+printableLines(text)+"\n")) }
+	o.Warn = func(message string) {
+		words.offer(text.Folded(a.stderr, "reframe: "+text.PrintableLines(message)+"\n"))
+	}
 	o.Describe, o.Errors = k.describer, a.stderr
 	clear := func() {}
 	if term.IsTerminal(int(a.stderr.Fd())) {
@@ -211,16 +212,16 @@ func (a *app) stress(ctx context.Context, k *stressed) error {
 		}
 	}
 	if a.json {
-		err = writeJSON(a.stdout, r)
+		err = text.WriteJSON(a.stdout, r)
 	} else {
-		_, err = io.WriteString(foldTo(a.stdout), stressText(a.style(), r))
+		err = text.PrintStress(text.Fold(a.stdout), a.style(), r)
 	}
 	if err != nil {
 		return err
 	}
 	if r.Failed > 0 && !a.json {
 		words := slices.Concat([]string{"verify"}, k.sites, []string{"--"}, k.command)
-		fmt.Fprintf(foldTo(a.stderr), "at %s left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n%s\n", count(r.Failed, "exit"), try(words...))
+		fmt.Fprintf(text.Fold(a.stderr), "at %s left to native code, the interpreter stopped with an error that native code may not have: the frame may be wrong\n%s\n", text.Count(r.Failed, "exit"), try(words...))
 	}
 	return k.verdict(r)
 }
@@ -271,76 +272,9 @@ func (k *stressed) verdict(r *stress.Report) error {
 	case r.Exits == 0:
 		return &status{exitFailed, k.withoutModules("no exit occurred")}
 	case r.Chosen == 0 && len(r.Only) > 0:
-		return &status{exitFailed, fmt.Sprintf("none of the exits of --only was among %s", count(r.Exits, "exit"))}
+		return &status{exitFailed, fmt.Sprintf("none of the exits of --only was among %s", text.Count(r.Exits, "exit"))}
 	case r.Chosen == 0:
-		return &status{exitFailed, fmt.Sprintf("none of %s was selected: use a higher --probability, or another --seed", count(r.Exits, "exit"))}
+		return &status{exitFailed, fmt.Sprintf("none of %s was selected: use a higher --probability, or another --seed", text.Count(r.Exits, "exit"))}
 	}
 	return &status{exitFailed, k.withoutModules("no selected exit could be committed")}
-}
-
-// stressText describes the result.
-func stressText(s style, r *stress.Report) string {
-	var b strings.Builder
-	if r.Stressed != nil {
-		fmt.Fprintf(&b, "%s, %d chosen", count(r.Exits, "exit"), r.Chosen)
-		if len(r.Only) == 0 {
-			fmt.Fprintf(&b, " with --probability %v --seed %d", r.Probability, r.Seed)
-		}
-		fmt.Fprintf(&b, ": %d committed, %d left to native code\n", r.Committed, r.Left)
-		b.WriteString(reasonLines(r.Reasons, ""))
-		b.WriteString(overwritten(r.Overwritten))
-	}
-	switch r.Status {
-	case stress.Same:
-		if r.Committed == 0 {
-			return b.String()
-		}
-		fmt.Fprintf(&b, "%s: %s, %s of output\n", s.Green("nothing differs"), r.Stressed.End(), bytesOf(r.Stressed.Stdout.Bytes+r.Stressed.Stderr.Bytes))
-		return b.String()
-	case stress.Undecided:
-		return b.String()
-	}
-	for _, d := range r.Differences {
-		stressDifference(&b, s, &d)
-	}
-	if r.Culprit != nil {
-		printCulprit(&b, s, r)
-	} else if r.Narrowed != "" {
-		fmt.Fprintf(&b, "the exit that causes the difference is unknown: %s\n", printable(r.Narrowed))
-	}
-	return b.String()
-}
-
-func stressDifference(b *strings.Builder, s style, d *stress.Difference) {
-	where := ""
-	if d.Offset != nil {
-		where = fmt.Sprintf(", byte %d, in line %d", *d.Offset, d.Line)
-	}
-	fmt.Fprintf(b, "%s %s%s\n", s.Yellow("different"), d.What, where)
-	for _, row := range [][2]string{{"untouched", d.Untouched}, {"stressed", d.Stressed}} {
-		fmt.Fprintf(b, "        %-9s  %s\n", row[0], printable(row[1]))
-	}
-}
-
-// printCulprit prints the exit that makes the difference.
-func printCulprit(b *strings.Builder, s style, r *stress.Report) {
-	c := r.Culprit
-	how := "causes the difference alone"
-	if !c.Single {
-		how = fmt.Sprintf("causes the difference after the %d that were committed before it", c.After)
-	}
-	fmt.Fprintf(b, "\n%s %s (%s)\n", s.Bold(fmt.Sprintf("exit %v, hit %d of record %d, thread %s", c.Native, c.Hit, c.Record.ID, printable(c.Thread))), how, count(r.Reruns, "run")+" more")
-	text.PrintFrame(b, s, c.Frame)
-	if c.Resumed != nil {
-		text.PrintCommitted(b, s, c.Resumed.Committed)
-	}
-	if c.Core != "" {
-		fmt.Fprintf(b, "  core: %s\n  script: %s\n", printable(c.Core), printable(c.Script))
-	}
-	if c.Reproduce != "" {
-		fmt.Fprintf(b, "  reproduce: %s\n", c.Reproduce)
-	}
-	if c.Verify != "" {
-		fmt.Fprintf(b, "  compare with native code: %s\n", c.Verify)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
 	"example.com/reframe/ptrace"
 )
@@ -217,7 +218,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	}
 	k.looks = true
 	if k.shows {
-		k.mistake = k.mistaken(func(text string) { fmt.Fprintln(foldTo(a.stderr), "reframe: "+printableLines(text)) })
+		k.mistake = k.mistaken(func(message string) { fmt.Fprintln(text.Fold(a.stderr), "reframe: "+text.PrintableLines(message)) })
 	}
 	o, err := k.options(a)
 	o.Mistake, o.Direct = k.mistake, true
@@ -303,7 +304,7 @@ const completeWithin = 200 * time.Millisecond
 func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, p := range ptrace.Running(completeWithin) {
-		command := []rune(printable(p.Command))
+		command := []rune(text.Printable(p.Command))
 		if len(command) > longest {
 			command = append(command[:longest-1], '…')
 		}

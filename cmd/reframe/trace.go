@@ -1,19 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/machine/names"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
@@ -179,7 +174,11 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 	}
 	var by interruption
 	if err == nil || errors.As(err, &by) || sum.Exits > 0 {
-		a.printSummary(sum, w.dropped, k)
+		end := text.TraceEnd{Limits: k.runLimits(), Quiet: k.options.Quiet, By: k.options.By, Dropped: w.dropped, Nameless: k.nameless()}
+		if k.options.Stop != nil {
+			end.Stop = k.options.Stop.Text
+		}
+		_ = text.PrintTraced(text.Fold(a.stderr), sum, end) // there is nowhere to report it
 		w.hints()
 	}
 	return end.error
@@ -231,102 +230,4 @@ func (a *app) plan(k *traced) error {
 		return err
 	}
 	return none
-}
-
-// printSummary prints the result of a trace on standard error.
-func (a *app) printSummary(s *trace.Summary, dropped uint64, k *traced) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s", count(int(s.Exits), "exit"))
-	if shown := s.Reported - dropped; shown != s.Exits && !k.options.Quiet {
-		fmt.Fprintf(&b, ", %d shown", shown)
-	}
-	end := k.ending(s.End)
-	if s.End.Kind == trace.EndStopped {
-		end = "stopped at " + k.options.Stop.Text
-	}
-	fmt.Fprintf(&b, " in %.3f s; %s\n", s.Seconds, end)
-	if len(s.Sites) > 0 {
-		rows := [][]string{}
-		for _, x := range s.Sites[:min(len(s.Sites), shownSites)] {
-			where := fmt.Sprintf("%s+%#x", printable(names.Demangled(x.Function)), x.Offset)
-			if x.Function == "" {
-				where = string(x.Address)
-			}
-			if x.Site == "" {
-				rows = append(rows, []string{fmt.Sprint(x.Count), where, "no record"})
-				continue
-			}
-			rows = append(rows, []string{fmt.Sprint(x.Count), where, fmt.Sprintf("record %d, %s", x.Record, x.Site)})
-		}
-		printRows(&b, rows, len(s.Sites)-len(rows), "site")
-	}
-	if len(s.Functions) > 0 && len(s.Sites) > len(s.Functions) {
-		rows := [][]string{}
-		for _, x := range s.Functions[:min(len(s.Functions), shownSites)] {
-			rows = append(rows, []string{fmt.Sprint(x.Count), cmp.Or(printable(names.Demangled(x.Function)), string(x.Address)), ""})
-		}
-		printRows(&b, rows, len(s.Functions)-len(rows), "function")
-	}
-	if len(s.By) > 0 {
-		rows := [][]string{{"", strings.Join(k.options.By, ", "), ""}}
-		for _, x := range s.By[:min(len(s.By), shownSites)] {
-			values := []string{}
-			for _, v := range x.Values {
-				values = append(values, printable(cmp.Or(v, "-")))
-			}
-			rows = append(rows, []string{fmt.Sprint(x.Count), strings.Join(values, ", "), ""})
-		}
-		printRows(&b, rows, len(s.By)-len(rows)+1, "combination")
-	}
-	if s.Unavailable > 0 {
-		fmt.Fprintf(&b, "%s unavailable\n", count(int(s.Unavailable), "value"))
-	}
-	b.WriteString(overwritten(s.Overwritten))
-	if dropped > 0 {
-		fmt.Fprintf(&b, "%s dropped by --lossy: the output was not read fast enough\n", count(int(dropped), "exit"))
-	}
-	b.WriteString(unwatched(s.Unwatched))
-	if s.Undecided > 0 {
-		fmt.Fprintf(&b, "the condition could not be evaluated at %s: a value in it was unavailable\n", count(int(s.Undecided), "exit"))
-	}
-	if s.Absent > 0 {
-		fmt.Fprintf(&b, "%s had no slot that the condition names", count(int(s.Absent), "exit"))
-		if k.nameless() {
-			b.WriteString(": names of slots come from a module or a layout, given by --ir or --layout or contained in the target")
-		}
-		b.WriteString("\n")
-	}
-	_, _ = io.WriteString(foldTo(a.stderr), b.String())
-}
-
-// overwritten returns the line about exits that may be missing, or "".
-func overwritten(places uint64) string {
-	if places == 0 {
-		return ""
-	}
-	return fmt.Sprintf("exits may be missing: the program has overwritten breakpoints at %s\n", count(int(places), "place"))
-}
-
-// unwatched returns the line about exits that are missing, or "".
-func unwatched(seconds float64) string {
-	if seconds == 0 {
-		return ""
-	}
-	return fmt.Sprintf("exits are missing: without breakpoints for %.3f s, while reframe was stopped or its output was not read\n", seconds)
-}
-
-// shownSites bounds the lines of each table of a summary.
-const shownSites = 20
-
-func printRows(b *strings.Builder, rows [][]string, more int, what string) {
-	wide := [2]int{}
-	for _, r := range rows {
-		wide[0], wide[1] = max(wide[0], len(r[0])), max(wide[1], utf8.RuneCountInString(r[1]))
-	}
-	for _, r := range rows {
-		b.WriteString(strings.TrimRight(fmt.Sprintf("  %*s  %s  %s", wide[0], r[0], pad(r[1], r[1], wide[1]), r[2]), " ") + "\n")
-	}
-	if more > 0 {
-		fmt.Fprintf(b, "  and %s more\n", count(more, what))
-	}
 }

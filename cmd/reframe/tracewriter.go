@@ -12,24 +12,18 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
-	"example.com/reframe/deopt"
-	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
-	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
-	fold "example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
 
 // exitWriter writes exits, each as a whole, several at a time.
 type exitWriter struct {
 	app   *app
-	style style
+	style text.Style
 	json  *json.Encoder
 	line  bytes.Buffer
 	fail  func(error) // called for the first write that fails
@@ -61,7 +55,7 @@ const maxAsked = 1000
 // hints prints, once, which flags would name the values that were shown without a name.
 func (w *exitWriter) hints() {
 	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
-		fmt.Fprintln(foldTo(w.app.stderr), printable(w.wanted[kind]))
+		fmt.Fprintln(text.Fold(w.app.stderr), text.Printable(w.wanted[kind]))
 	}
 }
 
@@ -89,7 +83,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	if a.json {
 		return to
 	}
-	return foldTo(to)
+	return text.Fold(to)
 }
 
 // holds sets the callback for a stalled reader: the process is stopped while the writer waits, and letRun resumes it. The wait ends when ctx is done.
@@ -192,7 +186,7 @@ func (w *exitWriter) object(v any) error {
 func (w *exitWriter) encoded(v any) ([]byte, error) {
 	w.line.Reset()
 	err := w.json.Encode(v)
-	return safeJSON(w.line.Bytes()), err
+	return text.SafeJSON(w.line.Bytes()), err
 }
 
 func (w *exitWriter) summary(s any) { _ = w.object(s) } // close returns the error
@@ -204,7 +198,7 @@ func (w *exitWriter) alone() bool { return w.app.json && w.to == w.app.stderr }
 const warningSchema = "reframe.warning/v1"
 
 // warn writes a warning. It counts those for which the queue has no room, and reports them once it has.
-func (w *exitWriter) warn(text string) {
+func (w *exitWriter) warn(message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unsaid > 0 && !w.offered(w.leftOut()) {
@@ -212,23 +206,23 @@ func (w *exitWriter) warn(text string) {
 		return
 	}
 	w.unsaid = 0
-	if !w.offered(w.warning(text)) {
+	if !w.offered(w.warning(message)) {
 		w.unsaid = 1
 	}
 }
 
 // leftOut returns the warning that others were left out.
 func (w *exitWriter) leftOut() string {
-	return w.warning(count(w.unsaid, "warning") + " dropped: the reader of the output was too slow")
+	return w.warning(text.Count(w.unsaid, "warning") + " dropped: the reader of the output was too slow")
 }
 
 // warning returns a warning as it is written.
-func (w *exitWriter) warning(text string) string {
+func (w *exitWriter) warning(message string) string {
 	if !w.alone() {
-		return "reframe: " + printableLines(text) + "\n"
+		return "reframe: " + text.PrintableLines(message) + "\n"
 	}
-	line, _ := json.Marshal(warningObject{warningSchema, text}) // two strings: no error is possible
-	return string(safeJSON(append(line, '\n')))
+	line, _ := json.Marshal(warningObject{warningSchema, message}) // two strings: no error is possible
+	return string(text.SafeJSON(append(line, '\n')))
 }
 
 // warningObject is the JSON of a warning.
@@ -250,12 +244,12 @@ func (w *exitWriter) say(text string) {
 }
 
 // offered writes to standard error if the queue has room, and reports whether it has. w is locked.
-func (w *exitWriter) offered(text string) bool {
+func (w *exitWriter) offered(message string) bool {
 	if w.words == w.queue { // out folds lines
 		w.failed(w.out.Flush()) // keeps the order of the output
-		return w.words.offer(text)
+		return w.words.offer(message)
 	}
-	return w.words.offer(fold.Folded(w.app.stderr, text))
+	return w.words.offer(text.Folded(w.app.stderr, message))
 }
 
 // ended is the error that a verb ends with, or nil.
@@ -290,169 +284,19 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 		}
 		return w.writeExit(line)
 	}
+	w.hint(x)
 	w.line.Reset()
-	fmt.Fprintf(&w.line, "%s  %d", x.Seconds(), x.Thread.ID)
-	if x.Thread.Name != "" { // empty if the thread has ended
-		fmt.Fprintf(&w.line, " %s", printable(x.Thread.Name))
-	}
-	w.place(x)
+	text.PrintExit(&w.line, w.style, x)
+	return w.writeExit(w.line.Bytes())
+}
+
+// hint determines what would name the values of an exit, once for each record.
+func (w *exitWriter) hint(x *trace.Exited) {
 	if f := x.Frame; f != nil && f.Record != nil && !w.asked[f.Record.ID] && len(w.asked) < maxAsked {
 		w.asked[f.Record.ID] = true
 		if kind, text := f.Wants(); kind != "" && w.wanted[kind] == "" {
 			w.wanted[kind] = text
 		}
-	}
-	for i := range x.Frames {
-		text.PrintFrame(&w.line, w.style, &x.Frames[i].Frame)
-	}
-	if len(x.Frames) > 0 && !x.End.Complete {
-		fmt.Fprintf(&w.line, "  %s\n", w.style.Yellow(printable(x.End.Reason)))
-	}
-	return w.writeExit(w.line.Bytes())
-}
-
-// Place writes the end of the line of an exit: the location, and the slots unless the frames show them.
-func (w *exitWriter) place(x *trace.Exited) {
-	b := &w.line
-	f := x.Frame
-	b.WriteString("  ")
-	if x.Point.Symbol != "" {
-		fmt.Fprintf(b, "%s called by ", printable(names.Demangled(x.Point.Symbol)))
-	}
-	if f == nil {
-		fmt.Fprintf(b, "%s\n", w.style.Yellow("unknown caller: "+printable(x.End.Reason)))
-		return
-	}
-	b.WriteString(w.style.Bold(text.Place(&f.Frame)))
-	if f.Record == nil {
-		fmt.Fprintf(b, "  %s\n", w.style.Yellow("no record"))
-		return
-	}
-	if len(f.Source) > 0 {
-		fmt.Fprintf(b, " at %s", printable(deopt.SourceText(f.Source[0])))
-	}
-	fmt.Fprintf(b, "  record %d %s", f.Record.ID, f.Record.Site)
-	if m := f.Record.Moment; m != frame.Before && m != frame.Unknown {
-		fmt.Fprintf(b, ", %s", strings.ReplaceAll(string(m), "-", " "))
-	}
-	if len(x.Frames) > 0 {
-		b.WriteByte('\n')
-		return
-	}
-	if vm := f.VM; vm != nil && len(vm.Frames) > 0 {
-		w.vmFrames(vm)
-		b.WriteByte('\n')
-		return
-	}
-	w.slots(f.Slots)
-	for i := range f.Also {
-		fmt.Fprintf(b, "  or record %d %s", f.Also[i].Record.ID, f.Also[i].Record.Site)
-		w.slots(f.Also[i].Slots)
-	}
-	if f.VM != nil {
-		fmt.Fprintf(b, "  %s", w.style.Yellow("no VM frames: "+printable(f.VM.Error)))
-	}
-	if len(f.Slots) == 0 && len(f.Notes) > 0 {
-		fmt.Fprintf(b, "  %s", w.style.Dim("("+printable(f.Notes[len(f.Notes)-1])+")"))
-	}
-	b.WriteByte('\n')
-}
-
-// shortReason bounds a reason on the line of an exit, in characters.
-const shortReason = 40
-
-// vmFrames writes the VM frames of an exit, with the values of the innermost one.
-func (w *exitWriter) vmFrames(vm *frame.VM) {
-	b := &w.line
-	for n := range vm.Frames {
-		f := &vm.Frames[n]
-		if n > 0 {
-			b.WriteString("  in ")
-		} else {
-			b.WriteString("  ")
-		}
-		b.WriteString(text.VMTitle(w.style, f))
-		if f.Reason != "" {
-			b.WriteString(" " + w.style.Yellow("("+printable(f.Reason)+")"))
-		}
-		if n > 0 {
-			continue
-		}
-		for k := range f.Locals {
-			w.placed("local", &f.Locals[k])
-		}
-		for k := range f.Stack {
-			w.placed("stack", &f.Stack[k])
-		}
-		for _, name := range slices.Sorted(maps.Keys(f.Extra)) {
-			v := f.Extra[name]
-			fmt.Fprintf(b, " %s=%s", printable(name), w.vmValue(&v))
-		}
-	}
-}
-
-// placed writes a local or a place on the stack.
-func (w *exitWriter) placed(what string, v *frame.VMValue) {
-	for _, part := range [...]string{" ", text.PlaceOf(what, v), "=", w.vmValue(v)} {
-		w.line.WriteString(part)
-	}
-}
-
-// vmValue returns a value as it appears on the line of an exit.
-func (w *exitWriter) vmValue(v *frame.VMValue) string {
-	switch {
-	case v.Object != nil:
-		return fmt.Sprintf("object(%d)", *v.Object)
-	case v.Status == frame.Missing:
-		return w.style.Yellow("unavailable(" + shortened(v.Reason) + ")")
-	case v.Status == frame.Dead, v.Status == frame.Undefined:
-		return string(v.Status)
-	case v.Status == frame.Guessed:
-		return w.style.Yellow("guess(" + printable(cmp.Or(v.Value, string(v.Hex))) + ")")
-	}
-	return printable(cmp.Or(v.Value, string(v.Hex)))
-}
-
-// shortened returns a reason as it appears on the line of an exit.
-func shortened(reason string) string {
-	why := printable(reason)
-	if utf8.RuneCountInString(why) > shortReason {
-		why = strings.TrimRight(string([]rune(why)[:shortReason]), " ") + "…"
-	}
-	return why
-}
-
-func (w *exitWriter) slots(list []frame.Slot) {
-	for i := range list {
-		w.line.WriteByte(' ')
-		if i == 0 {
-			w.line.WriteByte(' ')
-		}
-		w.slot(&list[i])
-	}
-}
-
-func (w *exitWriter) slot(s *frame.Slot) {
-	name := printable(s.Name)
-	if name == "" {
-		name = fmt.Sprintf("#%d", s.Index)
-	}
-	w.line.WriteString(name)
-	if s.Operand != "" {
-		w.line.WriteString("←" + printable(s.Operand))
-	}
-	w.line.WriteByte('=')
-	switch {
-	case s.Status == frame.Undefined:
-		w.line.WriteString("undef")
-	case s.Status == frame.Missing:
-		w.line.WriteString(w.style.Yellow("unavailable(" + shortened(s.Reason) + ")"))
-	default:
-		value := cmp.Or(s.Value, string(s.Hex))
-		if s.Status == frame.Guessed {
-			value = w.style.Yellow("guess(" + printable(value) + ")")
-		}
-		w.line.WriteString(value)
 	}
 }
 
@@ -462,32 +306,7 @@ func (w *exitWriter) planned(p *trace.Planned) {
 		_ = w.object(p) // close returns the error
 		return
 	}
-	is := "????" // the memory is unreadable
-	if p.Byte != "" {
-		is = string(p.Byte)
-	}
-	becomes := "→ 0xcc"
-	switch {
-	case p.Hardware:
-		becomes = "stays "
-	case p.Shared:
-		becomes = "shared"
-	}
-	line := func(where, what string) {
-		_ = w.write(fmt.Appendf(nil, "%s  %4s %s  %s  %s\n", p.Address, is, becomes, pad(where, where, text.FunctionWidth), what))
-	}
-	if p.Symbol != "" {
-		line(printable(names.Demangled(p.Symbol)), "entry")
-	}
-	for _, x := range p.Exits {
-		where := fmt.Sprintf("(+%#x)", x.Offset)
-		if x.Function != "" {
-			where = fmt.Sprintf("%s+%#x", printable(names.Demangled(x.Function)), x.Offset)
-		}
-		what := fmt.Sprintf("record %d, %s, %s", x.Record, x.Site, strings.ReplaceAll(string(x.Moment), "-", " "))
-		if x.Note != "" {
-			what += " (" + printable(x.Note) + ")"
-		}
-		line(where, what)
-	}
+	w.line.Reset()
+	text.PrintPlanned(&w.line, p)
+	_ = w.write(w.line.Bytes())
 }

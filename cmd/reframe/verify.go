@@ -17,6 +17,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/html"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
 )
@@ -274,7 +275,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		return interesting(sum, err)
 	}
 	if k.book != nil {
-		if failed := k.book.Finish(verifiedText(sum, &k.watched, len(k.options.EntriesOf) > 0)); err == nil {
+		if failed := k.book.Finish(text.VerifySummary(sum, k.runLimits(), len(k.options.EntriesOf) > 0)); err == nil {
 			err = failed
 		}
 	}
@@ -290,7 +291,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	var by interruption
 	if err == nil || errors.As(err, &by) || sum.Exits+sum.Skipped > 0 {
-		a.printVerified(sum, k)
+		fmt.Fprint(text.Fold(a.stderr), text.VerifySummary(sum, k.runLimits(), len(k.options.EntriesOf) > 0))
 	}
 	return end.error
 }

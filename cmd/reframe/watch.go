@@ -17,6 +17,7 @@ import (
 	"example.com/reframe/internal/base/newfile"
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/condition"
 	"example.com/reframe/ptrace"
 )
@@ -182,22 +183,8 @@ func (w *watched) writeError(ctx context.Context, failed error) error {
 	return failed
 }
 
-// ending describes how the watching ended.
-func (w *watched) ending(e trace.End) string {
-	switch e.Kind {
-	case trace.EndExited:
-		return fmt.Sprintf("the process exited with status %d", e.ExitCode)
-	case trace.EndKilled:
-		return fmt.Sprintf("the process was killed by %s", ptrace.SignalName(e.Signal))
-	case trace.EndLimit:
-		return fmt.Sprintf("the limit of %d was reached", w.limit)
-	case trace.EndTime:
-		return fmt.Sprintf("the time limit of %v was reached", w.time)
-	case trace.EndInterrupted:
-		return "interrupted"
-	}
-	return "it failed"
-}
+// runLimits returns the limits of the flags.
+func (w *watched) runLimits() text.Limits { return text.Limits{Exits: w.limit, Time: w.time} }
 
 // completeCommand completes the command to start.
 func completeCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

@@ -35,7 +35,7 @@ func printVariable(w io.Writer, s Style, d *frame.Direct) {
 	if d.Address != "" {
 		where = fmt.Sprintf("%s = %s, record %d", d.Address, d.Place, d.Record)
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, Printable(d.Type.Source), Pad(plain, value, valueWidth), s.Dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", nameWidth, name, typeWidth, Printable(d.Type.Source), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 

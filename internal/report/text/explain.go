@@ -134,7 +134,7 @@ func (p *explainer) codePlace(in *explain.CodePlace) {
 		}
 		p.fact(label, "%s at %s, %s", Printable(names.Short(s.Name)), s.Start, size)
 	}
-	for n, text := range SourceLines(in.Source) {
+	for n, text := range sourceLines(in.Source) {
 		label := "source"
 		if n > 0 {
 			label = ""
@@ -281,7 +281,7 @@ const dumpedBytes = 16
 
 // dumped returns the lines that show the bytes of a value and their interpretation.
 func dumped(raw, reading string) []string {
-	rows := WordsInRows(raw, dumpedBytes)
+	rows := wordsInRows(raw, dumpedBytes)
 	switch {
 	case reading == "":
 	case len(rows) == 1:
@@ -308,7 +308,7 @@ func (p *explainer) carries(c *explain.CarriesOn) {
 		p.line("  nowhere: %s", p.Yellow(Printable(c.Why)))
 		return
 	}
-	p.line("  → %s, by %s", ResumePoint(c.Resume), Printable(c.By))
+	p.line("  → %s, by %s", resumePoint(c.Resume), Printable(c.By))
 }
 
 // when describes the outcome of a condition of a layout.

@@ -20,10 +20,10 @@ func TerminalWidth(out *os.File) int {
 		return 0
 	}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return max(n, Narrowest)
+		return max(n, narrowest)
 	}
 	if n, _, err := term.GetSize(int(out.Fd())); err == nil && n > 0 {
-		return max(n, Narrowest)
+		return max(n, narrowest)
 	}
 	return 80
 }
@@ -39,8 +39,8 @@ func IsTerminal(f *os.File) (is bool) {
 	return err == nil && is
 }
 
-// Narrowest is the least width in cells to which lines are broken.
-const Narrowest = 20
+// narrowest is the least width in cells to which lines are broken.
+const narrowest = 20
 
 // Fold returns a writer that breaks lines wider than the terminal; the text must end with a line end. If out is not a terminal, Fold returns out.
 func Fold(out *os.File) io.Writer {
@@ -252,8 +252,8 @@ func ShellWords(line string) (words []string) {
 	return words
 }
 
-// WordsInRows splits a dump of bytes or words into rows of n.
-func WordsInRows(dump string, n int) (rows []string) {
+// wordsInRows splits a dump of bytes or words into rows of n.
+func wordsInRows(dump string, n int) (rows []string) {
 	for part := range slices.Chunk(strings.Fields(dump), n) {
 		rows = append(rows, strings.Join(part, " "))
 	}

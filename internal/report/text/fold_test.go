@@ -37,7 +37,7 @@ func FuzzFold(f *testing.F) {
 	f.Add("日本語 e\u0301", 21)
 	f.Add("\x1b[1mb\tld\x1b\ay\x1b[0m \ay\x1b[", 2) // an escape that sets no colour, before one that does
 	f.Fuzz(func(t *testing.T, line string, width int) {
-		width = Narrowest + width&0xff
+		width = narrowest + width&0xff
 		if !utf8.ValidString(line) || strings.ContainsAny(line, "\n") {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 
 // Widths of the columns of a frame's line.
 const (
-	FunctionWidth = 30
+	functionWidth = 30
 	nameWidth     = 8
 	variableWidth = 24 // bounds the name column of a frame whose slots are source variables
 	typeWidth     = 6
@@ -26,9 +26,9 @@ func PrintFrame(w io.Writer, s Style, f *frame.Frame) {
 	if f.Kind == frame.JIT {
 		kind = s.Green(kind)
 	}
-	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, Pad(where, s.Bold(where), FunctionWidth))
-	sources := SourceLines(f.Source)
-	if len(sources) == 1 && f.Record == nil && f.Resume == nil && len("  #000 native  ")+max(Runes(where), FunctionWidth)+2+Runes(sources[0]) <= LineWidth {
+	line := fmt.Sprintf("  %-4s %s  %s", fmt.Sprintf("#%d", f.Index), kind, pad(where, s.Bold(where), functionWidth))
+	sources := sourceLines(f.Source)
+	if len(sources) == 1 && f.Record == nil && f.Resume == nil && len("  #000 native  ")+max(runes(where), functionWidth)+2+runes(sources[0]) <= lineWidth {
 		line, sources = line+"  "+sources[0], nil
 	}
 	if f.Rule != string(unwind.FromRegisters) && f.Rule != string(unwind.FromCFI) {
@@ -41,7 +41,7 @@ func PrintFrame(w io.Writer, s Style, f *frame.Frame) {
 		line += fmt.Sprintf("  record %d, %s", f.Record.ID, Site(f.Record))
 	}
 	if f.Resume != nil {
-		line += "   → " + ResumePoint(f.Resume)
+		line += "   → " + resumePoint(f.Resume)
 	}
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 	for _, text := range sources {
@@ -50,7 +50,7 @@ func PrintFrame(w io.Writer, s Style, f *frame.Frame) {
 	width := nameWidth
 	for i := range f.Slots {
 		if f.Slots[i].Variable != "" || f.Slots[i].Operand != "" {
-			width = max(width, min(Runes(nameOf(&f.Slots[i])), variableWidth))
+			width = max(width, min(runes(nameOf(&f.Slots[i])), variableWidth))
 		}
 	}
 	for i := range f.Slots {
@@ -106,8 +106,8 @@ func Place(f *frame.Frame) string {
 
 func base(path string) string { return Printable(path[strings.LastIndexByte(path, '/')+1:]) }
 
-// ResumePoint returns in words where a frame resumes.
-func ResumePoint(r *frame.Resume) string {
+// resumePoint returns in words where a frame resumes.
+func resumePoint(r *frame.Resume) string {
 	out := fmt.Sprintf("%s, block %%%s", Printable(r.Function), Printable(r.Block))
 	switch {
 	case r.After != "":
@@ -148,7 +148,7 @@ func printSlot(w io.Writer, s Style, slot *frame.Slot, width int) {
 	if slot.Location != nil {
 		where = joined(slot.Location.String(), slot.GC)
 	}
-	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, Printable(slot.Type.Source), Pad(plain, value, valueWidth), s.Dim(where))
+	line := fmt.Sprintf("        %-*s %-*s %s  %s", width, name, typeWidth, Printable(slot.Type.Source), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 

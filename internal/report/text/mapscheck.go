@@ -34,7 +34,7 @@ func printRule(out *bufio.Writer, s Style, r *maps.CheckRule) {
 	case r.Checked == r.Unknown:
 		word, painted = "-", s.Dim("-")
 	}
-	fmt.Fprintf(out, "  %s %s", Pad(word, painted, 7), r.Rule)
+	fmt.Fprintf(out, "  %s %s", pad(word, painted, 7), r.Rule)
 	switch {
 	case r.Broken > 0:
 		fmt.Fprintf(out, "  %d of %d", r.Broken, r.Checked)

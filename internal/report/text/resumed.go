@@ -27,7 +27,7 @@ func PrintResumed(w io.Writer, s Style, r *frame.Resumed, frames []*deopt.Frame)
 	}
 	fmt.Fprintf(&text, "%s %s after %s%s\n", Printable(outer.Resume.Function), what, Count(r.Steps, "instruction"), discarded)
 	if r.Committed != nil {
-		PrintCommitted(&text, s, r.Committed)
+		printCommitted(&text, s, r.Committed)
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
@@ -77,8 +77,8 @@ func printChange(text *strings.Builder, m frame.CommittedMemory) {
 	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
 }
 
-// PrintCommitted prints the bytes and registers that were written, or with --dry-run would be.
-func PrintCommitted(text *strings.Builder, s Style, c *frame.Committed) {
+// printCommitted prints the bytes and registers that were written, or with --dry-run would be.
+func printCommitted(text *strings.Builder, s Style, c *frame.Committed) {
 	verb := "written"
 	if !c.Written {
 		verb = "it would write"
@@ -135,7 +135,7 @@ func PrintResumedWith(w io.Writer, s Style, r *frame.Resumed, frames []*deopt.Fr
 	}
 	fmt.Fprintf(&text, "%s %s, says %s after %s%s\n", Printable(r.With.Method), what, by, Count(r.Steps, "instruction"), discarded)
 	if r.Committed != nil {
-		PrintCommitted(&text, s, r.Committed)
+		printCommitted(&text, s, r.Committed)
 	}
 	_, err := io.WriteString(w, text.String())
 	return err

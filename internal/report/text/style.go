@@ -55,8 +55,8 @@ func PrintableLines(s string) string {
 	}, s)
 }
 
-// Pad appends spaces to painted until plain is width characters long. plain is the same text without colour codes.
-func Pad(plain, painted string, width int) string {
+// pad appends spaces to painted until plain is width characters long. plain is the same text without colour codes.
+func pad(plain, painted string, width int) string {
 	if n := width - len([]rune(plain)); n > 0 {
 		return painted + strings.Repeat(" ", n)
 	}
@@ -71,14 +71,14 @@ func Count[N int | uint64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// LineWidth is the widest line, in characters, to which more is appended.
-const LineWidth = 100
+// lineWidth is the widest line, in characters, to which more is appended.
+const lineWidth = 100
 
-// Runes returns the length of a text in characters.
-func Runes(text string) int { return utf8.RuneCountInString(text) }
+// runes returns the length of a text in characters.
+func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// SourceLines returns the source positions of a frame, one a line: those of inlined functions first, innermost first, then its own.
-func SourceLines(source []frame.Source) (lines []string) {
+// sourceLines returns the source positions of a frame, one a line: those of inlined functions first, innermost first, then its own.
+func sourceLines(source []frame.Source) (lines []string) {
 	for _, p := range source {
 		text := "at " + Printable(deopt.SourceText(p))
 		if p.Inlined {
@@ -87,4 +87,15 @@ func SourceLines(source []frame.Source) (lines []string) {
 		lines = append(lines, text)
 	}
 	return lines
+}
+
+// Bytes formats an amount of memory.
+func Bytes(n uint64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
 }

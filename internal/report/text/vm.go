@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// VMTitle returns the line of a VM frame: its method, its position and how it is resumed.
-func VMTitle(s Style, f *frame.VMFrame) string {
+// vmTitle returns the line of a VM frame: its method, its position and how it is resumed.
+func vmTitle(s Style, f *frame.VMFrame) string {
 	name := Printable(f.Method)
 	if name == "" {
 		name = "?"
@@ -44,7 +44,7 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 		if n > 0 {
 			lead = "   inlined into "
 		}
-		fmt.Fprintf(w, "      %s%s\n", lead, VMTitle(s, f))
+		fmt.Fprintf(w, "      %s%s\n", lead, vmTitle(s, f))
 		if f.Reason != "" {
 			fmt.Fprintf(w, "           %s\n", s.Yellow(Printable(f.Reason)))
 		}
@@ -52,10 +52,10 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 			fmt.Fprintf(w, "           %s\n", s.Dim("("+Printable(note)+")"))
 		}
 		for k := range f.Locals {
-			printVMValue(w, s, PlaceOf("local", &f.Locals[k]), &f.Locals[k])
+			printVMValue(w, s, placeOf("local", &f.Locals[k]), &f.Locals[k])
 		}
 		for k := range f.Stack {
-			printVMValue(w, s, PlaceOf("stack", &f.Stack[k]), &f.Stack[k])
+			printVMValue(w, s, placeOf("stack", &f.Stack[k]), &f.Stack[k])
 		}
 		for k := range f.Monitors {
 			name := "lock"
@@ -86,8 +86,8 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 	}
 }
 
-// PlaceOf names a local or a stack slot, such as local[2], followed by its own name if it has one.
-func PlaceOf(what string, v *frame.VMValue) string {
+// placeOf names a local or a stack slot, such as local[2], followed by its own name if it has one.
+func placeOf(what string, v *frame.VMValue) string {
 	if v.Index != nil {
 		what += "[" + strconv.FormatInt(*v.Index, 10) + "]"
 	}
@@ -121,7 +121,7 @@ func printVMValue(w io.Writer, s Style, name string, v *frame.VMValue) {
 	if v.Slot != nil {
 		where = joined(fmt.Sprintf("slot %d", *v.Slot), v.GC)
 	}
-	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, Printable(v.Type), Pad(plain, value, valueWidth), s.Dim(where))
+	line := fmt.Sprintf("           %-*s %-*s %s  %s", 2*nameWidth, name, typeWidth, Printable(v.Type), pad(plain, value, valueWidth), s.Dim(where))
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
@@ -133,7 +133,7 @@ func (p *explainer) vm(at *explain.Place) {
 		return
 	}
 	for n := range at.VM.Frames {
-		p.line("  frame %d: %s", n, VMTitle(p.Style, &at.VM.Frames[n]))
+		p.line("  frame %d: %s", n, vmTitle(p.Style, &at.VM.Frames[n]))
 		if why := at.VM.Frames[n].Reason; why != "" {
 			p.line("    %s", p.Yellow(Printable(why)))
 		}
@@ -196,7 +196,7 @@ func PrintVMStacks(w io.Writer, s Style, v *deopt.View) error {
 				continue
 			}
 			for k := range f.VM.Frames {
-				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), VMTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d%s)", f.Index, left(&f.Frame))))
+				fmt.Fprintf(&out, "  %-4s %s  %s\n", fmt.Sprintf("%d", number), vmTitle(s, &f.VM.Frames[k]), s.Dim(fmt.Sprintf("(frame #%d%s)", f.Index, left(&f.Frame))))
 				number++
 			}
 		}
