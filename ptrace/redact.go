@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/reframe/internal/base/near"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
 )
 
 // Redaction selects memory that a core omits: a range of addresses, or all mappings with a name.
@@ -158,15 +158,15 @@ func (r Redaction) names(m machine.Mapping) bool {
 
 // unknown returns the error for a name that no mapping has.
 func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
-	var names []string
+	var paths []string
 	for _, m := range maps {
-		if m.Path != "" && !slices.Contains(names, m.Path) && len(names) < maxNear {
-			names = append(names, m.Path)
+		if m.Path != "" && !slices.Contains(paths, m.Path) && len(paths) < maxNear {
+			paths = append(paths, m.Path)
 		}
 	}
 	e := &RedactionError{Redaction: r, Nameless: inCore && strings.HasPrefix(r.Text, "[")}
-	if names = near.Sorted(r.Text, names); len(names) > 0 && near.Distance(r.Text, names[0]) <= len(r.Text)/2 {
-		e.Near = names[0]
+	if paths = names.ByDistance(r.Text, paths); len(paths) > 0 && names.Distance(r.Text, paths[0]) <= len(r.Text)/2 {
+		e.Near = paths[0]
 	}
 	return e
 }

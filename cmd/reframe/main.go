@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"example.com/reframe/internal/base/near"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
@@ -86,7 +85,7 @@ func meant(c *cobra.Command, err error) error {
 		}
 	})
 	name := unknown.GetSpecifiedName()
-	if all = near.Sorted(name, all); len(all) > 0 && near.Distance(name, all[0]) <= min(2, len(name)/2) {
+	if all = names.ByDistance(name, all); len(all) > 0 && names.Distance(name, all[0]) <= min(2, len(name)/2) {
 		return usage("%v; did you mean --%s?", err, all[0])
 	}
 	return err

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"example.com/reframe/deopt"
-	"example.com/reframe/internal/base/near"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
+	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/vm/condition"
 )
 
@@ -102,7 +102,7 @@ func noSuchSlot(want string, all map[string]string, given bool) string {
 	if len(all) == 0 {
 		return "no selected site has a slot with a name"
 	}
-	plain := near.Sorted(want, slices.Collect(maps.Keys(all)))
+	plain := names.ByDistance(want, slices.Collect(maps.Keys(all)))
 	var shown []string
 	for _, n := range plain[:min(len(plain), shownNames)] {
 		shown = append(shown, all[n])

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/reframe/internal/base/near"
+	"example.com/reframe/internal/machine/names"
 )
 
 // command is a command and its help.
@@ -100,12 +100,12 @@ func find(word string) (*command, error) {
 		}
 	}
 	var fit []*command
-	var names []string
+	var known []string
 	for _, c := range all {
 		if slices.ContainsFunc(c.names, func(name string) bool { return strings.HasPrefix(name, word) }) {
 			fit = append(fit, c)
 		}
-		names = append(names, c.name())
+		known = append(known, c.name())
 	}
 	switch {
 	case len(fit) == 1:
@@ -118,7 +118,7 @@ func find(word string) (*command, error) {
 		return nil, fmt.Errorf("%q may be %s", word, strings.Join(which, ", "))
 	}
 	text := fmt.Sprintf("unknown command %q; help lists the commands", word)
-	if list := near.Sorted(word, names); len(list) > 0 && near.Distance(word, list[0]) <= 2 {
+	if list := names.ByDistance(word, known); len(list) > 0 && names.Distance(word, list[0]) <= 2 {
 		text = fmt.Sprintf("unknown command %q; did you mean %s?", word, list[0])
 	}
 	return nil, fmt.Errorf("%s", text)

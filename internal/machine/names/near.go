@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"example.com/reframe/internal/base/near"
 )
 
 // Nearest collects the names that are nearest to a name that does not exist.
@@ -88,7 +86,7 @@ func within(a, b string, limit int) (int, bool) {
 	if len(a) > maxLong || len(b) > maxLong || len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return 0, false
 	}
-	d := near.Distance(a, b)
+	d := Distance(a, b)
 	return d, d <= limit
 }
 

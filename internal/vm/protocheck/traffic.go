@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/reframe/internal/base/near"
+	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/vm/protocol"
 )
 
@@ -105,7 +105,7 @@ func (t *traffic) spelled(where string, v map[string]any) {
 			t.inside(name, v[name])
 			continue
 		}
-		if meant := near.Sorted(name, known); t.wrong == "" && len(meant) > 0 && alike(name, meant[0]) {
+		if meant := names.ByDistance(name, known); t.wrong == "" && len(meant) > 0 && alike(name, meant[0]) {
 			t.wrong = fmt.Sprintf("%q is not a member of %s; did you mean %q?", name, place(where), meant[0])
 		}
 	}
@@ -130,7 +130,7 @@ func (t *traffic) inside(name string, v any) {
 // alike reports whether a name may be a misspelling of another.
 func alike(name, other string) bool {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
-	return near.Distance(name, other) <= len(other)/3
+	return names.Distance(name, other) <= len(other)/3
 }
 
 func place(where string) string {

@@ -1,4 +1,4 @@
-package near
+package names
 
 import (
 	"strings"
@@ -21,8 +21,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestSorted(t *testing.T) {
+func TestByDistance(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"acc", "ac", "acc1", "i", "x"}, Sorted("acc", []string{"x", "acc1", "ac", "acc", "i"}))
-	require.Empty(t, Sorted("acc", nil))
+	require.Equal(t, []string{"acc", "ac", "acc1", "i", "x"}, ByDistance("acc", []string{"x", "acc1", "ac", "acc", "i"}))
+	require.Empty(t, ByDistance("acc", nil))
 }

@@ -1,5 +1,4 @@
-// Package near finds names that resemble a misspelled one. Its main function is [Sorted]. Names are hostile.
-package near
+package names
 
 import (
 	"cmp"
@@ -9,8 +8,8 @@ import (
 // compared is the number of bytes of a name that are compared.
 const compared = 128
 
-// Sorted returns the names in order of their [Distance] from want, nearest first. Names at the same distance are in alphabetical order.
-func Sorted(want string, names []string) []string {
+// ByDistance returns the names in order of their [Distance] from want, nearest first. Names at the same distance are in alphabetical order.
+func ByDistance(want string, names []string) []string {
 	type distant struct {
 		name string
 		far  int
