@@ -176,9 +176,14 @@ func (c *core) complete(o CoreOptions) error {
 		}
 	}
 	t.wanted = o.Given
-	r.find()
-	if err := r.place(t.wanted); err != nil {
-		return err
+	if before := c.before; before != nil {
+		t.given, t.Found, t.Scanned, t.ScanCut, t.objects = before.given, before.Found, before.Scanned, before.ScanCut, before.objects
+		r.followRegistries(before.Registries)
+	} else {
+		r.find()
+		if err := r.place(t.wanted); err != nil {
+			return err
+		}
 	}
 	r.readAllObjects()
 	return nil
@@ -216,6 +221,7 @@ type core struct {
 	lender   *ModuleFiles  // lends files that are already open; nil for none
 	debug    string        // the sysroot and the directories to search for separate symbols
 	below    string        // the sysroot; "" for this machine's root
+	before   *Target       // the same process at an earlier moment, or nil
 	page     uint64        // the unit of mappings
 	maps     []coreMapping // in order of address
 }

@@ -96,6 +96,9 @@ func (s seenFiles) add(info os.FileInfo, path string) string {
 
 func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error {
 	m.show()
+	if c.keep(m, mem) {
+		return nil
+	}
 	if m.Path == vdsoPath {
 		return m.openVDSO(mem, c.target.arch)
 	}
@@ -109,6 +112,34 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 		return err
 	}
 	return nil
+}
+
+// keep makes m the module of the same file at an earlier moment, if it has not changed.
+func (c *core) keep(m *coreModule, mem *coreMemory) bool {
+	if c.before == nil {
+		return false
+	}
+	i := slices.IndexFunc(c.before.Modules, func(old *Module) bool { return old.Path == m.Path && old.Image != nil })
+	if i < 0 || !c.before.Modules[i].unchanged(mem, &Module{Path: m.Path, maps: m.placed(c.before.Modules[i])}) {
+		return false
+	}
+	m.Module = c.before.Modules[i]
+	c.before.Modules = slices.Delete(c.before.Modules, i, i+1)
+	for n, row := range m.rows {
+		row.Mapping = m.maps[n]
+	}
+	return true
+}
+
+// placed returns the mappings of the module, with the permissions of an earlier module where the debugger does not list permissions.
+func (m *coreModule) placed(old *Module) []machine.Mapping {
+	list := slices.Clone(m.maps)
+	for n := range list {
+		if m.unlisted && n < len(old.maps) {
+			list[n].Read, list[n].Write, list[n].Exec = old.maps[n].Read, old.maps[n].Write, old.maps[n].Exec
+		}
+	}
+	return list
 }
 
 // openFrom opens the file of a module and its image. open opens files by the paths that the core names.

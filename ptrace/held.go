@@ -37,7 +37,12 @@ func (e *HeldError) Unwrap() error { return e.Err }
 //
 // The files that the process has mapped are those of this machine, if they are the same ones; otherwise s opens them.
 func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
-	cache := holder.NewCache(s.Memory, s.Mappings != nil)
+	return openHeld(s, o, holder.NewCache(s.Memory, s.Mappings != nil), nil)
+}
+
+// openHeld is OpenHeld with a cache of the memory. before is the target at an earlier moment, or nil. The new target takes from it what has not changed,
+// by the same pointers; it must not be used or closed any more.
+func openHeld(s *holder.State, o CoreOptions, cache *holder.Cache, before *Target) (t *Target, err error) {
 	target := &Target{Provider: Provider(s.Kind), Debugger: s.Addr, PID: s.PID, Command: s.Command, Notes: slices.Clone(s.Notes), arch: s.Arch, threads: s.Threads,
 		room: o.Objects, debug: debugDirs(o.DebugDirs), file: closer(s.Close), lost: cache.Lost}
 	defer func() {
@@ -53,7 +58,7 @@ func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
 		}
 	}()
 	c := &core{target: target, path: s.Addr, file: heldMemory{cache}, size: math.MaxUint64, page: 4 << 10, lender: o.Files, absent: notMapped,
-		debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed, fetch: s.Open, whole: true}
+		debug: fmt.Sprintf("%q %q", o.Sysroot, o.DebugDirs), open: files.OpenNamed, fetch: s.Open, whole: true, before: before}
 	target.core = c
 	if err := c.search(o); err != nil {
 		return nil, err

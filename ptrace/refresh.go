@@ -21,7 +21,13 @@ func (t reading) again() error {
 	t.Modules = readModules(t.source, t.via, maps, t.Modules)
 	t.debugFiles()
 	t.placeModules()
-	before := t.Registries
+	t.followRegistries(t.Registries)
+	t.readAllObjects()
+	return nil
+}
+
+// followRegistries updates the lists of registered objects from those at an earlier moment.
+func (t reading) followRegistries(before []*Registry) {
 	at := func(addr machine.Addr) *Registry {
 		i := slices.IndexFunc(before, func(r *Registry) bool { return r.Descriptor == addr })
 		if i < 0 {
@@ -45,8 +51,6 @@ func (t reading) again() error {
 		now = append(now, r)
 	}
 	t.Registries = now
-	t.readAllObjects()
-	return nil
 }
 
 // registered updates only the lists of registered objects, which costs less than again, and reports whether it could.

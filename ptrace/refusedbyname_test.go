@@ -43,7 +43,7 @@ func TestTry(t *testing.T) {
 		s, err := Open(context.Background(), pid)
 		require.NoError(t, err)
 		require.NoError(t, s.Insert(Breakpoint{Addr: machine.Addr(at)}))
-		require.NoError(t, unix.Kill(s.tracer.PID(), unix.SIGKILL))
+		require.NoError(t, unix.Kill(tracerPID(s), unix.SIGKILL))
 		fmt.Println("killed:", s.Detach())
 		return
 	}

@@ -17,15 +17,17 @@ import (
 )
 
 // Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing. When this
-// process ends for any reason, the tracer restores the code that was changed.
+// process ends for any reason, the tracer restores the code that was changed. If another debugger holds the process ([OpenSession]), that debugger does
+// the tracing; it lacks operations, which return [ErrLacks].
 //
 // The process is stopped when a Session begins, and from each event of [Session.Next] that stops it until the next call of Next. A Session is not
 // safe for concurrent use.
 type Session struct {
 	pid     int
-	tracer  *tracer.Conn
-	stands  bool // all threads are stopped
-	stopped bool // a signal had stopped it before it was traced
+	driver  driver
+	held    *debugger // the driver, if another debugger holds the process; otherwise nil
+	stands  bool      // all threads are stopped
+	stopped bool      // a signal had stopped it before it was traced
 	ended   bool
 	memory  *sessionMemory
 	base    *Target  // modules and registered objects, without threads
@@ -164,7 +166,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(pid, conn)
+	s := newTraced(pid, conn)
 	s.stopped = stopped
 	return s, nil
 }
@@ -203,7 +205,7 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 		_ = conn.Close()
 		return nil, fmt.Errorf("cannot start %s: %w", command[0], err)
 	}
-	s := newSession(reply.PID, conn)
+	s := newTraced(reply.PID, conn)
 	if err := check64(s.pid); err != nil {
 		if p, gone := os.FindProcess(s.pid); gone == nil {
 			_ = p.Kill()
@@ -216,18 +218,31 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 // Kill ends the session and kills the process. With ended, the process has ended already and another one may have its number: Kill then kills
 // nothing.
 func (s *Session) Kill(ended bool) error {
+	if s.held != nil && !ended && !s.ended {
+		s.ended = true
+		s.forget()
+		if err := s.held.control.Kill(); err != nil {
+			return s.failed("cannot kill it", err)
+		}
+		return nil
+	}
 	if p, err := os.FindProcess(s.pid); err == nil && !ended {
 		_ = p.Kill() // an error means that it has ended meanwhile
 	}
 	return s.Detach()
 }
 
-func newSession(pid int, conn *tracer.Conn) *Session {
-	s := &Session{pid: pid, tracer: conn, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]tracer.Code{}},
-		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
+// newTraced returns a session with a tracer.
+func newTraced(pid int, conn *tracer.Conn) *Session {
+	s := newSession(pid, conn)
 	s.memory.released = s.Released
 	conn.Changed = func(e *tracer.Event) { s.memory.change(machine.Addr(e.Addr), e) }
 	return s
+}
+
+func newSession(pid int, d driver) *Session {
+	return &Session{pid: pid, driver: d, stands: true, memory: &sessionMemory{pid: pid, via: pid, originals: map[machine.Addr]tracer.Code{}},
+		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
 }
 
 // Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). The process runs only after a SIGCONT, and
@@ -244,12 +259,15 @@ func (s *Session) PID() int { return s.pid }
 // After a Refresh it has the same pointers to those that have not changed.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
-		return nil, &Error{s.pid, "cannot read it", ErrGone, ""}
+		return nil, s.failed("cannot read it", ErrGone)
+	}
+	if s.held != nil {
+		return s.heldTarget()
 	}
 	if err := s.survey(); err != nil {
 		return nil, err
 	}
-	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
+	reply, err := s.driver.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
 		return nil, s.explain("cannot read its threads", err)
 	}
@@ -333,11 +351,11 @@ func (s *Session) LetRun() error {
 
 // Released reports whether the process runs without breakpoints although Next has stopped it and has not returned [Away] yet. Data that was read from
 // the stopped process is valid if Released returns false afterwards.
-func (s *Session) Released() bool { return s.stands && s.tracer.Released() }
+func (s *Session) Released() bool { return s.stands && s.driver.Released() }
 
 // Away returns the time since which the process runs without breakpoints because it was let run, or the zero time.
 func (s *Session) Away() time.Time {
-	for _, e := range s.tracer.TakeAway() {
+	for _, e := range s.driver.TakeAway() {
 		s.released(e)
 	}
 	return s.away
@@ -352,10 +370,24 @@ func (s *Session) released(e *tracer.Event) {
 	}
 }
 
+// failed returns the error of an operation that failed.
+func (s *Session) failed(op string, err error) error {
+	if s.held == nil {
+		return &Error{s.pid, op, err, ""}
+	}
+	if already := (*HeldError)(nil); errors.As(err, &already) {
+		return err
+	}
+	return &HeldError{s.held.addr, fmt.Errorf("%s: %w", op, err), ""}
+}
+
 // explain returns the error of a failed request.
 func (s *Session) explain(op string, err error) error {
 	if errors.Is(err, syscall.ESRCH) && s.Released() {
-		return &Error{s.pid, op, ErrReleased, ""}
+		return s.failed(op, ErrReleased)
+	}
+	if s.held != nil {
+		return s.failed(op, err)
 	}
 	return explain(s.pid, op, err)
 }
@@ -369,9 +401,9 @@ func (s *Session) Pass(tid int, n uint64) error {
 // request makes a request whose reply has only an error.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
-		return &Error{s.pid, op, ErrGone, ""}
+		return s.failed(op, ErrGone)
 	}
-	if _, err := s.tracer.Do(r); err != nil {
+	if _, err := s.driver.Do(r); err != nil {
 		return s.explain(op, err)
 	}
 	return nil
@@ -387,21 +419,23 @@ func (s *Session) Insert(list ...Breakpoint) error {
 			return fmt.Errorf("ptrace: %d reads at %v; the limit of a breakpoint is %d", len(b.Reads), b.Addr, MaxReads)
 		}
 		for _, read := range b.Reads {
-			word, ok := registerWord(read.Reg)
+			word, ok := s.registerWord(read.Reg)
 			if !ok || read.Size < 0 || read.Size > MaxRead {
-				return fmt.Errorf("ptrace: cannot read %d bytes at %s%+d at each hit of a breakpoint", read.Size, arch.RegisterName(read.Reg), read.Offset)
+				return fmt.Errorf("ptrace: cannot read %d bytes at register %d%+d at each hit of a breakpoint", read.Size, read.Reg, read.Offset)
 			}
 			to.Reads = append(to.Reads, tracer.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
 		}
-		s.memory.cover(b.Addr)
+		if s.held == nil {
+			s.memory.cover(b.Addr)
+		}
 		s.reads[b.Addr], s.vectors[b.Addr] = b.Reads, b.Vectors
 		r.Breakpoints = append(r.Breakpoints, to)
 	}
 	if s.ended {
-		return &Error{s.pid, "cannot set a breakpoint", ErrGone, ""}
+		return s.failed("cannot set a breakpoint", ErrGone)
 	}
-	reply, err := s.tracer.Do(r)
-	if reply != nil {
+	reply, err := s.driver.Do(r)
+	if reply != nil && s.held == nil {
 		s.memory.hold(reply.Hardware)
 		s.memory.unhandled = reply.Unhandled
 	}
@@ -420,7 +454,7 @@ func (s *Session) Look() ([]Event, error) {
 		return nil, err
 	}
 	var list []Event
-	for _, e := range s.tracer.Take(tracer.Missed) {
+	for _, e := range s.driver.Take(tracer.Missed) {
 		list = append(list, s.event(e))
 	}
 	return list, nil
@@ -448,9 +482,9 @@ func (s *Session) Remove(addrs ...machine.Addr) error {
 
 // Hits returns the number of hits of each counted breakpoint, including removed ones, by address.
 func (s *Session) Hits() ([]Hits, error) {
-	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Hits})
+	reply, err := s.driver.Do(tracer.Request{Op: tracer.Hits})
 	if err != nil {
-		return nil, explain(s.pid, "cannot count", err)
+		return nil, s.explain("cannot count", err)
 	}
 	var list []Hits
 	for addr, n := range reply.Hits {
@@ -468,15 +502,18 @@ func (s *Session) Hits() ([]Hits, error) {
 // Next resumes the stopped process and waits for the next event. If ctx is done, it returns ctx's cause, and the process keeps running.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
-		return Event{}, &Error{s.pid, "cannot run it", ErrGone, ""}
+		return Event{}, s.failed("cannot run it", ErrGone)
 	}
-	if s.stands && !s.tracer.Waiting() {
-		if err := s.tracer.Send(tracer.Request{Op: tracer.Go}); err != nil {
+	if s.stands && !s.driver.Waiting() {
+		if err := s.driver.Send(tracer.Request{Op: tracer.Go}); err != nil {
 			return Event{}, err
 		}
 		s.stands = false
 	}
-	e, err := s.tracer.Event(ctx)
+	e, err := s.driver.Event(ctx)
+	if err != nil && s.held != nil && ctx.Err() == nil {
+		err = s.failed("cannot run it", err)
+	}
 	if err != nil {
 		return Event{}, err
 	}
@@ -538,8 +575,11 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 // maxNames bounds the number of names of threads that are kept.
 const maxNames = 1 << 12
 
-// thread returns the thread that the tracer has read.
+// thread returns a thread that the driver has reported.
 func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
+	if s.held != nil {
+		return s.held.thread(raw.TID)
+	}
 	name, known := s.names[raw.TID]
 	if !known {
 		if len(s.names) >= maxNames {
@@ -576,10 +616,17 @@ func (s *Session) Stop() error {
 
 // Detach restores everything and resumes the process. If the process has ended, that is no error.
 func (s *Session) Detach() error {
-	_, err := s.tracer.Do(tracer.Request{Op: tracer.Detach})
+	_, err := s.driver.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true
-	if end := s.tracer.Close(); err == nil {
+	if end := s.driver.Close(); err == nil {
 		err = end
+	}
+	if s.held != nil {
+		s.forget()
+		if err != nil {
+			return s.failed("cannot detach", err)
+		}
+		return nil
 	}
 	if errors.Is(err, tracer.ErrKilled) {
 		err = fmt.Errorf("%w: %s", err, s.memory.salvage())

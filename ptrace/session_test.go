@@ -12,6 +12,8 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/test/livetest"
+
+	"example.com/reframe/ptrace/tracer"
 )
 
 // rdi has the first argument of a function (System V ABI, AMD64 supplement, 3.2.3).
@@ -237,3 +239,6 @@ func TestSessionHits(t *testing.T) {
 		})
 	}
 }
+
+// tracerPID returns the number of the tracer process.
+func tracerPID(s *Session) int { return s.driver.(*tracer.Conn).PID() }

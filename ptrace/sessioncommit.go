@@ -23,16 +23,19 @@ type Change struct {
 // must not contain a breakpoint.
 func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
 	const op = "cannot commit"
-	if s.ended || !s.stands {
-		return &Error{s.pid, op, ErrGone, ""}
+	if s.held != nil {
+		return s.failed(op, lacks(unsupported[tracer.Commit]))
 	}
-	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Threads})
+	if s.ended || !s.stands {
+		return s.failed(op, ErrGone)
+	}
+	reply, err := s.driver.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
 		return s.explain(op, err)
 	}
 	at := slices.IndexFunc(reply.Threads, func(r tracer.Raw) bool { return r.TID == tid && r.Missing == "" })
 	if at < 0 {
-		return &Error{s.pid, op, ErrGone, ""}
+		return s.failed(op, ErrGone)
 	}
 	r := tracer.Request{Op: tracer.Commit, Raw: &reply.Threads[at]}
 	for reg, b := range registers {
@@ -49,6 +52,9 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 // ShadowStack reports whether a thread of the process has a shadow stack, a second copy of its return addresses that reframe cannot change: CET on
 // x86-64, GCS on arm64. Such stacks have mappings of their own (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
+	if s.held != nil {
+		return false, s.failed("cannot read its shadow stacks", lacks(unsupported[tracer.Commit]))
+	}
 	// Reading the kernel's smaps is slow, and an existing mapping never becomes a shadow stack: if the mappings are unchanged, there is still none.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil {

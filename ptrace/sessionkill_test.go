@@ -214,7 +214,7 @@ func TestSessionGuardKilled(t *testing.T) {
 		return b[0]
 	}
 	require.Equal(t, tracer.Trap[0], code())
-	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
 	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.ErrorContains(t, s.Detach(), "the guard process was killed: the code under 1 breakpoints was restored")
@@ -246,7 +246,7 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	require.NoError(t, s.Stop()) // and each thread has been resumed since it started
 	_, err = s.Next(cancelled())
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
 	require.ErrorIs(t, err, tracer.ErrKilled)
 	require.Equal(t, threads, debugged(t, w.pid(), faulty))

@@ -26,7 +26,7 @@ func TestMemoryOfATargetThatBecomesAnotherUser(t *testing.T) {
 		e, err = s.Next(context.Background())
 		require.NoError(t, err)
 	}
-	dir := fmt.Sprintf("/proc/%d/fd", s.tracer.PID())
+	dir := fmt.Sprintf("/proc/%d/fd", tracerPID(s))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	var files []string

@@ -24,7 +24,7 @@ func TestTracerKeepsWhatItNeeds(t *testing.T) {
 	requireKeeps := func(t *testing.T, s *Session, want uint64) {
 		t.Helper()
 		t.Cleanup(func() { _ = s.Detach() })
-		has := system.StatusField(s.tracer.PID(), "CapPrm")
+		has := system.StatusField(tracerPID(s), "CapPrm")
 		require.Equal(t, fmt.Sprintf("%016x", own&want), strings.TrimSpace(has))
 	}
 	cat := livetest.Tool(t, "cat")

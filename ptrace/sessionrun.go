@@ -41,9 +41,9 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 		case err != nil:
 			return machine.Thread{}, err
 		case e.Kind == Ended:
-			return machine.Thread{}, &Error{s.pid, op, ErrGone, ""}
+			return machine.Thread{}, s.failed(op, ErrGone)
 		case e.Kind == Exec:
-			return machine.Thread{}, &Error{s.pid, op, errors.New("it became another program"), ""}
+			return machine.Thread{}, s.failed(op, errors.New("it became another program"))
 		case e.held && slices.Contains(addrs, e.At): // not an earlier hit that stopped no thread
 			return e.Thread, nil
 		}

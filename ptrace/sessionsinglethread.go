@@ -83,7 +83,7 @@ func (s *Session) RunSingleThread(ctx context.Context, tid int, o SingleThreadOp
 	for _, at := range o.Pass {
 		r.Alone.Pass = append(r.Alone.Pass, uint64(at))
 	}
-	reply, err := s.tracer.DoUntil(ctx, r)
+	reply, err := s.driver.DoUntil(ctx, r)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -107,7 +107,7 @@ func addresses(list []uint64) []machine.Addr {
 // KernelArea returns the memory of a stopped thread in which the kernel records the thread's processor (rseq(2)). It may change whenever the thread
 // resumes. The range is empty if the thread has registered none.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
-	reply, err := s.tracer.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
+	reply, err := s.driver.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {
 		return machine.Range{}, s.explain("cannot read its threads", err)
 	}

@@ -43,17 +43,17 @@ func killTracer(t *testing.T, path string, site machine.Addr, mode, count string
 	s, err := Open(context.Background(), w.pid())
 	require.NoError(t, err)
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: hold}))
-	watchdogHolds(t, s.tracer.PID())
+	watchdogHolds(t, tracerPID(s))
 	w.begin(t)
 	hits := rand.IntN(400)
 	for n := 0; err == nil; n++ {
 		if n == hits && alone {
-			watchdog, err := strconv.Atoi(strings.TrimSpace(system.StatusField(s.tracer.PID(), "TracerPid")))
+			watchdog, err := strconv.Atoi(strings.TrimSpace(system.StatusField(tracerPID(s), "TracerPid")))
 			require.NoError(t, err)
 			require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
 		}
 		if n == hits {
-			require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
 		}
 		_, err = s.Next(context.Background())
 	}
@@ -141,12 +141,12 @@ func TestStandingWatcher(t *testing.T) {
 	require.NoError(t, err)
 	b.Hold = true
 	require.NoError(t, s.Insert(b))
-	watchdogHolds(t, s.tracer.PID())
+	watchdogHolds(t, tracerPID(s))
 	for range hits {
 		_, err := s.Next(context.Background())
 		require.NoError(t, err)
 	}
-	fmt.Fprintln(os.Stderr, s.tracer.PID())
+	fmt.Fprintln(os.Stderr, tracerPID(s))
 	select {}
 }
 
@@ -197,8 +197,8 @@ func TestTracerIsSpared(t *testing.T) {
 	s, _ := launch(t, livetest.Tool(t, "true"))
 	require.Equal(t, own, value(s.PID()))
 	if permitted {
-		require.Equal(t, -900, value(s.tracer.PID()))
+		require.Equal(t, -900, value(tracerPID(s)))
 	} else {
-		require.LessOrEqual(t, value(s.tracer.PID()), own)
+		require.LessOrEqual(t, value(tracerPID(s)), own)
 	}
 }

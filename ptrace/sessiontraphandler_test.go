@@ -100,7 +100,7 @@ func (p *trapped) trace(o Breakpoint) *Session {
 	require.NoError(p, s.Insert(o))
 	_, err = s.Next(cancelled())
 	require.ErrorIs(p, err, context.Canceled)
-	watchdogHolds(p.T, s.tracer.PID())
+	watchdogHolds(p.T, tracerPID(s))
 	return s
 }
 
@@ -197,10 +197,10 @@ func TestTrapHandlerIsTheDefault(t *testing.T) {
 // killAll kills the watchdog and the tracer of a session.
 func killAll(t *testing.T, s *Session) {
 	t.Helper()
-	watchdog, err := strconv.Atoi(strings.TrimSpace(system.StatusField(s.tracer.PID(), "TracerPid")))
+	watchdog, err := strconv.Atoi(strings.TrimSpace(system.StatusField(tracerPID(s), "TracerPid")))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
-	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
 	_, err = s.Next(context.Background())
 	require.Error(t, err)
 }
@@ -230,7 +230,7 @@ func TestTrapHandlerIsSalvaged(t *testing.T) {
 	p := startTraps(t, "plain")
 	code := p.says("m")
 	s := p.trace(Breakpoint{})
-	require.NoError(t, syscall.Kill(s.tracer.PID(), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
 	require.ErrorContains(t, s.Detach(), "the guard process was killed: the code under 1 breakpoints was restored")
 	require.Equal(t, "default", p.says("a"))
 	require.Equal(t, code, p.says("m"))

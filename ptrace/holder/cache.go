@@ -36,6 +36,9 @@ func NewCache(from Memory, ahead bool) *Cache {
 	return &Cache{from: from, ahead: ahead, pages: map[machine.Addr]cached{}}
 }
 
+// Forget drops all pages: the process has run.
+func (c *Cache) Forget() { clear(c.pages) }
+
 // Lost returns the error after which the debugger did not answer any more, or nil.
 func (c *Cache) Lost() error { return c.lost }
 

@@ -22,7 +22,8 @@ const (
 	Delve  Kind = "delve"  // Delve's headless server
 )
 
-// State is a process at the moment at which a debugger has stopped it. The process does not run, and its state does not change, while a State is open.
+// State is a process at the moment at which a debugger has stopped it. The process does not run, and its state does not change, while a State is open,
+// unless its Control lets it run.
 type State struct {
 	Kind Kind
 	Addr string // the address of the debugger, as the user gave it
@@ -43,6 +44,8 @@ type State struct {
 	Open func(path string) (*os.File, error)
 	// Notes are remarks about data that the debugger did not provide.
 	Notes []string
+	// Control runs the process; nil if it was not asked for, or if the debugger only reads.
+	Control Control
 	// Close ends the connection. The debugger decides whether the process then stays stopped, continues or ends.
 	Close func() error
 }

@@ -173,17 +173,22 @@ func (c *conn) explain(err error) error {
 }
 
 func (c *conn) exchange(request string) ([]byte, error) {
-	limit := time.Now().Add(c.timeout)
-	if !c.end.IsZero() && c.end.Before(limit) {
-		limit = c.end
-	}
-	if err := c.stream.SetDeadline(limit); err != nil {
+	if err := c.limit(); err != nil {
 		return nil, err
 	}
 	if err := c.send(request); err != nil {
 		return nil, err
 	}
 	return c.reply()
+}
+
+// limit starts the time limit of a request.
+func (c *conn) limit() error {
+	limit := time.Now().Add(c.timeout)
+	if !c.end.IsZero() && c.end.Before(limit) {
+		limit = c.end
+	}
+	return c.stream.SetDeadline(limit)
 }
 
 // reply returns the next packet of the stub.

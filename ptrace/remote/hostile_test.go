@@ -149,7 +149,7 @@ func TestHostilePeers(t *testing.T) {
 			if c.want == "no reply within" {
 				limit = 500 * time.Millisecond // also of the replies before: on a slow machine an earlier one is late
 			}
-			s, err := open(context.Background(), peer(t, c.replies), limit, livetest.Patience)
+			s, err := open(context.Background(), peer(t, c.replies), limit, Options{Timeout: livetest.Patience})
 			if err == nil {
 				s.Close()
 			}
@@ -202,7 +202,7 @@ func TestHostileMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := open(context.Background(), peer(t, map[string]string{"m": c.reply}), livetest.Patience, 0)
+			s, err := open(context.Background(), peer(t, map[string]string{"m": c.reply}), livetest.Patience, Options{})
 			require.NoError(t, err)
 			defer s.Close()
 			if c.want == "no reply within" {

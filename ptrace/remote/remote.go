@@ -1,10 +1,10 @@
-// Package remote reads a process that a stub of gdb's remote serial protocol holds: gdbserver, lldb-server, an emulator, or a debugger that plays a
+// Package remote reads and runs a process that a stub of gdb's remote serial protocol holds: gdbserver, lldb-server, an emulator, or a debugger that plays a
 // stub. The protocol is appendix E of gdb's manual, "GDB Remote Serial Protocol".
 //
 // Its main function is [Open], which returns a [holder.State].
 //
-// The package sends no packet that changes the process, lets it run or detaches it. When the connection closes, some stubs keep the process stopped, and
-// others detach from it (doc/user/remote.md).
+// Without [Options].Control, the package sends no packet that changes the process, lets it run or detaches it. When the connection closes, some stubs keep
+// the process stopped, and others detach from it (doc/user/remote.md).
 //
 // # Security
 //
@@ -35,6 +35,8 @@ type Options struct {
 	// Timeout bounds the time of all requests together. 0 means a minute for those of [Open], and no limit for later ones together. Each request has
 	// 10 s, or a sixth of Timeout if that is longer.
 	Timeout time.Duration
+	// Control asks for a [holder.Control] in the state. Then ctx ends only Open; afterwards Timeout bounds the time of each reply.
+	Control bool
 }
 
 // Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
@@ -54,19 +56,19 @@ var ErrNoProcess = errors.New("the stub holds no process")
 
 // Open connects to a stub and reads the state of the process that it holds. addr is host:port, unix:PATH or | COMMAND. The errors do not name addr.
 func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
-	return open(ctx, addr, max(requestTime, cmp.Or(o.Timeout, defaultTime)/6), o.Timeout)
+	return open(ctx, addr, max(requestTime, cmp.Or(o.Timeout, defaultTime)/6), o)
 }
 
 // open is Open with a time limit for each request.
-func open(ctx context.Context, addr string, request, all time.Duration) (_ *holder.State, err error) {
-	end := time.Now().Add(cmp.Or(all, defaultTime))
+func open(ctx context.Context, addr string, request time.Duration, o Options) (_ *holder.State, err error) {
+	end := time.Now().Add(cmp.Or(o.Timeout, defaultTime))
 	dialing, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	c, err := dial(dialing, addr)
 	if err != nil {
 		return nil, err
 	}
-	s := &stub{conn: newConn(ctx, c, request, end)}
+	s := &stub{conn: newConn(ctx, c, request, end), addr: addr, controls: o.Control}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -92,8 +94,20 @@ func open(ctx context.Context, addr string, request, all time.Duration) (_ *hold
 	if s.canOpen {
 		state.Open = s.open
 	}
-	if all == 0 { // a session at a prompt reads memory as long as its user likes
+	if o.Timeout == 0 || o.Control { // a session at a prompt reads memory as long as its user likes
 		s.end = time.Time{}
+	}
+	if o.Control {
+		run, err := newControl(s)
+		if err != nil {
+			return nil, err
+		}
+		stop()
+		s.ctx = context.WithoutCancel(ctx)
+		if o.Timeout > 0 {
+			s.timeout = o.Timeout
+		}
+		state.Control = run
 	}
 	return state, nil
 }
@@ -110,11 +124,21 @@ type stub struct {
 	canOpen     bool   // it opens files
 	fetched     int64  // bytes of files that were copied
 	noBinary    bool   // it does not know the packet x
+	addr        string
+	controls    bool // the process is to be run
+	multi       bool // numbers of threads have that of the process before them
+	unthreaded  bool // the stub has no threads
+	pcRegister  int  // the index of the program counter in the description; -1 if it has another name
+	spRegister  int  // likewise for the stack pointer
 }
 
 // begin negotiates features, and checks that a process is stopped.
 func (s *stub) begin() error {
-	reply, err := s.ask("qSupported:multiprocess+;swbreak+;hwbreak+;xmlRegisters=i386,arm,riscv,s390,powerpc")
+	request := "qSupported:xmlRegisters=i386,arm,riscv,s390,powerpc;multiprocess+;swbreak+;hwbreak+" // lldb-server 19 does not understand the first feature
+	if s.controls {
+		request += ";fork-events+;vfork-events+;exec-events+;vContSupported+"
+	}
+	reply, err := s.ask(request)
 	if err != nil {
 		return err
 	}
@@ -162,6 +186,11 @@ func (s *stub) begin() error {
 	})
 	if s.lost != nil {
 		return s.lost
+	}
+	s.pcRegister, s.spRegister = -1, -1
+	if err == nil {
+		s.spRegister = slices.IndexFunc(s.description.registers, func(r register) bool { return r.name == "sp" || r.name == "rsp" })
+		s.pcRegister = slices.IndexFunc(s.description.registers, func(r register) bool { return r.name == "pc" || r.name == "rip" })
 	}
 	if err == nil && s.features["qXfer:auxv:read"] == "+" {
 		s.auxv, _ = s.transfer("auxv", "") // without it the program's entry point is unknown
@@ -241,7 +270,8 @@ func (s *stub) list() ([]threadID, error) {
 		case err != nil:
 			return nil, err
 		case len(reply) == 0 && request == "qfThreadInfo":
-			return []threadID{{"", 0, 1}}, nil // a stub without threads
+			s.unthreaded = true
+			return []threadID{{"", 0, 1}}, nil
 		case len(reply) == 0 || reply[0] == 'l':
 			if len(ids) == 0 {
 				return nil, ErrNoProcess
@@ -272,8 +302,7 @@ func (s *stub) threads(out *holder.State) error {
 	if err != nil {
 		return err
 	}
-	s.pid = ids[0].pid
-	if s.pid == 0 {
+	if s.pid, s.multi = ids[0].pid, ids[0].pid > 0; s.pid == 0 {
 		s.pid = s.pidOfLLDB()
 	}
 	if s.pid == 0 && len(s.auxv) > 0 { // Linux numbers the first thread like the process (gettid(2)), and stubs list it first
@@ -304,17 +333,22 @@ func (s *stub) threads(out *holder.State) error {
 		}
 		out.Threads = append(out.Threads, th)
 	}
-	slices.SortStableFunc(out.Threads, func(a, b machine.Thread) int {
+	sortThreads(out.Threads, s.pid)
+	return nil
+}
+
+// sortThreads orders threads by their numbers, the first thread of the process before the others.
+func sortThreads(list []machine.Thread, pid int) {
+	slices.SortStableFunc(list, func(a, b machine.Thread) int {
 		switch {
-		case (a.ID == s.pid) != (b.ID == s.pid):
-			if a.ID == s.pid {
+		case (a.ID == pid) != (b.ID == pid):
+			if a.ID == pid {
 				return -1
 			}
 			return 1
 		}
 		return a.ID - b.ID
 	})
-	return nil
 }
 
 // names returns the names of threads, as far as the stub lists them (qXfer:threads:read).

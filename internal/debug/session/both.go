@@ -101,8 +101,11 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	}
 	if run.lockstep == nil {
 		why, err := s.accompany(ctx, run)
-		if err != nil || why != "" {
-			return &Pair{Why: why}, err
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			return &Pair{Why: why}, nil
 		}
 	} else if run.over() || run.exec.Steps() != run.common {
 		if err := run.at(ctx, run.common); err != nil {

@@ -1,0 +1,64 @@
+package holder
+
+import (
+	"context"
+	"errors"
+
+	"example.com/reframe/internal/machine"
+)
+
+// Control runs the process of a State. All of its threads run, or all are stopped. A process is stopped when its State is made.
+//
+// An error that wraps [ErrLost] means that the debugger does not answer any more; every later call returns it too. An error that wraps [ErrLacks] means
+// that the debugger does not support the operation.
+type Control interface {
+	// State reads the stopped process again. Its Memory is the same object, and its Control and Close are nil.
+	State() (*State, error)
+	// Threads reads the threads of the stopped process with their registers.
+	Threads() ([]machine.Thread, error)
+	// Thread reads one of them.
+	Thread(id int) (machine.Thread, error)
+	// Insert sets a breakpoint in the stopped process, and Remove removes one. Memory is read without the breakpoints.
+	Insert(machine.Addr) error
+	Remove(machine.Addr) error
+	// Step runs one instruction of a thread, while the other threads are stopped.
+	Step(ctx context.Context, thread int) (Stop, error)
+	// Resume lets the process run. [Control.Wait] reports when it stops.
+	Resume() error
+	// Wait waits until the process stops. It delivers signals to the process, and does not return at them. If ctx is done, the error is its cause, and
+	// the process keeps running.
+	Wait(ctx context.Context) (Stop, error)
+	// Interrupt stops the running process. It may return another stop that came first.
+	Interrupt() (Stop, error)
+	// Detach removes the breakpoints, lets the process run without the debugger, and ends the connection.
+	Detach() error
+	// Kill ends the process and the connection.
+	Kill() error
+	// Disconnect ends the connection, and leaves the process to the debugger.
+	Disconnect() error
+}
+
+// ErrLacks is wrapped in the errors of operations that a debugger does not support.
+var ErrLacks = errors.New("the debugger does not support it")
+
+// Stop describes where a process has stopped.
+type Stop struct {
+	Kind   StopKind
+	Thread int          // the thread that caused the stop
+	PC     machine.Addr // of a breakpoint
+	Code   int          // the exit status
+	Signal int          // the signal that ended the process, as Linux numbers it
+}
+
+// StopKind is the kind of a stop.
+type StopKind int
+
+// The kinds of stops.
+const (
+	Hit         StopKind = iota // a thread is at a breakpoint, before its instruction
+	Stepped                     // a thread has run one instruction
+	Interrupted                 // [Control.Interrupt] has stopped the process
+	Exec                        // the process has executed another program, which has no breakpoints
+	Exited                      // the process has ended by itself
+	Killed                      // a signal has ended the process
+)

@@ -1,0 +1,869 @@
+package remote
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/holder"
+)
+
+// control implements [holder.Control] in all-stop mode, in which all threads stop at each report of the stub.
+type control struct {
+	*stub
+	vCont    string                 // the actions of vCont that the stub supports, with a ; before each; "" without vCont
+	inserted map[machine.Addr]point // the breakpoints in the process
+	at       map[int]place          // the threads whose hits were reported, while they have not moved
+	entered  map[int]place          // the places of hits to which handlers of signals return
+	stepped  place                  // of the last thread that stopped at a trap
+	early    *holder.Stop           // a stop that came while threads were moved off breakpoints
+	running  bool
+	asked    bool           // an interrupt was sent, and its stop has not come yet
+	signals  []signal       // to deliver when the process resumes
+	lending  bool           // a child of vfork(2) uses the memory: the breakpoints are not in it
+	last     int            // the last signal during a step
+	idle     traps          // traps without a breakpoint
+	named    map[int]string // the names of threads
+}
+
+// place is a position of a thread: its program counter and its stack pointer.
+type place struct{ pc, sp machine.Addr }
+
+// point is a breakpoint: its packet after the Z or the z.
+type point struct{ packet string }
+
+// signal is a signal for a thread, as the stub numbers it.
+type signal struct {
+	id     string
+	number int
+}
+
+// traps counts successive reports of a trap at an address without a breakpoint.
+type traps struct {
+	at    machine.Addr
+	count int
+}
+
+// Limits on what a stub reports while the process runs.
+const (
+	maxTraps  = 100
+	maxOutput = 64 << 20
+)
+
+// newControl returns the control of a stub whose process is stopped.
+func newControl(s *stub) (*control, error) {
+	c := &control{stub: s, inserted: map[machine.Addr]point{}, at: map[int]place{}, entered: map[int]place{}, named: map[int]string{}}
+	reply, err := s.ask("vCont?")
+	if err != nil {
+		return nil, err
+	}
+	if actions, ok := strings.CutPrefix(string(reply), "vCont"); ok && strings.Contains(actions+";", ";c;") {
+		c.vCont = actions + ";"
+	}
+	return c, nil
+}
+
+// State implements [holder.Control].
+func (c *control) State() (*holder.State, error) {
+	out := &holder.State{Kind: holder.Remote, Addr: c.addr, Memory: c.stub}
+	if auxv, err := c.transfer("auxv", ""); err == nil {
+		c.auxv = auxv
+	}
+	c.others = 0
+	if err := c.threads(out); err != nil {
+		return nil, err
+	}
+	out.Arch = c.description.arch
+	if c.process(out); c.lost != nil {
+		return nil, c.lost
+	}
+	if c.canOpen {
+		out.Open = c.open
+	}
+	return out, nil
+}
+
+// Threads implements [holder.Control].
+func (c *control) Threads() ([]machine.Thread, error) {
+	ids, err := c.list()
+	if err != nil {
+		return nil, err
+	}
+	var list []machine.Thread
+	for _, id := range ids {
+		th, err := c.read(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, th)
+	}
+	sortThreads(list, c.pid)
+	return list, nil
+}
+
+// Thread implements [holder.Control].
+func (c *control) Thread(id int) (machine.Thread, error) { return c.read(c.idOf(id)) }
+
+// read reads a thread with its registers and its name.
+func (c *control) read(id threadID) (machine.Thread, error) {
+	th := machine.Thread{ID: id.tid, Name: c.nameOf(id.tid)}
+	v, err := c.values(id)
+	if c.lost != nil {
+		return th, c.lost
+	}
+	if err == nil {
+		th.Registers, err = c.description.registersOf(v)
+	}
+	if err != nil {
+		th.Registers, th.Missing = nil, err.Error()
+	}
+	return th, nil
+}
+
+// nameOf returns the name of a thread. It is read once.
+func (c *control) nameOf(tid int) string {
+	name, known := c.named[tid]
+	switch {
+	case known:
+		return name
+	case len(c.named) >= maxNames:
+		clear(c.named)
+	}
+	names := c.names()
+	if name, known = names[tid]; !known && names == nil && c.pid > 0 && c.canOpen {
+		text, _ := c.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", c.pid, tid), 64) // without it the thread has no name
+		name = strings.TrimSuffix(string(text), "\n")
+	}
+	c.named[tid] = name
+	return name
+}
+
+// idOf returns a thread in the protocol's form.
+func (c *control) idOf(tid int) threadID {
+	switch {
+	case c.unthreaded:
+		return threadID{"", 0, tid}
+	case c.multi:
+		return threadID{fmt.Sprintf("p%x.%x", c.pid, tid), c.pid, tid}
+	}
+	return threadID{strconv.FormatInt(int64(tid), 16), 0, tid}
+}
+
+// Insert implements [holder.Control].
+func (c *control) Insert(addr machine.Addr) error {
+	if _, known := c.inserted[addr]; known {
+		return nil
+	}
+	size, err := c.trapSize(addr)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"0", "1"} {
+		packet := fmt.Sprintf("%s,%x,%d", kind, uint64(addr), size)
+		reply, err := c.ask("Z" + packet)
+		switch {
+		case err != nil:
+			return err
+		case string(reply) == "OK":
+			c.inserted[addr] = point{packet}
+			return nil
+		case len(reply) > 0:
+			return fmt.Errorf("the stub cannot set it at %v: it answers %s", addr, clean(reply))
+		}
+	}
+	return fmt.Errorf("%w: breakpoints (Z0, Z1)", holder.ErrLacks)
+}
+
+// trapSize returns the kind of a breakpoint, which is the size of the trap instruction on these architectures ("Architecture-Specific Protocol
+// Details").
+func (c *control) trapSize(addr machine.Addr) (int, error) {
+	switch c.description.arch {
+	case machine.AMD64:
+		return 1, nil
+	case machine.S390X:
+		return 2, nil
+	case machine.RISCV64: // the trap must not be longer than the instruction that it replaces
+		var b [1]byte
+		if _, err := c.Read(b[:], addr); err != nil {
+			return 0, err
+		}
+		if b[0]&3 != 3 {
+			return 2, nil
+		}
+	}
+	return 4, nil
+}
+
+// Remove implements [holder.Control].
+func (c *control) Remove(addr machine.Addr) error {
+	p, known := c.inserted[addr]
+	if !known {
+		return nil
+	}
+	delete(c.inserted, addr)
+	return c.take(p)
+}
+
+// take removes a breakpoint from the process.
+func (c *control) take(p point) error { return c.order("z"+p.packet, "remove a breakpoint") }
+
+// order sends a packet whose only good reply is OK. what is the operation.
+func (c *control) order(packet, what string) error {
+	reply, err := c.ask(packet)
+	switch {
+	case err != nil:
+		return err
+	case len(reply) == 0:
+		return fmt.Errorf("%w: cannot %s (%s)", holder.ErrLacks, what, name(packet))
+	case string(reply) != "OK":
+		return fmt.Errorf("the stub cannot %s: it answers %s", what, clean(reply))
+	}
+	return nil
+}
+
+// name returns the name of a packet, for messages.
+func name(packet string) string {
+	if n := strings.IndexAny(packet, ",;:"); n > 0 {
+		return packet[:n]
+	}
+	return packet
+}
+
+// Step implements [holder.Control].
+func (c *control) Step(ctx context.Context, tid int) (holder.Stop, error) {
+	id := c.idOf(tid)
+	for {
+		if err := c.send1(id); err != nil {
+			return holder.Stop{}, err
+		}
+		delete(c.at, tid)
+		stop, err := c.wait(ctx, true)
+		if err != nil || stop.Kind != signalled {
+			return stop, err
+		}
+		// The signal waits until the instruction has run, because its handler would return to the instruction. An instruction that raises it does so again.
+		if slices.Contains(faults, c.linuxSignal(c.last)) || ctx.Err() != nil {
+			return holder.Stop{Kind: holder.Stepped, Thread: tid}, nil
+		}
+	}
+}
+
+// faults are the signals that instructions raise, as Linux numbers them: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
+var faults = []int{4, 7, 8, 11}
+
+// send1 makes a thread run one instruction.
+func (c *control) send1(id threadID) error {
+	packet := "s"
+	switch {
+	case strings.Contains(c.vCont, ";s;"):
+		packet = "vCont;s"
+		if id.text != "" {
+			packet += ":" + id.text
+		}
+	case id.text != "":
+		if _, err := c.ask("Hc" + id.text); err != nil { // as above
+			return err
+		}
+	}
+	return c.launch(packet)
+}
+
+// launch sends a packet that lets the process run. Its reply is the report of a stop.
+func (c *control) launch(packet string) error {
+	if err := c.tell(packet); err != nil {
+		return err
+	}
+	c.running = true
+	return nil
+}
+
+// Resume implements [holder.Control].
+func (c *control) Resume() error {
+	for _, tid := range slices.Sorted(maps.Keys(c.at)) {
+		from := c.at[tid]
+		p, here := c.inserted[from.pc]
+		if delete(c.at, tid); !here {
+			continue
+		}
+		if err := c.take(p); err != nil {
+			return err
+		}
+		stepping, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errStep)
+		stop, err := c.Step(stepping, tid)
+		cancel()
+		if errors.Is(err, errStep) { // the instruction waits, for example in a system call
+			c.lost = fmt.Errorf("%w: %w", holder.ErrLost, errStep)
+			return c.lost
+		}
+		if err != nil {
+			return err
+		}
+		if stop.Kind == holder.Exec || stop.Kind == holder.Exited || stop.Kind == holder.Killed {
+			c.early = &stop
+			return nil
+		}
+		if err := c.order("Z"+p.packet, "set a breakpoint again"); err != nil {
+			return err
+		}
+		if c.stepped.handles(from) {
+			c.entered[tid] = from
+		}
+		if stop.Kind == holder.Hit && stop.PC != from.pc {
+			c.early = &stop
+			return nil
+		}
+	}
+	return c.proceed()
+}
+
+var errStep = errors.New("the stub does not report the end of an instruction")
+
+// proceed lets all threads run, and delivers the signal that waits.
+func (c *control) proceed() error {
+	clear(c.at)
+	if c.vCont == "" {
+		if !c.unthreaded {
+			if _, err := c.ask("Hc-1"); err != nil { // as gdb, which ignores the reply: valgrind's stub always lets all threads run
+				return err
+			}
+		}
+		packet := "c"
+		if len(c.signals) > 0 {
+			packet = fmt.Sprintf("C%02x", c.signals[0].number)
+			c.signals = c.signals[1:]
+		}
+		return c.launch(packet)
+	}
+	packet := "vCont"
+	var later []signal
+	given := map[string]bool{}
+	for _, sig := range c.signals {
+		if given[sig.id] || given[""] { // a thread gets one at a time
+			later = append(later, sig)
+			continue
+		}
+		given[sig.id] = true
+		packet += fmt.Sprintf(";C%02x", sig.number)
+		if sig.id != "" {
+			packet += ":" + sig.id
+		}
+	}
+	if c.signals = later; !given[""] {
+		packet += ";c"
+	}
+	return c.launch(packet)
+}
+
+// signalled is the kind of a stop at a signal, which only Step sees.
+const signalled holder.StopKind = -1
+
+// Wait implements [holder.Control].
+func (c *control) Wait(ctx context.Context) (holder.Stop, error) {
+	for {
+		stop, err := c.wait(ctx, false)
+		if err != nil || stop.Kind != holder.Interrupted {
+			return stop, err
+		}
+		if err := c.proceed(); err != nil { // the stop of an earlier interrupt, after another stop had come first
+			return stop, err
+		}
+	}
+}
+
+// Interrupt implements [holder.Control].
+func (c *control) Interrupt() (holder.Stop, error) {
+	if c.early == nil {
+		if err := c.raw(3); err != nil { // "Interrupts"
+			return holder.Stop{}, err
+		}
+		c.asked = true
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errInterrupt)
+	defer cancel()
+	stop, err := c.wait(ctx, false)
+	if errors.Is(err, errInterrupt) {
+		c.lost = fmt.Errorf("%w: %w within %v", holder.ErrLost, errInterrupt, c.timeout)
+		err = c.lost
+	}
+	return stop, err
+}
+
+var errInterrupt = errors.New("the stub does not stop the process")
+
+// wait waits for a stop. step is set if one instruction of a thread runs.
+func (c *control) wait(ctx context.Context, step bool) (holder.Stop, error) {
+	if c.early != nil {
+		stop := *c.early
+		c.early = nil
+		return stop, nil
+	}
+	output := 0
+	for {
+		reply, err := c.await(ctx)
+		if err != nil {
+			return holder.Stop{}, err
+		}
+		switch {
+		case len(reply) > 0 && reply[0] == 'O': // text that the program prints through the stub
+			if output += len(reply); output > maxOutput {
+				c.lost = fmt.Errorf("%w: the stub sends more than %d bytes of output", holder.ErrLost, maxOutput)
+				return holder.Stop{}, c.lost
+			}
+			continue
+		case len(reply) > 0 && reply[0] == 'F': // the program asks the debugger to open a file: it gets an error (EUNKNOWN of "Protocol-specific Representation of Datatypes")
+			if err := c.tell("F-1,270f"); err != nil {
+				return holder.Stop{}, err
+			}
+			continue
+		}
+		c.running = false
+		stop, again, err := c.stopped(reply, step)
+		switch {
+		case err != nil || !again:
+			return stop, err
+		case len(c.at) > 0:
+			err = c.Resume()
+		default:
+			err = c.proceed()
+		}
+		if err != nil {
+			return holder.Stop{}, err
+		}
+		if c.early != nil {
+			return c.wait(ctx, step)
+		}
+	}
+}
+
+// report is the report of a stop ("Stop Reply Packets").
+type report struct {
+	kind   byte
+	number int
+	thread string
+	fields map[string]string
+}
+
+func parseStop(reply []byte) (r report, err error) {
+	malformed := fmt.Errorf("the stub reports a stop that is malformed: %q", clean(reply))
+	if len(reply) < 2 || !strings.ContainsRune("TSWX", rune(reply[0])) {
+		return r, malformed
+	}
+	number, rest := string(reply[1:]), ""
+	if reply[0] == 'T' && len(reply) >= 3 {
+		number, rest = string(reply[1:3]), string(reply[3:])
+	} else if reply[0] != 'T' {
+		number, rest, _ = strings.Cut(number, ";") // gdbserver sends W0
+	}
+	n, err := strconv.ParseUint(number, 16, 8)
+	if err != nil {
+		return r, malformed
+	}
+	r = report{kind: reply[0], number: int(n), fields: map[string]string{}}
+	for item := range strings.SplitSeq(rest, ";") {
+		if name, value, ok := strings.Cut(item, ":"); ok {
+			r.fields[name] = value
+		}
+	}
+	r.thread = r.fields["thread"]
+	return r, nil
+}
+
+// Numbers of signals, the same in gdb's numbering and in that of Linux.
+const (
+	sigInt  = 2
+	sigTrap = 5
+)
+
+// stops are the signals with which stubs report an interrupt: none, SIGINT, SIGTRAP, and SIGSTOP as gdb or as Linux numbers it.
+var stops = []int{0, sigInt, sigTrap, 17, 19}
+
+// stopped handles the report of a stop. again means that the process must resume.
+func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool, err error) {
+	switch {
+	case len(reply) == 0:
+		return stop, false, fmt.Errorf("%w: letting the process run (vCont, c)", holder.ErrLacks)
+	case failed(reply):
+		return stop, false, fmt.Errorf("the stub cannot let the process run: it answers %s", clean(reply))
+	case reply[0] == 'N':
+		return stop, false, errors.New("the stub reports that no thread runs any more")
+	}
+	r, err := parseStop(reply)
+	if err != nil {
+		return stop, false, err
+	}
+	if r.kind == 'W' || r.kind == 'X' {
+		if text := r.fields["process"]; text != "" {
+			if pid, err := strconv.ParseUint(text, 16, 31); err == nil && c.multi && int(pid) != c.pid {
+				return stop, true, nil // another process of the stub
+			}
+		}
+		clear(c.inserted)
+		if r.kind == 'W' {
+			return holder.Stop{Kind: holder.Exited, Code: r.number}, false, nil
+		}
+		return holder.Stop{Kind: holder.Killed, Signal: c.linuxSignal(r.number)}, false, nil
+	}
+	id, err := c.stoppedThread(r)
+	if err != nil {
+		return stop, false, err
+	}
+	stop.Thread = id.tid
+	for name := range r.fields {
+		switch name {
+		case "fork", "vfork":
+			return stop, true, c.forked(id, r.fields[name], name == "vfork")
+		case "vforkdone":
+			return stop, true, c.returned(id)
+		case "exec":
+			c.forget()
+			stop.Kind = holder.Exec
+			return stop, false, nil
+		}
+	}
+	switch r.fields["reason"] { // of lldb-server
+	case "exec":
+		c.forget()
+		stop.Kind = holder.Exec
+		return stop, false, nil
+	case "vforkdone":
+		return stop, true, c.returned(id)
+	}
+	_, soft := r.fields["swbreak"]
+	_, hard := r.fields["hwbreak"]
+	if r.number == sigTrap || soft || hard || step {
+		now, err := c.placeOf(id, r)
+		if err != nil {
+			return stop, false, err
+		}
+		stop.PC, c.stepped = now.pc, now
+		if _, here := c.inserted[now.pc]; here && (r.number == sigTrap || soft || hard) {
+			c.at[id.tid], c.idle = now, traps{}
+			if again := c.entered[id.tid]; again == now && !step {
+				delete(c.entered, id.tid)
+				return stop, true, nil
+			}
+			stop.Kind = holder.Hit
+			return stop, false, nil
+		}
+	}
+	switch {
+	case step && (r.number == sigTrap || r.number == 0):
+		stop.Kind = holder.Stepped
+		return stop, false, nil
+	case c.asked && slices.Contains(stops, r.number):
+		c.asked = false
+		stop.Kind = holder.Interrupted
+		return stop, false, nil
+	case r.number == 0:
+		return stop, true, c.idles(stop.PC)
+	case soft || hard: // the breakpoint has been removed meanwhile
+		return stop, true, c.idles(stop.PC)
+	case r.number == sigTrap:
+		if err := c.idles(stop.PC); err != nil {
+			return stop, false, err
+		}
+		if _, behind := c.inserted[stop.PC-1]; behind && c.description.arch == machine.AMD64 {
+			return stop, false, fmt.Errorf("%w: moving the pc back to a breakpoint (swbreak)", holder.ErrLacks)
+		}
+	}
+	if sig := (signal{id.text, r.number}); !slices.Contains(c.signals, sig) { // like the kernel, which keeps one of each (signal(7), "Standard signals")
+		c.signals = append(c.signals, sig)
+	}
+	if step {
+		c.last = r.number
+		stop.Kind = signalled
+		return stop, false, nil
+	}
+	return stop, true, nil
+}
+
+// forget drops what belongs to a program that no longer runs.
+func (c *control) forget() {
+	clear(c.inserted)
+	clear(c.named)
+	clear(c.at)
+	clear(c.entered)
+	c.signals, c.lending = nil, false
+}
+
+// idles counts a stop that nothing explains, and returns an error for too many of them in succession.
+func (c *control) idles(at machine.Addr) error {
+	if c.idle.at != at {
+		c.idle = traps{at: at}
+	}
+	if c.idle.count++; c.idle.count > maxTraps {
+		return fmt.Errorf("the stub reported %d stops at %v, where there is no breakpoint", c.idle.count, at)
+	}
+	return nil
+}
+
+// stoppedThread returns the thread that a report names, or else the stub's current thread.
+func (c *control) stoppedThread(r report) (threadID, error) {
+	text := r.thread
+	if text == "" && !c.unthreaded {
+		reply, err := c.ask("qC")
+		if err != nil {
+			return threadID{}, err
+		}
+		text = strings.TrimPrefix(string(reply), "QC")
+	}
+	if id, ok := parseThread(text); ok {
+		if c.unthreaded {
+			id.text = ""
+		}
+		return id, nil
+	}
+	ids, err := c.list()
+	if err != nil {
+		return threadID{}, err
+	}
+	return ids[0], nil
+}
+
+// handles reports whether a step from a place ended in the handler of a signal, which returns to that place. Only a handler moves both far: the stack
+// pointer beyond the red zone of 128 bytes, and the pc beyond the longest instruction.
+func (now place) handles(from place) bool {
+	far := func(a, b machine.Addr, limit uint64) bool { return uint64(max(a, b)-min(a, b)) > limit }
+	return far(now.sp, from.sp, 128) && far(now.pc, from.pc, 16)
+}
+
+// placeOf returns the place of a thread, from the report if that contains it.
+func (c *control) placeOf(id threadID, r report) (now place, err error) {
+	a := c.description.arch
+	from := func(index int) (machine.Addr, bool) {
+		if index < 0 {
+			return 0, false
+		}
+		b, err := hex.DecodeString(r.fields[fmt.Sprintf("%02x", c.description.registers[index].number)])
+		if err != nil || len(b) != a.Pointer {
+			return 0, false
+		}
+		return machine.Addr(a.Uint(b)), true
+	}
+	pc, ok := from(c.pcRegister)
+	sp, also := from(c.spRegister)
+	if ok && also {
+		return place{pc, sp}, nil
+	}
+	v, err := c.values(id)
+	if err != nil {
+		return now, err
+	}
+	regs, err := c.description.registersOf(v)
+	if err != nil {
+		return now, err
+	}
+	if now.pc, err = regs.Addr(a.PC); err == nil {
+		now.sp, err = regs.Addr(a.SP)
+	}
+	return now, err
+}
+
+// forked removes the breakpoints from a new process, and lets it run without the debugger. After vfork(2) the memory is also that of the process, until
+// the child has ended or executed another program.
+func (c *control) forked(parent threadID, text string, lent bool) error {
+	id, ok := parseThread(text)
+	if !ok || !c.multi {
+		return fmt.Errorf("the stub reports a new process without a number: %q", clean([]byte(text)))
+	}
+	owner := id
+	if lent { // the memory is the process's own
+		owner = parent
+	}
+	if err := c.order("Hg"+owner.text, "select a thread"); err != nil {
+		return err
+	}
+	for _, p := range c.inserted {
+		if err := c.take(p); err != nil {
+			return err
+		}
+	}
+	c.lending = lent
+	if err := c.order(fmt.Sprintf("D;%x", id.pid), "detach from a new process"); err != nil {
+		return err
+	}
+	return c.order("Hg"+parent.text, "select a thread")
+}
+
+// returned sets the breakpoints again after a child of vfork(2) no longer uses the memory.
+func (c *control) returned(parent threadID) error {
+	if !c.lending {
+		return nil
+	}
+	c.lending = false
+	if err := c.order("Hg"+parent.text, "select a thread"); err != nil {
+		return err
+	}
+	for _, p := range c.inserted {
+		if err := c.order("Z"+p.packet, "set a breakpoint again"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Detach implements [holder.Control].
+func (c *control) Detach() error {
+	err := c.settle()
+	if err == nil {
+		packet := "D"
+		if c.multi {
+			packet = fmt.Sprintf("D;%x", c.pid)
+		}
+		err = c.order(packet, "detach from the process")
+	}
+	return errors.Join(err, c.stream.Close())
+}
+
+// settle stops the process and removes the breakpoints. An ended process has none.
+func (c *control) settle() error {
+	if c.running {
+		stop, err := c.Interrupt()
+		if err != nil {
+			return err
+		}
+		if stop.Kind == holder.Exited || stop.Kind == holder.Killed {
+			return nil
+		}
+	}
+	for addr := range c.inserted {
+		if err := c.Remove(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill implements [holder.Control].
+func (c *control) Kill() error {
+	var err error
+	if c.running {
+		_, err = c.Interrupt()
+	}
+	if err == nil {
+		if c.multi {
+			err = c.order(fmt.Sprintf("vKill;%x", c.pid), "kill the process")
+		} else {
+			err = c.tell("k") // it has no reply
+		}
+	}
+	return errors.Join(err, c.stream.Close())
+}
+
+// Disconnect implements [holder.Control].
+func (c *control) Disconnect() error { return c.stream.Close() }
+
+// linuxSignal returns Linux's number of a signal. lldb-server sends that; other stubs send the numbers of gdb (include/gdb/signals.def of gdb).
+func (c *control) linuxSignal(n int) int {
+	if c.features["native-signals"] == "+" {
+		return n
+	}
+	if to, differs := gdbSignals[n]; differs {
+		return to
+	}
+	return n
+}
+
+// gdbSignals maps gdb's numbers of signals to those of Linux, where they differ.
+var gdbSignals = map[int]int{10: 7, 12: 31, 16: 23, 17: 19, 18: 20, 19: 18, 20: 17, 23: 29, 30: 10, 31: 12, 32: 30}
+
+// await returns the next packet of a running process. It waits as long as ctx permits.
+func (c *conn) await(ctx context.Context) ([]byte, error) {
+	if c.lost != nil {
+		return nil, c.lost
+	}
+	lose := func(err error) ([]byte, error) {
+		c.lost = fmt.Errorf("%w: %w", holder.ErrLost, c.explain(err))
+		return nil, c.lost
+	}
+	for noise := 0; ; noise++ {
+		b, err := c.peek(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return lose(err)
+		case noise > maxNoise:
+			return lose(errNoPacket)
+		}
+		if err := c.limit(); err != nil {
+			return lose(err)
+		}
+		if b == '$' {
+			reply, err := c.reply()
+			if err != nil {
+				return lose(err)
+			}
+			return reply, nil
+		}
+		if _, err = c.in.ReadByte(); err == nil && b == '%' {
+			_, _, err = c.body()
+		}
+		if err != nil {
+			return lose(err)
+		}
+	}
+}
+
+// peek waits for a byte.
+func (c *conn) peek(ctx context.Context) (byte, error) {
+	if c.in.Buffered() == 0 {
+		if err := c.stream.SetDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+		woken := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			_ = c.stream.SetDeadline(time.Unix(1, 0)) // an error: it is closed
+			close(woken)
+		})
+		_, err := c.in.Peek(1)
+		if !stop() {
+			<-woken
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	b, err := c.in.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// tell sends a packet without waiting for a reply.
+func (c *conn) tell(packet string) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	err := c.limit()
+	if err == nil {
+		err = c.send(packet)
+	}
+	if err != nil {
+		c.lost = fmt.Errorf("%w: %w", holder.ErrLost, c.explain(err))
+	}
+	return c.lost
+}
+
+// raw sends a byte that is no packet.
+func (c *conn) raw(b byte) error {
+	if c.lost != nil {
+		return c.lost
+	}
+	err := c.limit()
+	if err == nil {
+		_, err = c.stream.Write([]byte{b})
+	}
+	if err != nil {
+		c.lost = fmt.Errorf("%w: %w", holder.ErrLost, c.explain(err))
+	}
+	return c.lost
+}
