@@ -32,6 +32,7 @@ type debugged struct {
 
 func (a *app) debugCommand() *cobra.Command {
 	var k debugged
+	k.controls = true
 	c := &cobra.Command{
 		Use:   "debug {PID | CORE | [flags] -- COMMAND [ARG...]} [--ir FILE.ll]",
 		Short: "Debug exits at a prompt, like gdb",
@@ -47,7 +48,10 @@ killed. A started program cannot read from the terminal: --stdin FILE is its sta
 
 ` + positionalHelp + ` ` + coreHelp + `
 
-` + debuggerHelp + `
+--remote ADDR controls the process that a stub of gdb's remote protocol holds: gdbserver, lldb-server,
+qemu, valgrind. The process runs on without a debugger when the session ends, unless the session has neither
+let it run nor set a breakpoint. --delve ADDR looks at the process that dlv --headless holds
+(doc/user/remote.md, delve.md).
 
 With --with COMMAND the virtual machine's own interpreter runs the frames that a layout
 describes. step, next, finish, back and restart then work by its instructions, if it can stop after
@@ -81,6 +85,7 @@ after SIGTERM or SIGHUP.`,
 	k.controlFlags(c)
 	k.coreFlags(c)
 	k.debuggerFlags(c)
+	k.replyFlag(c)
 	k.objectFlag(c)
 	k.selfFlag(c)
 	f := c.Flags()
@@ -201,7 +206,7 @@ func (k *debugged) begin(ctx context.Context, c session.Config, command []string
 		}
 		process, err = ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Bound: true, Group: true, Stdin: stdin})
 	} else {
-		process, err = (&watched{inputs: k.inputs}).open(ctx, nil)
+		process, err = k.attach(ctx)
 	}
 	if err != nil {
 		return nil, nil, err

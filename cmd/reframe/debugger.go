@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"example.com/reframe/internal/cli/flags"
 	"example.com/reframe/ptrace"
 	"example.com/reframe/ptrace/delve"
 	"example.com/reframe/ptrace/remote"
@@ -37,6 +38,24 @@ func (k *inputs) debuggerFlags(c *cobra.Command) {
 	c.Flags().StringVar(&k.delve, "delve", "", "look at the process that dlv --headless holds: `ADDR` is host:port or unix:PATH")
 }
 
+// remoteFlags adds --remote and the flags for its files, for a verb that runs the process and reads no core.
+func (k *inputs) remoteFlags(c *cobra.Command) {
+	k.withoutCore(c, "core", "delve")
+	f := c.Flags()
+	f.StringVar(&k.remote, "remote", "", "control the process that a stub holds: `ADDR` is host:port, unix:PATH or '| COMMAND'")
+	flags.Core(f, &k.files, flags.Usage{
+		"exe":     "with --remote: `FILE` is its program, instead of the one that it names",
+		"sysroot": "with --remote: search the files that it names only below `DIR`",
+	})
+	k.replyFlag(c)
+}
+
+// replyFlag adds --timeout for a verb that runs the process.
+func (k *inputs) replyFlag(c *cobra.Command) {
+	c.Flags().DurationVar(&k.wait, "timeout", 0, "with --remote: bound the `TIME` of the first answers together, and of each later one (default 1m0s and 10s)")
+	k.waits = true
+}
+
 // waitFlag adds --timeout.
 func (k *inputs) waitFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&k.wait, "timeout", time.Minute, "with --remote or --delve: bound the time for all answers")
@@ -49,15 +68,42 @@ func (k *inputs) checkWait(c *cobra.Command) error {
 	case !k.waits || !c.Flags().Changed("timeout"):
 		return nil
 	case k.remote == "" && k.delve == "":
-		return usage("--timeout requires --remote or --delve")
+		return usage("--timeout requires %s", map[bool]string{false: "--remote or --delve", true: "--remote"}[k.controls])
 	case k.wait <= 0:
 		return usage("--timeout %v: must be above 0", k.wait)
 	}
 	return nil
 }
 
-// still reports whether the target does not run: a core, or a process that another debugger holds.
-func (k *inputs) still() bool { return k.core != "" || k.remote != "" || k.delve != "" }
+// still reports whether the verb does not run the target: a core, or a process that another debugger holds.
+func (k *inputs) still() bool {
+	return k.core != "" || k.delve != "" || k.remote != "" && !k.controls
+}
+
+// elsewhere reports whether the target is not a process that reframe reads by its number.
+func (k *inputs) elsewhere() bool { return k.core != "" || k.delve != "" || k.remote != "" }
+
+// attach controls the process of -p or of --remote.
+func (k *inputs) attach(ctx context.Context) (*ptrace.Session, error) {
+	objects, err := k.given()
+	if err != nil {
+		return nil, err
+	}
+	if k.remote != "" {
+		state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait, Control: true})
+		if err != nil {
+			return nil, &ptrace.HeldError{Addr: k.remote, Err: err, Hint: remoteHint(err)}
+		}
+		o := k.files
+		o.Given = objects
+		return ptrace.OpenSession(state, o)
+	}
+	s, err := ptrace.Open(ctx, k.pid)
+	if err == nil {
+		s.Give(objects)
+	}
+	return s, err
+}
 
 // openStill opens such a target.
 func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.Target, error) {

@@ -18,17 +18,18 @@ import (
 
 // inputs holds the flags for the target and for the files that describe its code.
 type inputs struct {
-	pid     int
-	core    string
-	remote  string             // the address of a stub
-	delve   string             // the address of a server of dlv
-	waits   bool               // the verb has the flag for wait
-	wait    time.Duration      // the time for all answers of the debugger; 0 for a minute until the target is open
-	files   ptrace.CoreOptions // where the files of a core are
-	thread  int
-	stack   int
-	depth   unwind.Depth // --depth; the zero value is the default
-	objects []string
+	pid      int
+	core     string
+	remote   string             // the address of a stub
+	delve    string             // the address of a server of dlv
+	controls bool               // the verb runs the process of --remote
+	waits    bool               // the verb has the flag for wait
+	wait     time.Duration      // the time for all answers of the debugger; 0 for a minute until the target is open
+	files    ptrace.CoreOptions // where the files of a core are
+	thread   int
+	stack    int
+	depth    unwind.Depth // --depth; the zero value is the default
+	objects  []string
 	flags.Inputs
 	goroutines *goroutines // nil for a verb that shows none
 
@@ -107,20 +108,21 @@ func unnumbered(c *cobra.Command) {
 	c.Flags().Lookup("frame").DefValue = "0" // pflag prints no zero default
 }
 
-// withoutCore adds hidden flags for targets that do not run, so that a verb can say why it does not accept them.
-func (k *inputs) withoutCore(c *cobra.Command) {
-	for name, value := range map[string]*string{"core": &k.core, "remote": &k.remote, "delve": &k.delve} {
-		c.Flags().StringVar(value, name, "", "")
+// withoutCore adds hidden flags for targets that a verb does not accept, so that it can say why.
+func (k *inputs) withoutCore(c *cobra.Command, names ...string) {
+	values := map[string]*string{"core": &k.core, "remote": &k.remote, "delve": &k.delve}
+	for _, name := range names {
+		c.Flags().StringVar(values[name], name, "", "")
 		_ = c.Flags().MarkHidden(name)
 	}
 }
 
 // refuseCore rejects these flags for such a verb.
-func refuseCore(c *cobra.Command) error {
+func (k *inputs) refuseCore(c *cobra.Command) error {
 	switch {
 	case c.Flags().Changed("core"):
 		return usage("%s requires a running process, not a core: -p PID or -- COMMAND; frames, resume and explain take --core", c.Name())
-	case c.Flags().Changed("remote"):
+	case c.Flags().Changed("remote") && !k.controls:
 		return usage("%s controls the process, which --remote does not: -p PID or -- COMMAND; frames, resume and explain take --remote", c.Name())
 	case c.Flags().Changed("delve"):
 		return usage("%s controls the process, which --delve does not: -p PID or -- COMMAND; frames, resume and explain take --delve", c.Name())
@@ -161,7 +163,7 @@ func (k *inputs) check(c *cobra.Command) error {
 		return err
 	}
 	switch {
-	case k.still() && given("stack-bytes"):
+	case k.elsewhere() && given("stack-bytes"):
 		return usage("--stack-bytes requires a process: -p PID")
 	case k.thread < 0:
 		return usage("-t %d: a thread id must be above 0", k.thread)
@@ -204,7 +206,7 @@ func (k *inputs) checkFiles(c *cobra.Command) error {
 			return usage("--delve requires an address: HOST:PORT or unix:PATH")
 		case given(f.name) && f.value == "":
 			return usage("--%s requires the name of a file", f.name)
-		case given(f.name) && !k.still():
+		case given(f.name) && !k.elsewhere():
 			return usage("--%s requires --core, --remote or --delve: the files of a process are known", f.name)
 		}
 	}

@@ -36,6 +36,10 @@ the tracing. If rf-guard is killed, alone or with reframe, a third process, rf-w
 Meanwhile a SIGTRAP handler in the process makes its threads wait. doc/user/threats.md lists the
 guarantees for each kind of kill, and the processes that cannot have the handler.
 
+--remote ADDR traces the process that a stub of gdb's remote protocol holds: gdbserver, lldb-server, qemu,
+valgrind. The stub sets the breakpoints, and the process runs on when the trace ends. If reframe is killed
+by SIGKILL, the stub decides about the breakpoints (doc/user/remote.md).
+
 Where the program is meant to patch its code, as in the shadow of a stackmap or in the sled of a
 patchpoint, a debug register holds the breakpoint and the code is not changed; x86-64 has four. If the
 program overwrites any other breakpoint, it is set again within 10 ms, if that is safe. trace then
@@ -68,6 +72,7 @@ reframe after 5 s, a third one at once, without the summary.`,
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
   reframe trace -p 41822 --site deoptimize --function 'sum_.*' --limit 100 --json
   reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && (%acc == 0x10 || %acc < %i * 2)'
+  reframe trace --remote 127.0.0.1:2345 --ir loop.ll
   reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -85,6 +90,7 @@ reframe after 5 s, a third one at once, without the summary.`,
 		},
 		ValidArgsFunction: completeCommand,
 	}
+	k.controls = true
 	k.addFlags(c)
 	k.selfFlag(c)
 	f := c.Flags()

@@ -37,7 +37,11 @@ type watched struct {
 
 func (w *watched) addFlags(c *cobra.Command) {
 	w.controlFlags(c)
-	w.withoutCore(c)
+	if w.controls {
+		w.remoteFlags(c)
+	} else {
+		w.withoutCore(c, "core", "remote", "delve")
+	}
 	w.objectFlag(c)
 	w.siteFlags(c)
 	f := c.Flags()
@@ -84,17 +88,18 @@ func readExits(e *flags.Exits) error {
 // check rejects contradictory flags, and parses the others.
 func (w *watched) check(c *cobra.Command, args []string) error {
 	changed := c.Flags().Changed
-	if err := refuseCore(c); err != nil {
+	if err := w.refuseCore(c); err != nil {
 		return err
 	}
+	attaches := changed("pid") || changed("remote")
 	switch {
 	case changed("object") && len(args) > 0:
 		return usage("--object requires a running process: -p PID")
-	case changed("pid") && len(args) > 0:
-		return usage("-p and a command to start cannot be combined")
-	case !changed("pid") && len(args) == 0:
+	case attaches && len(args) > 0:
+		return usage("%s and a command to start cannot be combined", flagName(kindsGiven(c)[0]))
+	case !attaches && len(args) == 0:
 		return usage("%s requires a process: -p PID, or -- COMMAND", c.Name())
-	case changed("pid"):
+	case attaches:
 		if err := w.inputs.check(c); err != nil {
 			return err
 		}
@@ -128,15 +133,7 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	if len(command) > 0 {
 		return ptrace.Launch(ctx, command)
 	}
-	objects, err := w.given()
-	if err != nil {
-		return nil, err
-	}
-	s, err := ptrace.Open(ctx, w.pid)
-	if err == nil {
-		s.Give(objects)
-	}
-	return s, err
+	return w.attach(ctx)
 }
 
 // writePatience is the time after a signal in which the reader of a pipe may still take output.

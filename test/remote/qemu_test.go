@@ -46,19 +46,12 @@ var targets = map[string]struct{ triple, layout string }{
 func TestProgramsInQEMU(t *testing.T) {
 	for n := range livetest.Crosses {
 		c := &livetest.Crosses[n]
-		target, known := targets[c.Arch]
-		if !known {
+		if _, known := targets[c.Arch]; !known {
 			continue
 		}
 		t.Run(c.Arch, func(t *testing.T) {
 			t.Parallel()
-			module := filepath.Join(t.TempDir(), "qemu.ll")
-			require.NoError(t, os.WriteFile(module, fmt.Appendf(nil, "target datalayout = %q\ntarget triple = %q\n%s", target.layout, target.triple, qemuModule), 0o600))
-			flags := []string{"-mtriple=" + target.triple, "-O2"}
-			if c.Arch == "riscv64" {
-				flags = append(flags, "-mattr=+m,+a,+f,+d,+c", "-target-abi=lp64d")
-			}
-			program := c.Build(t, []string{"-static"}, livetest.Object(t, 19, module, flags...))
+			program, module := qemuProgram(t, c)
 			s := c.Stub(t, program)
 			defer s.Close()
 			at := recordOf(t, program)
@@ -82,6 +75,18 @@ func TestProgramsInQEMU(t *testing.T) {
 			require.NotEmpty(t, clitest.FrameOf(t, report, "main"))
 		})
 	}
+}
+
+// qemuProgram builds qemuModule as a static program.
+func qemuProgram(t *testing.T, c *livetest.Cross) (program, module string) {
+	target := targets[c.Arch]
+	module = filepath.Join(t.TempDir(), "qemu.ll")
+	require.NoError(t, os.WriteFile(module, fmt.Appendf(nil, "target datalayout = %q\ntarget triple = %q\n%s", target.layout, target.triple, qemuModule), 0o600))
+	flags := []string{"-mtriple=" + target.triple, "-O2"}
+	if c.Arch == "riscv64" {
+		flags = append(flags, "-mattr=+m,+a,+f,+d,+c", "-target-abi=lp64d")
+	}
+	return c.Build(t, []string{"-static"}, livetest.Object(t, 19, module, flags...)), module
 }
 
 // recordOf returns the address of the only record of a static program.

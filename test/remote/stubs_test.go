@@ -134,7 +134,7 @@ func TestVerbsThroughStub(t *testing.T) {
 	require.Equal(t, wantFrames, frames)
 	require.Contains(t, clitest.RunTool(t, livetest.Tool(t, "gdb"), "-batch", "-ex", "bt", livetest.LLVM(t, 19, "lli"), core), "sum_opt")
 
-	for _, refused := range [][]string{{"trace"}, {"verify"}, {"stress"}} {
+	for _, refused := range [][]string{{"verify"}, {"stress"}} {
 		clitest.Run(t, append(refused, "--remote", addr)...).Fails(t, 64)
 	}
 	clitest.Run(t, "resume", "--remote", addr, "--commit").Fails(t, 64, "--commit requires a process that runs")

@@ -1,0 +1,265 @@
+package remote_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/livetest"
+)
+
+// launches start a stub that starts a program, and return the flags for it.
+var launches = map[string]func(t *testing.T, command []string) []string{
+	"gdbserver": func(t *testing.T, command []string) []string {
+		return []string{"--remote", "| exec " + livetest.Tool(t, "gdbserver") + " --once - " + strings.Join(command, " ") + " >&1 2>/dev/null"}
+	},
+	"lldb-server": func(t *testing.T, command []string) []string {
+		port := filepath.Join(t.TempDir(), "port")
+		require.NoError(t, syscall.Mkfifo(port, 0o600))
+		begin(t, exec.Command(livetest.Tool(t, "lldb-server-19"), append([]string{"gdbserver", "--named-pipe", port, "127.0.0.1:0", "--"}, command...)...))
+		text, err := os.ReadFile(port)
+		require.NoError(t, err)
+		return []string{"--remote", "127.0.0.1:" + strings.Trim(string(text), "\x00\n")}
+	},
+	"valgrind": func(t *testing.T, command []string) []string {
+		prefix := filepath.Join(t.TempDir(), "vgdb")
+		c := exec.Command(livetest.Tool(t, "valgrind"), append([]string{"--vgdb=full", "--vgdb-error=0", "--vgdb-prefix=" + prefix}, command...)...)
+		begin(t, c)
+		require.Eventually(t, func() bool {
+			made, err := filepath.Glob(prefix + "-from-vgdb-to-*")
+			return err == nil && len(made) > 0
+		}, livetest.Patience, 5*time.Millisecond)
+		return []string{"--exe", command[0], "--remote", fmt.Sprintf("| vgdb --vgdb-prefix=%s --pid=%d 2>/dev/null", prefix, c.Process.Pid)}
+	},
+}
+
+// exitsOf returns the lines of a trace without times, one list for each thread, in the order of their texts.
+func exitsOf(text string) []string {
+	threads := map[string]string{}
+	for line := range strings.Lines(text) {
+		if m := exitLine.FindStringSubmatch(line); m != nil {
+			threads[m[1]] += m[2] + "\n"
+		}
+	}
+	var list []string
+	for _, lines := range threads {
+		list = append(list, lines)
+	}
+	slices.Sort(list)
+	return list
+}
+
+var exitLine = regexp.MustCompile(`^\d+\.\d{6}  (\d+)(?: \S+)?  (.*)\n$`)
+
+// TestTraceThroughStubs requires the exits that trace logs without a stub: of threads, of code that is unloaded and loaded again, of a process that
+// forks, spawns or executes another program, and with many signals.
+func TestTraceThroughStubs(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	for name, o := range map[string]livetest.ObjectHostOptions{
+		"threads": {Threads: 2}, "unload": {Rounds: 2, Unload: 1}, "fork": {Middle: "fork"}, "spawn": {Middle: "spawn"},
+		"exec": {Rounds: 2, Middle: "exec"}, "signals": {Signals: true},
+	} {
+		for stub, launch := range launches {
+			if stub == "valgrind" && name != "threads" || stub == "lldb-server" && name == "exec" { // lldb-server 19 does not report an exec of another thread than the first
+				continue
+			}
+			t.Run(name+" "+stub, func(t *testing.T) {
+				t.Parallel()
+				command := livetest.ObjectHostCommand(t, object, o)
+				exits := filepath.Join(t.TempDir(), "exits")
+				want := clitest.Run(t, append([]string{"trace", "--ir", module, "-o", exits, "--"}, command...)...)
+				require.Equal(t, 0, want.Code, want.Stderr)
+				text, err := os.ReadFile(exits)
+				require.NoError(t, err)
+				require.NotEmpty(t, exitsOf(string(text)))
+
+				got := clitest.Run(t, append([]string{"trace", "--ir", module, "--wait"}, launch(t, command)...)...)
+				require.Equal(t, 0, got.Code, got.Stderr)
+				require.Equal(t, exitsOf(string(text)), exitsOf(got.Stdout))
+				require.Contains(t, got.Stderr, "the process exited with status 0\n")
+			})
+		}
+	}
+}
+
+// session holds commands that run the process of debug, and show its state.
+const session = `break 1 if %i == 500
+continue
+bt
+locals
+print %acc + 1
+step 3
+back
+leave
+registers
+disassemble
+x/4gx $rsp
+delete
+tbreak 1
+continue
+print %i
+threads
+continue
+`
+
+// TestDebugThroughStubs requires that a session prints what it prints without a stub. Addresses differ, because stubs disable their randomization.
+func TestDebugThroughStubs(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	script := clitest.TempFile(t, "session.txt", session)
+	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})
+	numbers := regexp.MustCompile(`thread +\d+|0x[0-9a-f]+|unavailable: r\d+: .*|checksum \d+`)
+	said := func(text string) string {
+		_, text, _ = strings.Cut(text, "(reframe) ")
+		return strings.ReplaceAll(numbers.ReplaceAllString(text, "N"), "\nN\nthe process", "\nthe process") // the program's output
+	}
+	want := clitest.Run(t, append([]string{"debug", "--ir", module, "-x", script, "--"}, command...)...)
+	require.Equal(t, 0, want.Code, want.Stderr)
+	require.Contains(t, want.Stdout, "%i       i64    500")
+	for stub, launch := range launches {
+		if stub == "valgrind" { // it has other frames below the program's, and other addresses of the stack
+			continue
+		}
+		t.Run(stub, func(t *testing.T) {
+			t.Parallel()
+			got := clitest.Run(t, append([]string{"debug", "--ir", module, "-x", script}, launch(t, command)...)...)
+			require.Equal(t, 0, got.Code, got.Stderr)
+			require.Equal(t, said(want.Stdout), said(got.Stdout))
+		})
+	}
+}
+
+// TestRefusedThroughStub requires that operations which need more than a stub offers name it, and leave the session usable.
+func TestRefusedThroughStub(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	for command, want := range map[string]string{
+		"both":   "the debugger does not support it: running one thread while the others are stopped",
+		"bisect": "the debugger does not support it: running one thread while the others are stopped",
+		"commit": "the debugger does not support it: writing into the process",
+	} {
+		script := clitest.TempFile(t, "session.txt", "break 1\ncontinue\n"+command+"\n")
+		args := launches["gdbserver"](t, livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{}))
+		r := clitest.Run(t, append([]string{"debug", "--ir", module, "-x", script}, args...)...)
+		require.Equal(t, 2, r.Code)
+		require.Contains(t, r.Stderr, want)
+		require.NotContains(t, r.Stdout, "they agree")
+	}
+}
+
+// TestEndOfTraceThroughStub requires that the process runs on, with its own code, after a trace that was interrupted.
+func TestEndOfTraceThroughStub(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	for stub, hold := range stubs {
+		t.Run(stub, func(t *testing.T) {
+			t.Parallel()
+			p, start := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 20})
+			c := clitest.Command(t, "trace", "--remote", hold(t, p), "--ir", module)
+			out, err := c.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, c.Start())
+			clitest.WaitTraced(t, p)
+			start()
+			lines := bufio.NewReader(out)
+			for range 3 {
+				line, err := lines.ReadString('\n')
+				require.NoError(t, err)
+				require.Regexp(t, clitest.TickExitLine, strings.TrimSuffix(line, "\n"))
+			}
+			require.NoError(t, c.Process.Signal(os.Interrupt))
+			for {
+				if _, err := lines.ReadString('\n'); err != nil {
+					break
+				}
+			}
+			require.Error(t, c.Wait())
+			require.Equal(t, 130, c.ProcessState.ExitCode())
+			require.NoError(t, p.Wait())
+			checksum, _ := livetest.CVersion(t, "tick.ll", livetest.ObjectHostOptions{Rounds: 20})
+			require.Contains(t, p.Output(), checksum)
+		})
+	}
+}
+
+// TestLookThroughStub requires that a session which does not run the process leaves it to the stub.
+func TestLookThroughStub(t *testing.T) {
+	livetest.NeedsTools(t)
+	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
+	addr := gdbserver(t, p)
+	script := clitest.TempFile(t, "session.txt", "bt\nlocals\n")
+	for range 2 {
+		r := clitest.Run(t, "debug", "--remote", addr, "--ir", p.IR, "-x", script)
+		require.Equal(t, 0, r.Code, r.Stderr)
+		require.Contains(t, r.Stdout, "5525")
+		require.NotZero(t, clitest.TracerOf(p.PID), "the stub still holds the process")
+	}
+}
+
+// TestControlInQEMU requires the values of a record at a breakpoint in a program that QEMU emulates.
+func TestControlInQEMU(t *testing.T) {
+	livetest.NeedsTools(t)
+	for n := range livetest.Crosses {
+		c := &livetest.Crosses[n]
+		if _, known := targets[c.Arch]; !known {
+			continue
+		}
+		t.Run(c.Arch, func(t *testing.T) {
+			t.Parallel()
+			program, module := qemuProgram(t, c)
+			s := c.Stub(t, program)
+			defer s.Close()
+			r := clitest.Run(t, "trace", "--remote", "unix:"+s.Serve(), "--exe", program, "--ir", module)
+			require.Equal(t, 0, r.Code, r.Stderr)
+			require.Regexp(t, `^\S+  \d+  work\+0x[0-9a-f]+  record 7 stackmap  %a=120 %small=-2 %d=2\.5 #3=-5\n$`, r.Stdout)
+			require.Contains(t, r.Stderr, "the process exited with status 0\n")
+
+			s = c.Stub(t, program)
+			defer s.Close()
+			script := clitest.TempFile(t, "session.txt", "break 7\ncontinue\nlocals\ncontinue\n")
+			r = clitest.Run(t, "debug", "--remote", "unix:"+s.Serve(), "--exe", program, "--ir", module, "-x", script)
+			require.Equal(t, 0, r.Code, r.Stderr)
+			require.Contains(t, r.Stdout, "breakpoint 1, record 7")
+			require.Regexp(t, `%d +double +2\.5`, r.Stdout)
+		})
+	}
+}
+
+// TestStubEndsDuringTrace requires one error if the stub ends while breakpoints are set.
+func TestStubEndsDuringTrace(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	p, start := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 200})
+	addr := gdbserver(t, p)
+	stub := clitest.TracerOf(p.PID)
+	c := clitest.Command(t, "trace", "--remote", addr, "--ir", module)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	var failed strings.Builder
+	c.Stderr = &failed
+	require.NoError(t, c.Start())
+	start()
+	lines := bufio.NewReader(out)
+	_, err = lines.ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(stub, syscall.SIGKILL))
+	for err == nil {
+		_, err = lines.ReadString('\n')
+	}
+	require.Error(t, c.Wait())
+	require.Equal(t, 2, c.ProcessState.ExitCode())
+	require.Equal(t, 1, strings.Count(failed.String(), "reframe: "+addr+": "), failed.String())
+	require.Contains(t, failed.String(), "the debugger no longer answers: the stub closed the connection")
+}
