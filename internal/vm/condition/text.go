@@ -143,11 +143,12 @@ func Place(text string) (c *Condition, ok bool) {
 	return c, err == nil
 }
 
-// Line returns the condition that the innermost frame of a virtual machine is at a line of a source file, by the texts line and file of the layout's
-// info. file may be there without its folder.
+// Line returns the condition that the innermost frame of a virtual machine is at a line of a source file, by the texts line and file (or source)
+// of the layout's info. The file may be there without its folder.
 func Line(file string, line int) (*Condition, error) {
 	quoted := func(s string) string {
 		return `"` + strings.NewReplacer(`"`, "", `\`, "", "\n", "", "\r", "").Replace(s) + `"`
 	}
-	return Parse(fmt.Sprintf("info.line == %d and (info.file == %s or info.file == %s)", line, quoted(file), quoted(filepath.Base(file))))
+	base := quoted(filepath.Base(file))
+	return Parse(fmt.Sprintf("info.line == %d and (info.file == %s or info.file == %s or info.source == %s or info.source == %s)", line, quoted(file), base, quoted(file), base))
 }
