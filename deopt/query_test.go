@@ -30,7 +30,7 @@ func TestIdleObjects(t *testing.T) {
 	v, err := deopt.Frames(target, deopt.Options{})
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf("process %d: no stack map: no thread is in the code of its 3 registered JIT objects; reframe maps -p %[1]d lists their records", p.PID), v.WhyNone())
-	all, err := ptrace.Survey(p.PID)
+	all, err := ptrace.Survey(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	t.Cleanup(all.Close)
 	listed, err := maps.OfTarget(all, maps.Options{}) // as maps -p does

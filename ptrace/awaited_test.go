@@ -55,7 +55,7 @@ func TestPagesThatAreNeverProvided(t *testing.T) {
 		reads(t, target, "hole", "code", "heap")
 	})
 	t.Run("surveyed", func(t *testing.T) {
-		target, err := Survey(p.PID)
+		target, err := Survey(p.PID, Options{})
 		require.NoError(t, err)
 		defer target.Close()
 		reads(t, target, "hole", "code", "heap")

@@ -34,5 +34,5 @@ func TestReadsBelowStack(t *testing.T) {
 	}
 	look(Capture(p.PID, Options{}))
 	look(Capture(p.PID, Options{Hold: true}))
-	look(Survey(p.PID))
+	look(Survey(p.PID, Options{}))
 }

@@ -73,13 +73,8 @@ func Capture(pid int, o Options) (*Target, error) {
 }
 
 // Survey reads a running process without stopping it: modules, every registered object, and, if there is none, memory that looks like a stack map.
-// The result has no threads. debugDirs are as in [Options].
-func Survey(pid int, debugDirs ...string) (*Target, error) {
-	return SurveyWith(pid, Options{DebugDirs: debugDirs})
-}
-
-// SurveyWith is [Survey] with the Objects and DebugDirs of the options.
-func SurveyWith(pid int, o Options) (*Target, error) {
+// The result has no threads. Of the options, it uses Objects and DebugDirs.
+func Survey(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
 	}

@@ -314,7 +314,7 @@ func TestCaptureWithoutLeader(t *testing.T) {
 		require.NotNil(t, target.Modules[0].Image)
 		target.Close()
 	}
-	target, err := Survey(p.PID)
+	target, err := Survey(p.PID, Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	require.NotEmpty(t, target.Modules)

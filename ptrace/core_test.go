@@ -55,7 +55,7 @@ func openCore(t testing.TB, path string) *Target {
 
 func survey(t testing.TB, pid int) *Target {
 	t.Helper()
-	target, err := Survey(pid)
+	target, err := Survey(pid, Options{})
 	require.NoError(t, err)
 	t.Cleanup(target.Close)
 	return target

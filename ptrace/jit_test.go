@@ -47,7 +47,7 @@ func TestCorruptList(t *testing.T) {
 			}
 			look(Capture(p.PID, Options{}))
 			look(Capture(p.PID, Options{Hold: true}))
-			look(Survey(p.PID))
+			look(Survey(p.PID, Options{}))
 			requireStates(t, p.PID, before)
 		})
 	}
@@ -124,7 +124,7 @@ func TestManyObjects(t *testing.T) {
 	_, reason = target.JITObjectAt(code[3].start)
 	require.Equal(t, "it was not read: no return address pointed into it", reason)
 
-	all, err := Survey(p.PID)
+	all, err := Survey(p.PID, Options{})
 	require.NoError(t, err)
 	defer all.Close()
 	for _, e := range all.Registries[0].Entries {
@@ -157,7 +157,7 @@ func TestScan(t *testing.T) {
 	jf := printed(t, p, "jf @")
 	for _, try := range []func() (*Target, error){
 		func() (*Target, error) { return Capture(p.PID, Options{}) },
-		func() (*Target, error) { return Survey(p.PID) },
+		func() (*Target, error) { return Survey(p.PID, Options{}) },
 	} {
 		target, err := try()
 		require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestSurvey(t *testing.T) {
 	p.Quiet(t, 0)
 	before, switches := states(t, p.PID), procFile(t, "%d/task/%d/schedstat", p.PID, p.PID)
 	for range 20 {
-		target, err := Survey(p.PID)
+		target, err := Survey(p.PID, Options{})
 		require.NoError(t, err)
 		require.Zero(t, target.Pause)
 		require.Equal(t, before, states(t, p.PID))

@@ -68,7 +68,7 @@ func TestClaims(t *testing.T) {
 			}
 			look(Capture(p.PID, Options{}))
 			look(Capture(p.PID, Options{Hold: true}))
-			look(Survey(p.PID))
+			look(Survey(p.PID, Options{}))
 			var resident int
 			_, err := fmt.Sscanf(procFile(t, "%d/statm", p.PID), "%d %d", new(int), &resident)
 			require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestMinimalCoreOfClaims(t *testing.T) {
 // Bytes of a large object that are in memory are read, and a changed byte is found.
 func TestClaimsWithPages(t *testing.T) {
 	p := claims(t, "1", "3", "noise", "plain")
-	target, err := Survey(p.PID)
+	target, err := Survey(p.PID, Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	e := target.Registries[0].Entries[0]

@@ -25,7 +25,7 @@ func refused(t *testing.T, pid int, sentinel error, text string) {
 	for name, try := range map[string]func() error{
 		"capture": func() error { _, err := Capture(pid, Options{}); return err },
 		"hold":    func() error { _, err := Capture(pid, Options{Hold: true}); return err },
-		"survey":  func() error { _, err := Survey(pid); return err },
+		"survey":  func() error { _, err := Survey(pid, Options{}); return err },
 		"open":    func() error { _, err := Open(context.Background(), pid); return err },
 	} {
 		err := try()

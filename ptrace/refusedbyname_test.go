@@ -47,7 +47,7 @@ func TestTry(t *testing.T) {
 		fmt.Println("killed:", s.Detach())
 		return
 	}
-	_, err = Survey(pid)
+	_, err = Survey(pid, Options{})
 	fmt.Println("survey:", err)
 	_, err = Capture(pid, Options{})
 	fmt.Println("capture:", err)

@@ -202,7 +202,7 @@ func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 		reads(t, target)
 	})
 	t.Run("surveyed", func(t *testing.T) {
-		target, err := Survey(p.PID)
+		target, err := Survey(p.PID, Options{})
 		require.NoError(t, err)
 		defer target.Close()
 		reads(t, target)

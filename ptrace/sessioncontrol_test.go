@@ -289,7 +289,7 @@ func TestRunToNowhere(t *testing.T) {
 // symbolOf is the address of a function of a running program.
 func symbolOf(t *testing.T, pid int, name string) machine.Addr {
 	t.Helper()
-	target, err := Survey(pid)
+	target, err := Survey(pid, Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	sym, ok := target.FindSymbol(name)

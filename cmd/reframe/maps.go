@@ -301,7 +301,7 @@ func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (fo
 		o.Given = objects
 		t, err = f.inputs.openStill(ctx, o)
 	} else {
-		t, err = ptrace.SurveyWith(f.inputs.pid, ptrace.Options{DebugDirs: f.inputs.files.DebugDirs, Objects: objects})
+		t, err = ptrace.Survey(f.inputs.pid, ptrace.Options{DebugDirs: f.inputs.files.DebugDirs, Objects: objects})
 	}
 	if err != nil {
 		return nil, nil, err

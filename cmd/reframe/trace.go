@@ -220,7 +220,7 @@ func (a *app) plan(k *traced) error {
 	if err != nil {
 		return err
 	}
-	t, err := ptrace.SurveyWith(k.pid, ptrace.Options{Objects: objects})
+	t, err := ptrace.Survey(k.pid, ptrace.Options{Objects: objects})
 	if err != nil {
 		return err
 	}

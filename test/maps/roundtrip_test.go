@@ -86,7 +86,7 @@ func moments() []moment {
 // toDeoptimize runs a process until a thread calls the function that ends compiled code.
 func toDeoptimize(t *testing.T, p *livetest.Process, begin func()) *livetest.Process {
 	t.Helper()
-	target, err := ptrace.Survey(p.PID)
+	target, err := ptrace.Survey(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	s, ok := target.FindSymbol("__llvm_deoptimize")

@@ -16,7 +16,7 @@ import (
 // trace refuses them, while the program continues.
 func TestSharedCode(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{Threads: 1, Rounds: 1, Shared: true})
-	target, err := ptrace.Survey(p.PID)
+	target, err := ptrace.Survey(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	options := Options{Options: o, Warn: func(text string) { t.Error(text) }}

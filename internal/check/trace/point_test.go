@@ -28,7 +28,7 @@ import (
 // planned returns what a trace would watch in a running process, and its warnings.
 func planned(t *testing.T, pid int, o Options) (list []TracepointRow, said []string) {
 	t.Helper()
-	target, err := ptrace.Survey(pid)
+	target, err := ptrace.Survey(pid, ptrace.Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	o.Warn = func(text string) { said = append(said, text) }
@@ -238,7 +238,7 @@ func TestTracepointKinds(t *testing.T) {
 // TestTracepointsAgainstGDB requires that gdb finds a call where the breakpoints are, and the return addresses of pending frames after it.
 func TestTracepointsAgainstGDB(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
-	target, err := ptrace.Survey(p.PID)
+	target, err := ptrace.Survey(p.PID, ptrace.Options{})
 	require.NoError(t, err)
 	defer target.Close()
 	list, err := Plan(target, Options{Warn: func(text string) { require.Empty(t, text) }})
