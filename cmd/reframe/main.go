@@ -175,7 +175,7 @@ interpreter.`,
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { a.help(c, a.stdout) })
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return flagError(meant(c, err)) })
-	root.AddCommand(a.framesCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.debugCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), a.dapCommand(), a.gdbCommand(), a.lldbCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
+	root.AddCommand(a.framesCommand(), a.rootsCommand(), a.resumeCommand(), a.runCommand(), a.mapsCommand(), a.lintCommand(), a.explainCommand(), a.demoCommand(), a.debugCommand(), a.traceCommand(), a.verifyCommand(), a.stressCommand(), a.instrumentCommand(), a.recordCommand(), a.replayCommand(), a.protocolCommand(), a.dapCommand(), a.gdbCommand(), a.lldbCommand(), scriptsTopic(), conditionsTopic(), manCommand(), layoutServer())
 	return root
 }
 

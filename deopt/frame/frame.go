@@ -220,6 +220,11 @@ type Location struct {
 	Constant string  `json:"constant,omitempty"`
 }
 
+// Same reports whether two locations are the same place.
+func (l *Location) Same(m *Location) bool {
+	return l.Kind == m.Kind && l.Offset == m.Offset && (l.DWARF == nil) == (m.DWARF == nil) && (l.DWARF == nil || *l.DWARF == *m.DWARF) && l.Constant == m.Constant
+}
+
 // Noted returns the notes as text to append to a message; "" for none.
 func Noted(notes []string) string {
 	if len(notes) == 0 {

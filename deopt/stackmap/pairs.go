@@ -22,23 +22,18 @@ func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
 		if l == nil || l.Constant != "" || l.Kind == Direct.String() {
 			continue
 		}
-		at := slices.IndexFunc(pairs, func(p place) bool { return same(&p.derived, l) })
+		at := slices.IndexFunc(pairs, func(p place) bool { return p.derived.Same(l) })
 		switch {
-		case at >= 0 && !same(&pairs[at].base, l):
+		case at >= 0 && !pairs[at].base.Same(l):
 			slots[k].GC = &frame.GC{Pair: true}
-			if n := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Location != nil && same(s.Location, &pairs[at].base) }); n >= 0 {
+			if n := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Location != nil && s.Location.Same(&pairs[at].base) }); n >= 0 {
 				slots[k].GC.Base = &slots[n].Index
 			}
-		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return same(&p.base, l) }):
+		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return p.base.Same(l) }):
 			slots[k].GC = &frame.GC{Pair: true}
 		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in address spaces
 			slots[k].GC = &frame.GC{}
 		}
 	}
 	frame.RelateDerived(slots)
-}
-
-// same reports whether two locations are the same place.
-func same(a, b *frame.Location) bool {
-	return a.Kind == b.Kind && a.Offset == b.Offset && (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF) && a.Constant == b.Constant
 }

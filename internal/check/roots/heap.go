@@ -1,0 +1,90 @@
+package roots
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+)
+
+// Range is a range of addresses, without its end.
+type Range struct{ Start, End uint64 }
+
+// ParseRange parses START-END, two hexadecimal numbers with or without 0x, as in /proc/PID/maps.
+func ParseRange(text string) (Range, error) {
+	from, to, ok := strings.Cut(text, "-")
+	start, err := strconv.ParseUint(strings.TrimPrefix(from, "0x"), 16, 64)
+	end, late := strconv.ParseUint(strings.TrimPrefix(to, "0x"), 16, 64)
+	if !ok || err != nil || late != nil || start >= end {
+		return Range{}, fmt.Errorf("%q: expected START-END in hexadecimal, START below END", text)
+	}
+	return Range{start, end}, nil
+}
+
+// Heap holds the ranges that roots are checked against.
+type Heap struct {
+	Ranges    []Range
+	FromSpace []Range // parts that the collector has left
+}
+
+func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 }
+
+// find returns where a pointer's base points. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
+// object moved.
+func (h *Heap) find(all []deopt.RootPointer, s *deopt.RootPointer) Found {
+	if h.empty() {
+		return ""
+	}
+	if s.GC.Base != nil {
+		k := slices.IndexFunc(all, func(of deopt.RootPointer) bool { return of.Index == *s.GC.Base })
+		if k < 0 {
+			return Unchecked
+		}
+		s = &all[k]
+	}
+	if !s.Read() || s.BaseOnly {
+		return Unchecked
+	}
+	worst := IsNull
+	for _, at := range words(s.Hex) {
+		found := h.at(at)
+		if worst == IsNull || found.Wrong() {
+			worst = found
+		}
+	}
+	return worst
+}
+
+// at returns where an address is; "" if no heap was given and the address is not in from-space.
+func (h *Heap) at(at uint64) Found {
+	in := func(r Range) bool { return at >= r.Start && at < r.End }
+	switch {
+	case at == 0:
+		return IsNull
+	case slices.ContainsFunc(h.FromSpace, in):
+		return InFromSpace
+	case len(h.Ranges) == 0:
+		return ""
+	case slices.ContainsFunc(h.Ranges, in):
+		return InHeap
+	}
+	return Outside
+}
+
+// words returns the 64-bit words of a value: one of a pointer, several of a vector.
+func words(h frame.Hex) (all []uint64) {
+	const digits = 16
+	text := strings.TrimPrefix(string(h), "0x")
+	for len(text) > 0 {
+		cut := max(0, len(text)-digits)
+		n, err := strconv.ParseUint(text[cut:], 16, 64)
+		if err != nil {
+			return nil
+		}
+		all, text = append(all, n), text[:cut]
+	}
+	return all
+}

@@ -1,0 +1,191 @@
+// Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the ranges of a heap.
+// [New] makes the [Report] of a view.
+//
+// It trusts nothing in the target: values are compared, never followed.
+package roots
+
+import (
+	"cmp"
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine/names"
+)
+
+// Schema is the name of the JSON that a [Report] is encoded as.
+const Schema = "reframe.roots/v1"
+
+// Report holds the roots of all threads.
+type Report struct {
+	Schema  string       `json:"schema"`
+	Target  frame.Target `json:"target"`
+	Threads []Thread     `json:"threads"`
+	Summary Summary      `json:"summary"`
+}
+
+// Thread holds the frames of a thread that have roots, innermost first, and those without a map between them.
+type Thread struct {
+	TID    int     `json:"tid"`
+	Name   string  `json:"name"`
+	Frames []Frame `json:"frames,omitempty"`
+	End    string  `json:"end,omitempty"` // why the stack is incomplete, so that roots may be missing
+}
+
+// Frame is one frame. A frame without a map has no record, and a frame whose record is not that of a statepoint has no roots.
+type Frame struct {
+	Index    int           `json:"index"`
+	Function string        `json:"function,omitempty"`
+	PC       frame.Hex     `json:"pc"`
+	Offset   *uint64       `json:"offset,omitempty"`
+	Module   string        `json:"module,omitempty"`
+	Record   *frame.Record `json:"record,omitempty"`
+	Guess    string        `json:"guess,omitempty"`   // why the frame may not exist
+	Roots    []Root        `json:"roots,omitempty"`   // pointers in pairs, then the addresses of stack objects
+	Unknown  string        `json:"unknown,omitempty"` // why the roots of a statepoint are not known
+	Code     frame.Code    `json:"code,omitempty"`    // the kind of that reason
+
+	is *frame.Frame
+}
+
+// Is returns the frame of the view.
+func (f *Frame) Is() *frame.Frame { return f.is }
+
+// Root is a location that the collector reads, and updates if the object moves.
+type Root struct {
+	frame.Slot
+	BaseOnly bool  `json:"base_only,omitempty"` // only the base of others: the collector may leave it unchanged when the object moves
+	Alloca   bool  `json:"alloca,omitempty"`    // the value is the address of a stack object, whose content the collector reads
+	Found    Found `json:"found,omitempty"`     // where the base points; empty without ranges
+}
+
+// Found says where a root's base points.
+type Found string
+
+// These are the places.
+const (
+	InHeap      Found = "heap"
+	InFromSpace Found = "from-space" // which the collector has left: the root is stale
+	IsNull      Found = "null"
+	Outside     Found = "outside"   // of all given ranges
+	Unchecked   Found = "unchecked" // its value is unavailable, or the collector need not update its base
+)
+
+// Wrong reports whether no correct root is in such a place. A collector may permit pointers to static objects; give their range as well.
+func (f Found) Wrong() bool { return f == InFromSpace || f == Outside }
+
+// Summary counts what a report holds.
+type Summary struct {
+	Frames      int `json:"frames"`       // frames at a statepoint
+	Roots       int `json:"roots"`        // locations
+	Derived     int `json:"derived"`      // those whose base is another location
+	WithoutMaps int `json:"without_maps"` // frames without a map between frames with one
+	Unavailable int `json:"unavailable"`  // roots without a value, and frames whose roots are not known
+	Wrong       int `json:"wrong"`        // roots outside of the heap
+	Unknown     int `json:"unknown"`      // frames whose record may be that of a statepoint, or of another site
+}
+
+// Options selects what a report lists.
+type Options struct {
+	Heap     Heap           // without ranges, roots are not checked
+	Function *names.Pattern // list only frames of these functions; nil for all
+}
+
+// New makes the report of a view.
+func New(v *deopt.View, o Options) *Report {
+	r := &Report{Schema: Schema, Target: v.About(), Threads: []Thread{}}
+	for k := range v.Threads {
+		r.Threads = append(r.Threads, r.thread(&v.Threads[k], &o))
+	}
+	return r
+}
+
+// thread lists the frames of a thread from the first with a map to the last.
+func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
+	out := Thread{TID: t.ID, Name: t.Name}
+	if !t.End.Complete {
+		out.End = t.End.Reason
+	}
+	var between []Frame
+	for _, f := range t.Frames {
+		if o.Function != nil && !o.Function.Match(f.Function) {
+			continue
+		}
+		is := Frame{Index: f.Index, Function: f.Function, PC: f.PC, Offset: f.Offset, Module: f.Module, Record: f.Record, Guess: f.Frame.Guess, is: &f.Frame}
+		if f.Record == nil {
+			if len(out.Frames) > 0 && o.Function == nil {
+				between = append(between, is)
+			}
+			continue
+		}
+		r.Summary.WithoutMaps += len(between)
+		out.Frames = append(out.Frames, between...)
+		between = nil
+		if all := f.Roots(); all != nil {
+			r.Summary.Frames++
+			r.fill(&is, all, &o.Heap)
+		} else if f.Record.Site == deopt.UnknownSite {
+			r.Summary.Unknown++
+		}
+		out.Frames = append(out.Frames, is)
+	}
+	return out
+}
+
+// fill adds the roots of a statepoint's frame.
+func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
+	if all.Lost != nil {
+		f.Unknown, f.Code = all.Lost.Reason, all.Lost.Code
+		r.Summary.Unavailable++
+		return
+	}
+	for _, s := range all.Pointers {
+		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly, Found: heap.find(all.Pointers, &s)}
+		if s.GC.Base != nil {
+			r.Summary.Derived++
+		}
+		if !s.Read() {
+			r.Summary.Unavailable++
+		}
+		if root.Found.Wrong() {
+			r.Summary.Wrong++
+		}
+		f.Roots = append(f.Roots, root)
+	}
+	for _, s := range all.Allocas {
+		f.Roots = append(f.Roots, Root{Slot: s, Alloca: true})
+	}
+	r.Summary.Roots += len(f.Roots)
+}
+
+// Count counts the roots in the frames of one function.
+type Count struct {
+	Function string
+	Frames   int
+	Roots    int
+}
+
+// Counts returns the counts of all functions with frames at a statepoint, those with the most roots first, then by name.
+func (r *Report) Counts() (all []Count) {
+	by := map[string]*Count{}
+	for _, t := range r.Threads {
+		for k := range t.Frames {
+			f := &t.Frames[k]
+			if f.Record == nil || f.Roots == nil && f.Unknown == "" {
+				continue
+			}
+			if by[f.Function] == nil {
+				by[f.Function] = &Count{Function: f.Function}
+			}
+			by[f.Function].Frames++
+			by[f.Function].Roots += len(f.Roots)
+		}
+	}
+	for _, c := range by {
+		all = append(all, *c)
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Roots, a.Roots), cmp.Compare(a.Function, b.Function))
+	})
+	return all
+}

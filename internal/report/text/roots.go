@@ -1,0 +1,138 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/internal/check/roots"
+	"example.com/reframe/internal/machine/names"
+)
+
+// PrintRoots prints a report of roots.
+func PrintRoots(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
+	var out strings.Builder
+	fmt.Fprintln(&out, titleOf(s, v.Target()))
+	for _, note := range v.Notes() {
+		fmt.Fprintln(&out, s.Yellow(Printable(note)))
+	}
+	for k := range r.Threads {
+		t := &r.Threads[k]
+		if len(t.Frames) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "\n%s\n", s.Bold(titleOfThread(&v.Threads[k])))
+		for n := 0; n < len(t.Frames); n++ {
+			if t.Frames[n].Record != nil {
+				printRootsOf(&out, s, &t.Frames[n])
+				continue
+			}
+			first := n
+			for n+1 < len(t.Frames) && t.Frames[n+1].Record == nil {
+				n++
+			}
+			printWithoutMap(&out, s, t.Frames[first:n+1])
+		}
+		if t.End != "" {
+			fmt.Fprintf(&out, "  %s\n", s.Yellow(Printable(t.End)+": roots of the other frames are not listed"))
+		}
+	}
+	fmt.Fprintf(&out, "\n%s\n", rootsSummary(s, &r.Summary))
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// rootsSummary returns the last line of a report.
+func rootsSummary(s Style, sum *roots.Summary) string {
+	parts := []string{fmt.Sprintf("%s in %s", Count(sum.Roots, "root"), Count(sum.Frames, "frame"))}
+	if sum.Derived > 0 {
+		parts = append(parts, fmt.Sprintf("%d derived", sum.Derived))
+	}
+	if sum.WithoutMaps > 0 {
+		parts = append(parts, Count(sum.WithoutMaps, "frame")+" without a map between them")
+	}
+	if sum.Unavailable > 0 {
+		parts = append(parts, s.Yellow(fmt.Sprintf("%d unavailable", sum.Unavailable)))
+	}
+	if sum.Unknown > 0 {
+		parts = append(parts, s.Yellow(Count(sum.Unknown, "frame")+" at an unknown kind of site (--ir)"))
+	}
+	if sum.Wrong > 0 {
+		parts = append(parts, s.Yellow(fmt.Sprintf("%d outside of the heap", sum.Wrong)))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// printRootsOf prints a frame with a map and its roots.
+func printRootsOf(w io.Writer, s Style, f *roots.Frame) {
+	where := Place(f.Is())
+	fmt.Fprintf(w, "  %-4s %s  record %d, %s\n", fmt.Sprintf("#%d", f.Index), pad(where, s.Bold(where), functionWidth), f.Record.ID, Site(f.Record))
+	if f.Guess != "" {
+		fmt.Fprintf(w, "        %s\n", s.Yellow("guess: "+Printable(f.Guess)))
+	}
+	for k := range f.Roots {
+		printRoot(w, s, &f.Roots[k])
+	}
+	switch {
+	case f.Unknown != "":
+		fmt.Fprintf(w, "        %s\n", s.Yellow("its roots are not known: "+Printable(f.Unknown)))
+	case f.Record.Site == deopt.UnknownSite:
+		fmt.Fprintf(w, "        %s\n", s.Yellow("if this is a statepoint, it may list roots: --ir"))
+	case len(f.Roots) == 0:
+		fmt.Fprintf(w, "        %s\n", s.Dim("no roots"))
+	}
+}
+
+// printRoot prints one root like the slot that it is, and where it points.
+func printRoot(w io.Writer, s Style, r *roots.Root) {
+	var line strings.Builder
+	printSlot(&line, s, &r.Slot, nameWidth)
+	text := strings.TrimRight(line.String(), "\n")
+	switch {
+	case r.BaseOnly:
+		text += "  " + s.Dim("only a base")
+	case r.Alloca:
+		text += "  " + s.Dim("stack object")
+	case r.Found.Wrong():
+		text += "  " + s.Yellow(foundText[r.Found])
+	case r.Found != "":
+		text += "  " + s.Dim(foundText[r.Found])
+	}
+	fmt.Fprintln(w, text)
+}
+
+// foundText holds the text for each place of a root.
+var foundText = map[roots.Found]string{
+	roots.InHeap: "in the heap", roots.InFromSpace: "in from-space: stale", roots.IsNull: "null", roots.Outside: "outside of the heap", roots.Unchecked: "not checked",
+}
+
+// printWithoutMap prints consecutive frames between frames with a map.
+func printWithoutMap(w io.Writer, s Style, list []roots.Frame) {
+	const most = 4
+	var names []string
+	for k := range list[:min(len(list), most)] {
+		names = append(names, Place(list[k].Is()))
+	}
+	text := fmt.Sprintf("#%d", list[0].Index)
+	if len(list) > 1 {
+		text += fmt.Sprintf(" to #%d", list[len(list)-1].Index)
+	}
+	text += ", without a map: " + strings.Join(names, ", ")
+	if more := len(list) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	fmt.Fprintf(w, "  %s\n", s.Dim(text))
+}
+
+// PrintRootCounts prints the number of frames and roots of each function, those with the most roots first.
+func PrintRootCounts(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
+	var out strings.Builder
+	fmt.Fprintln(&out, titleOf(s, v.Target()))
+	for _, c := range r.Counts() {
+		fmt.Fprintf(&out, "  %7d in %-12s %s\n", c.Roots, Count(c.Frames, "frame"), s.Bold(Printable(names.Short(c.Function))))
+	}
+	fmt.Fprintf(&out, "\n%s\n", rootsSummary(s, &r.Summary))
+	_, err := io.WriteString(w, out.String())
+	return err
+}
