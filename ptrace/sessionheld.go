@@ -51,7 +51,6 @@ type debugger struct {
 	running     bool
 	changed     bool // the process has run, or has breakpoints
 	ended       bool
-	lost        error
 }
 
 // heldBreakpoint is a breakpoint and its options.
