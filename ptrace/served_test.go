@@ -29,6 +29,7 @@ const (
 	fuseFlush      = 25
 	fuseInit       = 26
 	fuseInterrupt  = 36
+	fusePoll       = 40
 	fuseForgetMany = 42
 
 	fuseNoFlush   = 1 << 5  // flag of open: closing the file sends no request
@@ -41,7 +42,10 @@ const (
 const servedPages = 4
 
 // serve is a file system with the one file "file". It answers the requests that the kernel writes to /dev/fuse until the other end of a pipe is closed.
-func serve(fd int, closing *os.File) {
+//
+// A request to poll the file fails the test: it comes if the file is added to an epoll instance, and then no signal ends the wait for its answer, nor do
+// all other waits of that instance end (fuse_file_poll of fs/fuse/file.c). Go's run time has one for all files that os.Open opens.
+func serve(t *testing.T, fd int, closing *os.File) {
 	request := make([]byte, 1<<17)
 	for {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(closing.Fd())}}
@@ -83,6 +87,9 @@ func serve(fd int, closing *os.File) {
 			}
 			content = servedPage(page)
 		case fuseFlush, fuseRelease:
+		case fusePoll:
+			t.Error("the file is polled")
+			failure = unix.ENOSYS
 		default:
 			failure = unix.ENOSYS
 		}
@@ -156,7 +163,7 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		serve(fd, closing)
+		serve(t, fd, closing)
 	}()
 	t.Cleanup(func() { // when the last descriptor is closed, all that waits for the file system fails
 		p.Kill()

@@ -27,7 +27,18 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 && st.Ino != inode {
 		return nil, errors.New("another file")
 	}
-	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))
+	// os.Open would add the file to the epoll instance of Go's run time, which asks the server of a FUSE file whether the file is ready. Until it
+	// answers, no signal ends the call, and all threads wait that look for other files that are ready. os.NewFile does not add it.
+	path = fmt.Sprintf("/proc/self/fd/%d", fd)
+	for {
+		opened, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return os.NewFile(uintptr(opened), path), nil
+		}
+		if err != unix.EINTR {
+			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
 }
 
 // Nonblocking is a flag of open(2): do not wait for the writer of a pipe.
