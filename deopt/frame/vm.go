@@ -52,6 +52,7 @@ type VMValue struct {
 	Status Status `json:"status,omitempty"`
 	Code   Code   `json:"code,omitempty"` // the kind of the reason
 	Reason string `json:"reason,omitempty"`
+	Text   string `json:"text,omitempty"`   // what the layout says of the object that a reference refers to, such as a string
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
 	GC     *GC    `json:"gc,omitempty"`     // for a reference read from a statepoint's slot
@@ -176,7 +177,8 @@ type VMObject struct {
 
 // VMField is a field of an object, or an element of an array.
 type VMField struct {
-	At int64 `json:"at"` // offset in bytes, or number of the element
+	At      int64 `json:"at"`                // offset in bytes, or number of the element
+	Element bool  `json:"element,omitempty"` // an element of an array
 	VMValue
 }
 

@@ -79,6 +79,16 @@ func (s *Session) ExpressionAt(at Level, text string) (*frame.Slot, error) {
 		return nil, err
 	}
 	slots = append(slices.Clip(slots), Registers(at)...)
+	if at.Physical != nil {
+		for _, name := range e.Names() {
+			if name.Find(slots) != nil {
+				continue
+			}
+			if is, ok := at.Physical.VM.Follow(name.Text); ok {
+				slots = append(slots, is)
+			}
+		}
+	}
 	if name, only := e.Slot(); only {
 		if is := name.Find(slots); is != nil {
 			return is, nil

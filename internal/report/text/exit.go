@@ -135,6 +135,9 @@ func (w *exitPrinter) vmValue(v *frame.VMValue) string {
 	case v.Status == frame.Guessed:
 		return w.style.Yellow("guess(" + Printable(cmp.Or(v.Value, string(v.Hex))) + ")")
 	}
+	if v.Text != "" {
+		return Printable(v.Text)
+	}
 	return Printable(cmp.Or(v.Value, string(v.Hex)))
 }
 

@@ -78,6 +78,9 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 		fmt.Fprintf(w, "         object %d, not allocated: %s\n", o.ID, class)
 		for k := range o.Fields {
 			name := fmt.Sprintf("+%d", o.Fields[k].At)
+			if o.Fields[k].Element {
+				name = fmt.Sprintf("[%d]", o.Fields[k].At)
+			}
 			if o.Fields[k].Name != "" {
 				name += " " + Printable(o.Fields[k].Name)
 			}
@@ -100,6 +103,9 @@ func placeOf(what string, v *frame.VMValue) string {
 // vmText formats a value, plain and with the colours of a terminal.
 func vmText(s Style, v *frame.VMValue) (plain, painted string) {
 	plain = Printable(cmp.Or(v.Value, string(v.Hex)))
+	if v.Text != "" {
+		plain += " " + Printable(v.Text)
+	}
 	switch {
 	case v.Object != nil:
 		plain = fmt.Sprintf("object %d", *v.Object)

@@ -18,6 +18,12 @@ func (l *Layout) optional(what string) starlark.Callable {
 		return l.className
 	case "reference":
 		return l.reference
+	case "local":
+		return l.localName
+	case "field":
+		return l.fieldName
+	case "text":
+		return l.text
 	}
 	return l.info
 }

@@ -26,6 +26,9 @@ type Layout struct {
 	className  starlark.Callable
 	info       starlark.Callable
 	reference  starlark.Callable
+	localName  starlark.Callable
+	fieldName  starlark.Callable
+	text       starlark.Callable
 
 	prints printer
 
@@ -154,7 +157,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 	for _, f := range []struct {
 		name string
 		to   *starlark.Callable
-	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}} {
+	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}, {"local_name", &l.localName}, {"field_name", &l.fieldName}, {"text", &l.text}} {
 		v, there := globals[f.name]
 		if !there {
 			continue

@@ -138,6 +138,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		}
 		is.Locals = from.all(f.Locals)
 		is.Stack = from.all(f.Stack)
+		is.Notes = append(is.Notes, s.nameAll(from, "local", subject{Bits: is.MethodBits, Name: is.Method}, is.Locals)...)
 		for k := range f.Monitors {
 			m := frame.VMMonitor{Eliminated: f.Monitors[k].Eliminated}
 			m.Owner = from.value(&f.Monitors[k].Owner)
@@ -158,13 +159,22 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		o := &s.Objects[n]
 		is := frame.VMObject{ID: o.ID}
 		is.Class, is.ClassBits, is.Reason = s.name(from, "class", o.Class)
-		for _, v := range from.all(o.Fields) {
+		elements := map[int64]bool{}
+		for k := range o.Fields {
+			elements[o.Fields[k].At] = o.Fields[k].Element
+		}
+		values := from.all(o.Fields)
+		if why := s.nameAll(from, "field", subject{Bits: is.ClassBits, Name: is.Class}, values); len(why) > 0 && len(out.Frames) > 0 {
+			out.Frames[0].Notes = append(out.Frames[0].Notes, why...)
+		}
+		for _, v := range values {
 			at := *v.Index
 			v.Index = nil
-			is.Fields = append(is.Fields, frame.VMField{At: at, VMValue: v})
+			is.Fields = append(is.Fields, frame.VMField{At: at, Element: elements[at], VMValue: v})
 		}
 		out.Objects = append(out.Objects, is)
 	}
+	s.describeAll(from, out)
 	return out
 }
 

@@ -62,7 +62,7 @@ func (s *served) answer(r *request) *response {
 		}
 		s.layouts[r.Layout] = l
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{At: l.Defined(), Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil}}
+		return &response{At: l.Defined(), Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil, "local": l.localName != nil, "field": l.fieldName != nil, "text": l.text != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
@@ -96,6 +96,12 @@ func (s *served) answer(r *request) *response {
 			return &response{}
 		}
 		return &response{Bits: uint64(at)}
+	case r.Subject != nil:
+		text, err := l.describe(r.Of, &s.source, *r.Subject)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Text: text}
 	case r.Of != "":
 		name, err := l.nameOf(r.Of, &s.source, r.Bits)
 		if err != nil {

@@ -26,7 +26,8 @@ type Placed struct {
 	At   int64
 	Name string
 	Value
-	Run *Run // a row of values; Value is then the first
+	Run     *Run // a row of values; Value is then the first
+	Element bool // an element of an array
 
 	where string // position in the layout, for messages
 }

@@ -614,7 +614,7 @@ func (o *objectValue) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeInt64(o.id), nil
 	case "field", "element":
 		return method(name, func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-			p := Placed{where: runOf(t).here(t)}
+			p := Placed{where: runOf(t).here(t), Element: name == "element"}
 			var v starlark.Value
 			if err := starlark.UnpackArgs(name, args, kwargs, "at", &p.At, "value", &v, "name?", &p.Name); err != nil {
 				return nil, err

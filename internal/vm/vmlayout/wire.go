@@ -12,18 +12,19 @@ import (
 // Messages between reframe and the process that runs a target's layout: one JSON object per line.
 
 type request struct {
-	Layout int       // number of the layout in its process, from 0
-	Name   string    `json:",omitempty"` // name of the layout, with its text: the first request
-	Text   []byte    `json:",omitempty"`
-	Site   *wireSite `json:",omitempty"`
-	Of     string    `json:",omitempty"` // method, class, info or reference, with the next two
-	Bits   uint64    `json:",omitempty"`
-	Place  int64     `json:",omitempty"`
-	Decode int       `json:",omitempty"` // number of a codec, from 1, with Bits
-	Encode *Typed    `json:",omitempty"` // with Codec
-	Codec  int       `json:",omitempty"`
-	Words  []uint64  `json:",omitempty"` // for a codec of several words, in place of Bits
-	Memory bool      `json:",omitempty"` // the codec may read memory
+	Layout  int       // number of the layout in its process, from 0
+	Name    string    `json:",omitempty"` // name of the layout, with its text: the first request
+	Text    []byte    `json:",omitempty"`
+	Site    *wireSite `json:",omitempty"`
+	Of      string    `json:",omitempty"` // method, class, info or reference, with the next two
+	Bits    uint64    `json:",omitempty"`
+	Place   int64     `json:",omitempty"`
+	Subject *subject  `json:",omitempty"` // with Of: local, field or text
+	Decode  int       `json:",omitempty"` // number of a codec, from 1, with Bits
+	Encode  *Typed    `json:",omitempty"` // with Codec
+	Codec   int       `json:",omitempty"`
+	Words   []uint64  `json:",omitempty"` // for a codec of several words, in place of Bits
+	Memory  bool      `json:",omitempty"` // the codec may read memory
 }
 
 type response struct {
