@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,8 @@ frames with their values. From an exit the interpreter can step through the IR, 
 backwards, while the process stays stopped.
 
 The settings are members of the editor's launch configuration. To launch a program: program, args,
-cwd, env, stdin. To attach: pid. To open a core: core, exe, sysroot, debugDir. For all: stopOnEntry, and
+cwd, env, stdin. To attach: pid. To open a core: core, exe, sysroot, debugDir. To look at a process that
+another debugger holds: remote or delve, an address as in the flags. For all: stopOnEntry, and
 as flags of other verbs: ir, layout, object, noSelfDescription, trustIR. For a server: token.
 doc/user/editors.md has examples for VS Code, Neovim, Emacs and Helix.
 
@@ -157,13 +159,13 @@ func (a *app) listenFor(k *served) (*net.TCPListener, error) {
 
 // openForEditor opens the target of a launch configuration, as the flags of the other verbs do.
 func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, error) {
-	k := inputs{pid: o.PID, core: o.Core, files: ptrace.CoreOptions{Exe: o.Exe, Sysroot: o.Sysroot, DebugDirs: o.DebugDir}, objects: o.Object,
+	k := inputs{pid: o.PID, core: o.Core, remote: o.Remote, delve: o.Delve, wait: time.Minute, files: ptrace.CoreOptions{Exe: o.Exe, Sysroot: o.Sysroot, DebugDirs: o.DebugDir}, objects: o.Object,
 		Inputs: flags.Inputs{Modules: o.IR, Layouts: o.Layout}, mute: o.NoSelfDescription}
 	if err := meantTarget(o); err != nil {
 		return nil, err
 	}
 	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // the target's own description is used anyway
-	k.follows = k.core == ""
+	k.follows = !k.still()
 	options, err := k.options(nil)
 	if err != nil {
 		return nil, err
@@ -172,12 +174,16 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	config := session.Config{Options: options, Warn: o.Warn}
 	config.Limits.Steps = o.Steps
 	config.Describe = k.describer(o.Warn)
-	if o.Core != "" {
+	if k.still() {
 		t, err := k.target(ctx, true)
 		if err != nil {
 			return nil, err
 		}
-		return &dap.Target{Session: session.OfCore(t, config), Name: filepath.Base(o.Core), Close: func(bool) error {
+		name := cmp.Or(o.Remote, o.Delve)
+		if o.Core != "" {
+			name = filepath.Base(o.Core)
+		}
+		return &dap.Target{Session: session.OfCore(t, config), Name: name, Close: func(bool) error {
 			t.Close()
 			return nil
 		}}, nil
@@ -209,23 +215,29 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 
 // meantTarget rejects a launch configuration that does not name exactly one target.
 func meantTarget(o *dap.Opening) error {
+	targets := 0
+	for _, given := range []bool{o.PID != 0, o.Core != "", o.Remote != "", o.Delve != ""} {
+		if given {
+			targets++
+		}
+	}
 	switch {
 	case o.Launch && o.Program == "":
 		return errors.New("\"program\" is missing in the launch configuration")
-	case o.Launch && (o.PID != 0 || o.Core != ""):
-		return errors.New("\"pid\" and \"core\" require \"request\": \"attach\"")
+	case o.Launch && targets > 0:
+		return errors.New("\"pid\", \"core\", \"remote\" and \"delve\" require \"request\": \"attach\"")
 	case o.Launch && len(o.Object) > 0:
 		return errors.New("\"object\" requires a running process: \"request\": \"attach\"")
 	case o.Launch:
 	case o.Program != "":
 		return errors.New("\"program\" requires \"request\": \"launch\"; use \"exe\" for the program of a core")
-	case (o.PID != 0) == (o.Core != ""):
-		return errors.New("expected either \"pid\" or \"core\" in the launch configuration")
+	case targets != 1:
+		return errors.New("expected one of \"pid\", \"core\", \"remote\" and \"delve\" in the launch configuration")
 	case o.PID < 0:
 		return fmt.Errorf("pid %d: a process id must be above 0", o.PID)
 	}
-	if o.Core == "" && (o.Exe != "" || o.Sysroot != "") {
-		return errors.New("\"exe\" and \"sysroot\" require a core: the files of a process are known")
+	if (o.Launch || o.PID != 0) && (o.Exe != "" || o.Sysroot != "") {
+		return errors.New("\"exe\" and \"sysroot\" require \"core\", \"remote\" or \"delve\": the files of a process are known")
 	}
 	return nil
 }

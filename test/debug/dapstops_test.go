@@ -157,6 +157,31 @@ func TestDAPCore(t *testing.T) {
 	e.disconnect()
 }
 
+// TestDAPOtherDebugger requires frames, values and runs of the interpreter for a process that gdbserver or dlv holds. The process stays stopped.
+func TestDAPOtherDebugger(t *testing.T) {
+	livetest.NeedsTools(t)
+	for member, addr := range map[string]func(*testing.T, *livetest.Process) string{
+		"remote": func(t *testing.T, p *livetest.Process) string {
+			return "| " + livetest.Tool(t, "gdbserver") + " --once --attach - " + clitest.PID(p) + " 2>/dev/null"
+		},
+		"delve": func(t *testing.T, p *livetest.Process) string {
+			return livetest.Headless(t, "attach", clitest.PID(p), "--accept-multiclient").Addr
+		},
+	} {
+		t.Run(member, func(t *testing.T) {
+			p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
+			e := edits(t)
+			e.begin("attach", map[string]any{member: addr(t, p), "ir": p.IR, "layout": clitest.DeoptimizeLayout(t)})
+			ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
+			at := e.stopped("entry")
+			require.Equal(t, "26", e.evaluated(lineOf(t, e.stack(at.ThreadId), "sum_opt").Id, "%i"))
+			ask[*dap.ContinueResponse](e, "continue", map[string]any{"threadId": at.ThreadId})
+			require.Equal(t, "the interpreter has returned i64 332833500", e.stopped("step").Text)
+			e.disconnect()
+		})
+	}
+}
+
 // The server accepts one client over TCP, and ends with it.
 func TestDAPOverTCP(t *testing.T) {
 	livetest.NeedsTools(t)

@@ -25,6 +25,9 @@ type Arguments struct {
 
 	PID  int    `json:"pid"`  // attach: a process; also processId, the name in other adapters
 	Core string `json:"core"` // attach: a core
+	// Remote and Delve are the addresses of a debugger that holds a process, as the flags --remote and --delve take them.
+	Remote string `json:"remote"`
+	Delve  string `json:"delve"`
 
 	IR                texts  `json:"ir"`
 	Layout            texts  `json:"layout"`
