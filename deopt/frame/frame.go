@@ -26,7 +26,7 @@ type Report struct {
 // Target describes the process or core that was read.
 type Target struct {
 	Kind     string   `json:"kind"`               // process, core, or machine: an emulator that has no processes
-	Provider string   `json:"provider,omitempty"` // remote or delve: the kind of debugger that holds the process
+	Provider string   `json:"provider,omitempty"` // remote, delve, gdb or lldb: the kind of debugger that holds the process
 	PID      int      `json:"pid,omitempty"`
 	Arch     string   `json:"arch"`
 	PauseUS  *int64   `json:"pause_us,omitempty"` // how long all threads were stopped, in microseconds; nil for a target that was not running

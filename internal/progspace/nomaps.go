@@ -59,6 +59,8 @@ func listing(t *ptrace.Target) string {
 	switch t.Provider {
 	case ptrace.FromCore:
 		return "reframe maps --core " + t.Core
+	case ptrace.FromGDB, ptrace.FromLLDB: // maps is no command inside them
+		return "reframe record -o FILE, and then reframe maps --core FILE"
 	case ptrace.FromRemote, ptrace.FromDelve:
 		return fmt.Sprintf("reframe maps --%s %s", t.Provider, t.Debugger)
 	}

@@ -20,6 +20,8 @@ type Kind string
 const (
 	Remote Kind = "remote" // a stub of gdb's remote serial protocol
 	Delve  Kind = "delve"  // Delve's headless server
+	GDB    Kind = "gdb"    // the stub that package plugin runs inside gdb
+	LLDB   Kind = "lldb"   // the same inside lldb
 )
 
 // State is a process at the moment at which a debugger has stopped it. The process does not run, and its state does not change, while a State is open,

@@ -78,6 +78,9 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 		return nil, err
 	}
 	state := &holder.State{Kind: holder.Remote, Addr: addr, Memory: s}
+	if inside := holder.Kind(s.features["reframe-inside"]); inside == holder.GDB || inside == holder.LLDB {
+		state.Kind = inside
+	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // an error: it is closed
 	state.Close = func() error {
 		stop()

@@ -99,8 +99,11 @@ func TestFramesInsideDebuggers(t *testing.T) {
 			t.Parallel()
 			pid := []string{"-p", clitest.PID(c.process)}
 			direct := object(t, clitest.Run(t, append([]string{"frames", "--json", "--hold", pid[0], pid[1]}, strings.Fields(c.flags)...)...).Stdout)
-			require.Equal(t, direct, object(t, inGDB(t, pid, "reframe frames --json"+c.flags)))
-			require.Equal(t, direct, object(t, inLLDB(t, pid, "reframe frames --json"+c.flags)))
+			for debugger, inside := range map[string]func(*testing.T, []string, ...string) string{"gdb": inGDB, "lldb": inLLDB} {
+				output := inside(t, pid, "reframe frames --json"+c.flags)
+				require.Equal(t, direct, object(t, output))
+				require.Contains(t, output, `"provider": "`+debugger+`"`)
+			}
 		})
 	}
 }

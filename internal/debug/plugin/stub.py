@@ -110,6 +110,7 @@ class Stub:
     def supported(self, rest):
         self.multiprocess = "multiprocess+" in rest
         offers = ["PacketSize=%x" % self.SIZE, "QStartNoAckMode+", "multiprocess+", "binary-upload+"]
+        offers.append("reframe-inside=" + self.debugger.name)  # gdb and lldb ignore features that they do not know
         offers += ["qXfer:features:read+", "qXfer:threads:read+", "qXfer:exec-file:read+"]
         if self.debugger.auxv() is not None:
             offers.append("qXfer:auxv:read+")
