@@ -80,6 +80,7 @@ func TestFilesAreNotObeyed(t *testing.T) {
 // module, TICK is the module that the command HOST runs.
 var fullDisks = map[string][]string{
 	"frames":     {"frames -p PID", "frames -p PID --json"},
+	"roots":      {"roots -p PID", "roots -p PID --json", "roots -p PID --count"},
 	"resume":     {"resume -p PID --ir IR", "resume -p PID --ir IR --json"},
 	"maps":       {"maps -p PID", "maps -p PID --json"},
 	"explain":    {"explain -p PID --ir IR #0", "explain -p PID --ir IR #0 --json", "explain -p PID --ir IR #0 --html -"},
