@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -23,7 +24,7 @@ func (b *bench) pauses() {
 	rows := b.pausesOf("1 thread reads the clock", time.Millisecond, 1, 0, 0)
 	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64*time.Millisecond/10+time.Millisecond, 1, 62, 0)...)
 	rows = append(rows, b.pausesOf("16 threads read it in turn", hotPause, 0, 0, 16)...)
-	rows = append(rows, b.ownPause(16))
+	rows = append(rows, b.ownPause(16), b.layoutPause())
 	b.print(rows...)
 }
 
@@ -45,6 +46,24 @@ func (b *bench) ownPause(threads int) row {
 		t.Close()
 	}
 	return against("", "reframe, until all 16 had stopped", stopping, own).atMost(own, hotPause)
+}
+
+// layoutPause compares the pause with a layout that follows pointers with the pause without a layout, as reframe reports them.
+func (b *bench) layoutPause() row {
+	const more = 200 * time.Microsecond
+	p := livetest.Lli(b, 19, "vmsimple.ll", "mcjit")
+	defer p.Kill()
+	pause := func(flags ...string) time.Duration {
+		o, text := b.start(b.reframe, append([]string{"frames", "-p", fmt.Sprint(p.PID), "--ir", p.IR, "--json"}, flags...)...)
+		var report framesReport
+		require.NoError(b, json.Unmarshal(o.output, &report), text)
+		return time.Duration(report.Target.PauseUS) * time.Microsecond
+	}
+	var without, with times
+	interleave(pauseRounds, func() { without.add(pause()) }, func() { with.add(pause("--layout", "simple")) })
+	r := against("a layout that follows pointers", "reframe without a layout", without, with)
+	r.target = "at most 0.2 ms more: " + verdict(with.median()-without.median() <= more)
+	return r
 }
 
 // pausesOf measures one process with these numbers of threads that sample, sleep and sample in turn.

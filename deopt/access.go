@@ -73,6 +73,7 @@ func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 // Move updates the view to the current state of the process. The frames that the view has are still those of the earlier moment.
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
+	v.vmMemory = t
 	v.source = v.source.Moved(t, t)
 	v.source.Forget()
 }

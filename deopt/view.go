@@ -30,7 +30,9 @@ type Options struct {
 	// Mistake is called with each mistake of a layout, each time that it occurs, and the frame is shown without the layout. If Mistake is nil, a
 	// mistake is an error.
 	Mistake func(error)
-	Depth   unwind.Depth // the frames of deep stacks to make; the zero value means [DefaultDepth]
+	// VMMemory is the memory that layouts of virtual machines read; nil: that of the target.
+	VMMemory machine.Memory
+	Depth    unwind.Depth // the frames of deep stacks to make; the zero value means [DefaultDepth]
 	// Direct makes frames without a record show the variables that other records of their function locate by address.
 	Direct bool
 	// MapsInQuestion has the meaning that it has in [sites.Modules].
@@ -48,14 +50,15 @@ var DefaultDepth = unwind.Depth{Inner: 256, Outer: 256}
 type View struct {
 	Threads []Thread
 
-	target  *ptrace.Target
-	memory  machine.Memory // the source of values: the target's memory, or memory that came with an event
-	space   *progspace.Space
-	modules *sites.Modules
-	layouts []*layout.Layout
-	vms     []*vmlayout.Layout
-	mistake func(error)      // as in [Options]
-	source  *vmlayout.Source // source of the values of the VMs' frames
+	target   *ptrace.Target
+	vmMemory machine.Memory // as in [Options]; the target if that is nil
+	memory   machine.Memory // the source of values: the target's memory, or memory that came with an event
+	space    *progspace.Space
+	modules  *sites.Modules
+	layouts  []*layout.Layout
+	vms      []*vmlayout.Layout
+	mistake  func(error)      // as in [Options]
+	source   *vmlayout.Source // source of the values of the VMs' frames
 
 	unwinder *unwind.Unwinder
 	depth    unwind.Depth
@@ -139,7 +142,10 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	if v.depth == (unwind.Depth{}) {
 		v.depth = DefaultDepth
 	}
-	v.source = &vmlayout.Source{Memory: v.memory, Static: t, Fixed: v.fixed, Order: t.Arch().Order}
+	if v.vmMemory = o.VMMemory; v.vmMemory == nil {
+		v.vmMemory = t
+	}
+	v.source = &vmlayout.Source{Memory: v.vmMemory, Static: v.vmMemory, Fixed: v.fixed, Order: t.Arch().Order}
 	v.modules.Pointer, v.modules.Refuses = t.Arch().Pointer, o.Refuses
 	v.modules.MapsInQuestion, v.modules.TrustIR = o.MapsInQuestion, o.TrustIR
 	v.unwinder = &unwind.Unwinder{Arch: t.Arch(), Memory: t, Finder: v.space, Executable: v.space.Executable, Compiled: v.space.Compiled, Conventions: v.conventionOf}

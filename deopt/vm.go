@@ -15,6 +15,7 @@ import (
 // from which the layout made the frames was unmapped or has changed.
 func (f *Frame) readVM() *vmlayout.Reading {
 	m, target := f.match, vmlayout.OfTarget(f.view.target, f.image())
+	target.Memory = f.view.vmMemory
 	switch known := m.Site != nil || m.agreements() != nil || m.counted(); {
 	case m.read != nil && m.readAt == f.Record.Moment && m.read.Holds(target):
 	case known:

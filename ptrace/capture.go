@@ -23,6 +23,8 @@ type Options struct {
 	deep       int // bytes of deep stacks to copy beyond StackBytes
 	// Record copies the data that [Target.WriteCore] needs. For a held process, it keeps every page that is read.
 	Record bool
+	// Also lists further memory to copy during the stop, such as a [Plan] finds.
+	Also []machine.Range
 	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir].
 	DebugDirs []string
 	// Objects are unregistered objects. If their code is not at the given addresses, the error is an [*ObjectError].
@@ -362,6 +364,7 @@ func (t reading) finish(s *stopped, code *codeCopy, ranges []span) {
 	if s.goroutines != nil {
 		ranges = append(ranges, s.goroutines.spans...)
 	}
+	ranges = append(ranges, spansOf(s.also)...)
 	if t.recorded != nil {
 		t.recorded.take(s.gatherer, ranges)
 	}

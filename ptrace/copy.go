@@ -28,6 +28,9 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if err := of.process.readMany(code.whole); err != nil {
 		return err
 	}
+	if err := of.process.readMany(s.also); err != nil {
+		return err
+	}
 	for _, t := range s.threads {
 		if t.missing != "" {
 			continue

@@ -93,6 +93,7 @@ type stopped struct {
 	byTID      map[int]*stoppedThread
 	goroutines *goCopy       // copies goroutines that no thread runs; nil if they are not requested
 	*gatherer                // collects data for a core; nil if none will be written
+	also       []system.Want // further memory to copy
 	since      time.Time     // the time of the first stop request
 	stopping   time.Duration // from since until the last thread had stopped
 	pause      time.Duration // from since until the last thread was resumed
@@ -131,7 +132,13 @@ const (
 )
 
 func newStopped(pid, via int, o Options) *stopped {
-	return &stopped{seizer: newSeizer(), pid: pid, via: via, stack: o.StackBytes, deep: o.deep, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
+	var also []system.Want
+	for _, r := range o.Also {
+		w := system.Want{Addr: r.Start, Buf: make([]byte, r.End-r.Start)}
+		touch(w.Buf)
+		also = append(also, w)
+	}
+	return &stopped{also: also, seizer: newSeizer(), pid: pid, via: via, stack: o.StackBytes, deep: o.deep, room: maxStacks, ready: readyStack, byTID: map[int]*stoppedThread{}}
 }
 
 // stopAll seizes all threads and interrupts them.

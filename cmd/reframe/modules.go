@@ -165,18 +165,29 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 			}
 		}
 	}
-	group, err := newGroup()
-	if err != nil {
-		return nil, err
+	if k.group == nil {
+		var err error
+		if k.group, err = newGroup(); err != nil {
+			return nil, err
+		}
 	}
 	d := described.Of(t, layouts, modules)
-	said, notes := take(d, group, o)
+	said, notes := take(d, k.group, o)
 	a.showPrints(o.VMs)
+	once := func(text string) { // a target may be captured again
+		if !k.told[text] {
+			if k.told == nil {
+				k.told = map[string]bool{}
+			}
+			k.told[text] = true
+			a.note(text)
+		}
+	}
 	if said != "" {
-		a.note(using(d) + ": " + said + " (--no-self-description to ignore them)")
+		once(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
 	for _, note := range notes {
-		a.note("its own description: " + note)
+		once("its own description: " + note)
 	}
 	return t, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
 )
 
@@ -42,6 +45,9 @@ type inputs struct {
 	embedded  bool                            // --ir process was given
 	shows     bool                            // the verb shows frames, also if a layout has a mistake
 	mistake   func(error)                     // reports a mistake of a layout; nil if a mistake is an error
+	also      []machine.Range                 // memory that layouts read, which a stop copies
+	group     *vmlayout.Group                 // the processes of the layouts in the target; nil until one is needed
+	told      map[string]bool                 // the notes about the target's description that were printed
 	mistakes  map[string]bool                 // the mistakes that were reported
 	mute      bool                            // --no-self-description
 	learned   struct{ modules, layouts bool } // what a running target has described of itself
@@ -227,7 +233,12 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	if err != nil {
 		return nil, nil, err
 	}
-	hold = hold || len(o.VMs) > 0 // layouts of virtual machines follow pointers
+	if !hold && !k.still() && (len(o.VMs) > 0 || k.undescribed().Layouts) {
+		if t, view, err := k.lookBriefly(c.Context(), a, o); t != nil || err != nil {
+			return t, view, err
+		}
+		hold = true
+	}
 	t, err := k.target(c.Context(), hold)
 	if err == nil && k.embedded {
 		err = k.inProcess(a, t, &o)
@@ -243,6 +254,46 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 		a.compiledFrom(view)
 	}
 	return t, view, err
+}
+
+// lookBriefly builds the frames of a process whose layouts follow pointers, without a long stop: it copies what the layouts read, resumes the process,
+// and then runs them. What they read is known only once they have run: they run over the memory as it is then, and what they have read is copied in the
+// next short stop. It returns nil if that does not come to an end, as the process runs, and the process must be held.
+func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (*ptrace.Target, *deopt.View, error) {
+	var pause time.Duration
+	defer func() { k.also = nil }()
+	const attempts = 5
+	for range attempts {
+		o := given
+		o.Modules, o.VMs = slices.Clip(o.Modules), slices.Clip(o.VMs)
+		t, err := k.target(ctx, false)
+		if err == nil && k.embedded {
+			if err = k.inProcess(a, t, &o); err != nil {
+				t.Close()
+			}
+		}
+		if err == nil && k.describes() {
+			t, err = k.description(ctx, a, t, true, &o)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		pause += t.Pause
+		plan := t.Plan()
+		o.VMMemory = plan
+		t, view, err := framesOf(t, nil, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !plan.Missed() {
+			t.Pause = pause
+			a.compiledFrom(view)
+			return t, view, nil
+		}
+		k.also = plan.Join(k.also)
+		t.Close()
+	}
+	return nil, nil, nil
 }
 
 // maxMistakes bounds the mistakes of layouts that are reported.
@@ -270,7 +321,7 @@ func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) 
 		o.Given = objects
 		return k.openStill(ctx, o)
 	}
-	o := ptrace.Options{Hold: hold, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects}
+	o := ptrace.Options{Hold: hold, Also: k.also, StackBytes: k.stack, DebugDirs: k.files.DebugDirs, Objects: objects}
 	if k.goroutines != nil {
 		o.Goroutines = k.goroutines.layout
 	}

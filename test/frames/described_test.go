@@ -111,8 +111,8 @@ func TestHostileSelfDescription(t *testing.T) {
 		"doubled at an exit": {"def frames(site):\n  x = 'x'\n  for i in range(40):\n    x += x\n", module, "no VM frames: JIT object 1, layout: record 2882400000 of @compiled: the layout's process ended; its memory is limited to 256 MiB"},
 		"endless at an exit": {"def frames(site):\n  while True: pass\n", module, "no VM frames: JIT object 1, layout:1:1: record 2882400000 of @compiled: it did not end after 2000000 steps"},
 		"endless recursion":  {"def frames(site):\n  return frames(site)\n", module, "no VM frames: JIT object 1, layout:2:10: record 2882400000 of @compiled: function frames called recursively"},
-		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: it did not end after 2000000 steps"},
-		"memory of others":   {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  return read_string(1 << 62)\n", module, "the name of its method: read_string: 32 bytes at 0x4000000000000000"},
+		"endless names":      {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  while True: pass\n", module, "the name of its method: JIT object 1, layout:4:1: it did not end after 2000000 steps"},
+		"memory of others":   {"def frames(site):\n  skip(site.operands)\n  return frame(7, 1)\ndef method_name(m):\n  return read_string(1 << 62)\n", module, "the name of its method: JIT object 1, layout:5:21: read_string: 32 bytes at 0x4000000000000000"},
 		"hostile IR":         {"simple", []byte("define void @f( {{{{ \x00\xff"), "its own description: JIT object 1, .reframe.ir:1:"},
 		"a bomb":             {"simple", bomb(t), "its own description: JIT object 1, .reframe.ir: "},
 	} {

@@ -97,6 +97,7 @@ type Group struct {
 	Command []string // as for [Start]
 
 	processes [groupProcesses]*Child
+	layouts   map[string]*Layout // by their texts: a target that is captured again has the same ones
 	started   int
 	spent     time.Duration
 }
@@ -109,6 +110,9 @@ const (
 
 // Start runs a layout in one of the group's processes.
 func (g *Group) Start(name string, text []byte) (*Layout, error) {
+	if known := g.layouts[string(text)]; known != nil {
+		return known, nil
+	}
 	if g.spent > groupTime {
 		return nil, &Error{File: name, Err: fmt.Errorf("left out: to start the target's %d layouts before it took over %v", g.started, groupTime)}
 	}
@@ -123,7 +127,15 @@ func (g *Group) Start(name string, text []byte) (*Layout, error) {
 			return nil, err
 		}
 	}
-	return (*c).start(name, text)
+	l, err := (*c).start(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if g.layouts == nil {
+		g.layouts = map[string]*Layout{}
+	}
+	g.layouts[string(text)] = l
+	return l, nil
 }
 
 // Close ends the processes of a group.
