@@ -22,7 +22,7 @@ func TestProcessEndsBeforeResume(t *testing.T) {
 		s := frame.Slot{Name: "%x"}
 		s.Clear(frame.Missing, why)
 		_, err := deopt.MissingFor(&ptrace.Target{PID: 7}, s, point)
-		require.ErrorIs(t, err, ptrace.ErrGone)
+		require.ErrorIs(t, err, ptrace.ErrProcessExited)
 	}
 	s := frame.Slot{Name: "%x"}
 	s.Clear(frame.Missing, frame.Because(frame.SaveUnreadable, 0, "rbx", &machine.MemoryError{Addr: 0x1000, Len: 8, Why: "not mapped"}))

@@ -286,7 +286,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 				continue
 			}
 			if why = s.Reason; s.CausedBy(frame.MemoryGone) { // the memory of a held process is read on demand
-				return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrGone}
+				return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrProcessExited}
 			}
 		}
 		if f.isResult(name) {

@@ -125,7 +125,7 @@ func (r *blockRun) next() bool {
 	}
 	slices.Sort(places)
 	thread, err := r.session.RunTo(r.t.Context(), slices.Compact(places)...)
-	if errors.Is(err, ptrace.ErrGone) {
+	if errors.Is(err, ptrace.ErrProcessExited) {
 		return false
 	}
 	require.NoError(r.t, err)

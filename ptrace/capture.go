@@ -67,7 +67,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	if err != nil {
 		if !errors.Is(err, ErrNoProcess) && exists(pid) != nil {
 			// The process has ended, and that caused the error.
-			err = &Error{pid, "cannot read it", ErrGone, ""}
+			err = &Error{pid, "cannot read it", ErrProcessExited, ""}
 		}
 		return nil, err
 	}

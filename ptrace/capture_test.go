@@ -338,7 +338,7 @@ func TestCaptureDying(t *testing.T) {
 			case err == nil:
 				good++
 				target.Close()
-			case errors.Is(err, ErrGone), errors.Is(err, ErrNoProcess):
+			case errors.Is(err, ErrProcessExited), errors.Is(err, ErrNoProcess):
 				gone++
 				over = true
 			default:

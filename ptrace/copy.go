@@ -23,7 +23,7 @@ const maxInterrupted = 4
 // copy reads the data that only a stopped process can provide: the registers and stacks of each thread, and code that is in no file.
 func (s *stopped) copy(of *Target, code *codeCopy) error {
 	if !slices.ContainsFunc(s.threads, func(t *stoppedThread) bool { return !t.ended }) {
-		return ErrGone
+		return ErrProcessExited
 	}
 	if err := of.process.readMany(code.whole); err != nil {
 		return err

@@ -49,7 +49,7 @@ func readAbout(pid int) (*coreAbout, error) {
 	}
 	for field, to := range map[string]*uint32{"Uid": &a.uid, "Gid": &a.gid} {
 		if _, err := fmt.Sscan(system.StatusField(pid, field), to); err != nil {
-			return nil, ErrGone
+			return nil, ErrProcessExited
 		}
 	}
 	var from, to machine.Addr

@@ -15,7 +15,7 @@ func readMaps(pid int) ([]machine.Mapping, error) {
 		return nil, explain(pid, "cannot read its mappings", err)
 	}
 	if len(text) == 0 {
-		return nil, &Error{pid, "cannot read its mappings", ErrGone, ""}
+		return nil, &Error{pid, "cannot read its mappings", ErrProcessExited, ""}
 	}
 	maps, err := system.ParseMaps(string(text))
 	if err != nil {

@@ -45,10 +45,10 @@ import (
 
 // Sentinel errors. The package returns them wrapped in an [*Error].
 var (
-	ErrNoProcess  = errors.New("no such process")
-	ErrPermission = errors.New("operation not permitted")
-	ErrGone       = errors.New("the process ended while it was being read")
-	// ErrReleased is an ErrGone too. The stopped process was let run, so its stopped state can no longer be read.
+	ErrNoProcess     = errors.New("no such process")
+	ErrPermission    = errors.New("operation not permitted")
+	ErrProcessExited = errors.New("the process ended while it was being read")
+	// ErrReleased is an ErrProcessExited too. The stopped process was let run, so its stopped state can no longer be read.
 	ErrReleased        error = releasedError{}
 	Err32Bit                 = errors.New("a 32-bit process; only 64-bit ones can be read")
 	ErrObjectsChanging       = errors.New("the registered JIT objects kept changing while they were read")
@@ -79,7 +79,7 @@ func explain(pid int, op string, err error) error {
 	case errors.As(err, &already):
 		return err
 	case errors.Is(err, syscall.ESRCH) || errors.Is(err, os.ErrNotExist):
-		return &Error{pid, op, ErrGone, ""}
+		return &Error{pid, op, ErrProcessExited, ""}
 	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSYS):
 		return denied(pid, op, err)
 	}

@@ -259,7 +259,7 @@ func (s *Session) PID() int { return s.pid }
 // After a Refresh it has the same pointers to those that have not changed.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
-		return nil, s.failed("cannot read it", ErrGone)
+		return nil, s.failed("cannot read it", ErrProcessExited)
 	}
 	if s.held != nil {
 		return s.heldTarget()
@@ -401,7 +401,7 @@ func (s *Session) Pass(tid int, n uint64) error {
 // request makes a request whose reply has only an error.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
-		return s.failed(op, ErrGone)
+		return s.failed(op, ErrProcessExited)
 	}
 	if _, err := s.driver.Do(r); err != nil {
 		return s.explain(op, err)
@@ -432,7 +432,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 		r.Breakpoints = append(r.Breakpoints, to)
 	}
 	if s.ended {
-		return s.failed("cannot set a breakpoint", ErrGone)
+		return s.failed("cannot set a breakpoint", ErrProcessExited)
 	}
 	reply, err := s.driver.Do(r)
 	if reply != nil && s.held == nil {
@@ -502,7 +502,7 @@ func (s *Session) Hits() ([]Hits, error) {
 // Next resumes the stopped process and waits for the next event. If ctx is done, it returns ctx's cause, and the process keeps running.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
-		return Event{}, s.failed("cannot run it", ErrGone)
+		return Event{}, s.failed("cannot run it", ErrProcessExited)
 	}
 	if s.stands && !s.driver.Waiting() {
 		if err := s.driver.Send(tracer.Request{Op: tracer.Go}); err != nil {

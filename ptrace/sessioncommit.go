@@ -27,7 +27,7 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 		return s.failed(op, lacks(unsupported[tracer.Commit]))
 	}
 	if s.ended || !s.stands {
-		return s.failed(op, ErrGone)
+		return s.failed(op, ErrProcessExited)
 	}
 	reply, err := s.driver.Do(tracer.Request{Op: tracer.Threads})
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 	}
 	at := slices.IndexFunc(reply.Threads, func(r tracer.Raw) bool { return r.TID == tid && r.Missing == "" })
 	if at < 0 {
-		return s.failed(op, ErrGone)
+		return s.failed(op, ErrProcessExited)
 	}
 	r := tracer.Request{Op: tracer.Commit, Raw: &reply.Threads[at]}
 	for reg, b := range registers {

@@ -137,7 +137,7 @@ func TestRunToAgain(t *testing.T) {
 					args[th.ID] = append(args[th.ID], v)
 				}
 			}
-			require.ErrorIs(t, err, ErrGone)
+			require.ErrorIs(t, err, ErrProcessExited)
 			require.ErrorContains(t, err, "cannot run it to "+site.String())
 			require.Len(t, args, threads)
 			unbroken(t, args)
@@ -206,7 +206,7 @@ func TestPass(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []Hits{{site, at + 1}}, hits)
 		require.NoError(t, s.Pass(e.Thread.ID, n))
-		require.ErrorIs(t, s.Pass(1<<22, n), ErrGone)
+		require.ErrorIs(t, s.Pass(1<<22, n), ErrProcessExited)
 		at += n + 1
 	}
 	_, end := follow(t, s, site)
@@ -265,9 +265,9 @@ func TestRunToNowhere(t *testing.T) {
 	for _, mode := range []string{"plain", "threads", "end", "leader"} {
 		s, _ := launch(t, path, mode, "50")
 		_, err := s.RunTo(t.Context(), faulty)
-		require.ErrorIs(t, err, ErrGone, mode)
+		require.ErrorIs(t, err, ErrProcessExited, mode)
 		_, err = s.RunTo(t.Context(), faulty)
-		require.ErrorIs(t, err, ErrGone, mode)
+		require.ErrorIs(t, err, ErrProcessExited, mode)
 		require.NoError(t, s.Detach())
 	}
 	s, output := launch(t, path, "exec", "50")
@@ -282,7 +282,7 @@ func TestRunToNowhere(t *testing.T) {
 	s = open(t, p.PID)
 	time.AfterFunc(20*time.Millisecond, p.Kill) // RunTo may have begun; on a slow machine it has not, and the test allows both
 	_, err = s.RunTo(t.Context(), symbolOf(t, p.PID, "main"))
-	require.ErrorIs(t, err, ErrGone)
+	require.ErrorIs(t, err, ErrProcessExited)
 	require.NoError(t, s.Detach())
 }
 
@@ -331,7 +331,7 @@ func TestSessionKilledWhileHeld(t *testing.T) {
 	require.NoError(t, err)
 	p.Kill() // returns when the parent has waited for it
 	_, err = s.Target()
-	require.ErrorIs(t, err, ErrGone)
+	require.ErrorIs(t, err, ErrProcessExited)
 	e, err := s.Next(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, Ended, e.Kind)

@@ -70,7 +70,7 @@ func openAtWork(t *testing.T, path, mode string, count int, later time.Duration)
 		if err == nil {
 			return w, s
 		}
-		require.True(t, errors.Is(err, ErrGone) || errors.Is(err, ErrNoProcess) || system.ThreadState(w.pid(), w.pid()) == 'Z', "%s: %v", mode, err)
+		require.True(t, errors.Is(err, ErrProcessExited) || errors.Is(err, ErrNoProcess) || system.ThreadState(w.pid(), w.pid()) == 'Z', "%s: %v", mode, err)
 		w.finish(t)
 	}
 	require.FailNow(t, "it always ends before it is opened", mode)

@@ -86,7 +86,7 @@ func (d *debugger) Do(r tracer.Request) (*tracer.Reply, error) {
 		return reply, d.leave()
 	}
 	if d.ended {
-		return nil, ErrGone
+		return nil, ErrProcessExited
 	}
 	switch r.Op {
 	case tracer.Stop:
@@ -241,7 +241,7 @@ func (d *debugger) leave() error {
 func (d *debugger) Event(ctx context.Context) (*tracer.Event, error) {
 	for len(d.waiting) == 0 {
 		if d.ended {
-			return nil, ErrGone
+			return nil, ErrProcessExited
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

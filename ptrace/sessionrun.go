@@ -14,7 +14,7 @@ import (
 // and the addresses have no breakpoints. A thread that was already reported at one of them must reach it again; a thread that is there for another
 // reason counts as having reached it.
 //
-// If the process ends first, RunTo returns [ErrGone]; an exec is an error too. If ctx is done, the error is its cause, and the process keeps running.
+// If the process ends first, RunTo returns [ErrProcessExited]; an exec is an error too. If ctx is done, the error is its cause, and the process keeps running.
 func (s *Session) RunTo(ctx context.Context, addrs ...machine.Addr) (machine.Thread, error) {
 	// Make them uncounted: they must not change the counting of hits for other callers.
 	list := make([]Breakpoint, len(addrs))
@@ -41,7 +41,7 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 		case err != nil:
 			return machine.Thread{}, err
 		case e.Kind == Ended:
-			return machine.Thread{}, s.failed(op, ErrGone)
+			return machine.Thread{}, s.failed(op, ErrProcessExited)
 		case e.Kind == Exec:
 			return machine.Thread{}, s.failed(op, errors.New("it became another program"))
 		case e.held && slices.Contains(addrs, e.At): // not an earlier hit that stopped no thread

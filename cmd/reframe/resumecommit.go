@@ -45,7 +45,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 	defer s.KeepFiles()() // source lines are read after the process has resumed
 	err = errors.Join(err, s.Detach())
 	pause := time.Since(began)
-	if err != nil && p.ran && !errors.Is(err, ptrace.ErrGone) {
+	if err != nil && p.ran && !errors.Is(err, ptrace.ErrProcessExited) {
 		err = fmt.Errorf("%w (%s)", err, text.Paused(fmt.Sprintf("process %d", k.pid), pause, s.Stopped()))
 	}
 	if err != nil {

@@ -134,7 +134,7 @@ func (w *exitWriter) writeExit(line []byte) error {
 	case w.letRun != nil:
 		var failed error
 		err := w.queue.wait(w.ctx, len(line), func() { failed = w.letRun() })
-		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, ptrace.ErrGone) {
+		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, ptrace.ErrProcessExited) {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 // calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then no jump from the place did. The
 // call's target leads to f with a stack pointer that is as far below the word as that of the frame. A call in the place itself does not count.
-func (d *departed) calledAlong(now, end machine.Addr) bool {
+func (d *patchedFrame) calledAlong(now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false
 	}

@@ -22,9 +22,9 @@ type Overwritten struct {
 	Sure bool
 	// Trap is set if the frame made no call: its pc is in the written code, or right after a trap in it.
 	Trap bool
-	// Alone is false if unknown code may lead to the call too. Then the call of the function must name it.
-	Alone bool
-	By    any // data of the package that found the place
+	// Complete is false if unknown code may lead to the call too. Then the call of the function must name it.
+	Complete bool
+	By       any // data of the package that found the place
 
 	// Stored lists the memory above the stack pointer at the place that later code has written.
 	Stored []machine.Range
@@ -64,11 +64,11 @@ func (w *walk) overwritten(f *Frame) {
 	if len(all) > maxOverwritten {
 		return
 	}
-	var best *departed
+	var best *patchedFrame
 	var count [proven + 1]int
 	for n := range all {
-		d := &departed{trial: w.trial, f: f, place: &all[n], floor: w.floor, refuted: w.callRefuted}
-		d.depart()
+		d := &patchedFrame{trial: w.trial, f: f, place: &all[n], floor: w.floor, refuted: w.callRefuted}
+		d.computeAtPatch()
 		count[d.evidence]++
 		if d.evidence != excluded && (best == nil || d.evidence > best.evidence) {
 			best = d
@@ -78,15 +78,15 @@ func (w *walk) overwritten(f *Frame) {
 	case best == nil:
 		return
 	case best.evidence == proven && count[proven] == 1:
-	case count[proven] > 0 || count[plausible] != 1 || count[doubtful]+count[contested]+count[unread] > 0 || !best.place.Alone:
+	case count[proven] > 0 || count[plausible] != 1 || count[doubtful]+count[contested]+count[unread] > 0 || !best.place.Complete:
 		f.jumped, f.contested = f.Return, count[contested] > 0
 		return
 	}
 	f.Overwritten, f.Registers, f.code, f.switched = best.place, best.regs, w.Finder.Code(best.place.At), best.switched
 }
 
-// departed is a frame that left its function at a place.
-type departed struct {
+// patchedFrame is a frame that left its function at a place whose code a runtime has overwritten.
+type patchedFrame struct {
 	trial
 	f       *Frame
 	place   *Overwritten
@@ -98,8 +98,8 @@ type departed struct {
 	switched bool // the code has switched stacks since
 }
 
-// depart computes the registers at the place from the code that ran from there to the pc, and rates how well the stack agrees.
-func (d *departed) depart() {
+// computeAtPatch computes the registers at the place from the code that ran from there to the pc, and rates how well the stack agrees.
+func (d *patchedFrame) computeAtPatch() {
 	f, o := d.f, d.place
 	at := Frame{Index: f.Index, PC: o.At, code: d.Finder.Code(o.At)}
 	s, err := at.code.cfi(o.At)
@@ -149,7 +149,7 @@ func (d *departed) depart() {
 }
 
 // holdsNumbers reports whether the stack contains the numbers that the code has pushed since the stack pointer was sp.
-func (d *departed) holdsNumbers(m *moment, sp uint64) bool {
+func (d *patchedFrame) holdsNumbers(m *moment, sp uint64) bool {
 	for _, s := range m.slots {
 		n, ok := s.value.number()
 		if !ok || s.size != 8 {
@@ -173,7 +173,7 @@ func (d *departed) holdsNumbers(m *moment, sp uint64) bool {
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
 // spAt returns the stack pointer at the place where the moment m began, from a register at a known distance or from a saved copy.
-func (d *departed) spAt(m *moment) (uint64, error) {
+func (d *patchedFrame) spAt(m *moment) (uint64, error) {
 	entry := initially(d.Arch.SP)
 	for _, reg := range searched {
 		if n, ok := m.regs[reg].from(entry); ok {
@@ -199,7 +199,7 @@ func (d *departed) spAt(m *moment) (uint64, error) {
 }
 
 // reached returns an address at the moment m that is at a known distance from a register of the frame.
-func (d *departed) reached(m *moment, addr origin) (machine.Addr, error) {
+func (d *patchedFrame) reached(m *moment, addr origin) (machine.Addr, error) {
 	for _, reg := range searched {
 		if n, ok := addr.from(m.regs[reg]); ok {
 			if v, err := d.f.Registers.Addr(reg); err == nil {
@@ -211,7 +211,7 @@ func (d *departed) reached(m *moment, addr origin) (machine.Addr, error) {
 }
 
 // spBySize returns the stack pointer by the frame size in the stack map. The CFA must be based on a register that the code has preserved.
-func (d *departed) spBySize(s *step, m *moment) (uint64, error) {
+func (d *patchedFrame) spBySize(s *step, m *moment) (uint64, error) {
 	size, ok := d.sizeAt(s.Start)
 	base := s.row.CFA.Register
 	if !ok || s.row.CFA.Kind != cfi.CFARegister || base == d.Arch.SP || base >= 16 || m.regs[base] != initially(base) {
@@ -235,7 +235,7 @@ func (u *codeReader) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 }
 
 // registersAt returns the registers of the frame at the place where the moment m began, with the stack pointer sp and the pc of f.
-func (d *departed) registersAt(m *moment, sp uint64) *machine.Registers {
+func (d *patchedFrame) registersAt(m *moment, sp uint64) *machine.Registers {
 	regs, at := d.f.Registers.Clone(), *d.f
 	at.CFA = machine.Addr(sp) + machine.Addr(d.Arch.Pointer)
 	regs.SetUint(d.Arch.SP, sp)
@@ -298,7 +298,7 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 
 // agrees rates how well the stack of at, which is the frame at the place, matches the frame of the function of s there. known is set if the code
 // gives the stack pointer; otherwise it is computed from the frame size in the stack map.
-func (d *departed) agrees(at *Frame, s *step, r *reading, known bool) evidence {
+func (d *patchedFrame) agrees(at *Frame, s *step, r *reading, known bool) evidence {
 	word := machine.Addr(d.Arch.Pointer)
 	sp, _ := at.Registers.Addr(d.Arch.SP)
 	now, err := d.f.Registers.Addr(d.Arch.SP)
@@ -386,7 +386,7 @@ func (u *codeReader) callee(pc, start machine.Addr) calls {
 // entered rates a jump to the code by the word that a call would have left on the stack. The return address of a call that leads to the code excludes
 // the jump. That of a call through a register or memory makes the jump doubtful. If the stack pointer there is unknown, any word up to sp may be the
 // return address.
-func (d *departed) entered(sp machine.Addr, r *reading, known bool, now machine.Addr) evidence {
+func (d *patchedFrame) entered(sp machine.Addr, r *reading, known bool, now machine.Addr) evidence {
 	depths := r.depths()
 	// before rates a jump to code by the word in the slot at the stack pointer there.
 	before := func(slot machine.Addr) evidence {

@@ -49,7 +49,7 @@ func TestEntryAtAnUnknownDepth(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, r.depths(), stub)
 		require.EqualValues(t, -8, r.depths()[pushed])
-		d := &departed{trial: w.trial, place: place}
+		d := &patchedFrame{trial: w.trial, place: place}
 		require.Equal(t, c.want, d.entered(sp, r, true, sp-64), c.name)
 	}
 }

@@ -197,7 +197,7 @@ func (r *reading) block(at machine.Addr) int {
 // rounds, and five if calls that do not return must be found.
 const maxRounds = 8
 
-var errUnsettled = errors.New("its loops do not come to rest")
+var errNoFixpoint = errors.New("its loops do not come to rest")
 
 // computeStates computes the state before each block that is reached from the first instruction.
 func (r *reading) computeStates(begin moment) error {
@@ -214,7 +214,7 @@ func (r *reading) computeStates(begin moment) error {
 	for n, ok := queue.take(); ok; n, ok = queue.take() {
 		b := &r.blocks[n]
 		if r.spent += b.last - b.first + 1; r.spent > maxRounds*len(r.instrs) {
-			return errUnsettled
+			return errNoFixpoint
 		}
 		next, taken := r.after(b)
 		if b.next >= 0 && next != nil && r.blocks[b.next].before.meet(next) {

@@ -49,7 +49,7 @@ func TestRegionsThatMoveTheStackPointer(t *testing.T) {
 		regs := machine.NewRegisters(machine.AMD64, "the test gives it none")
 		regs.SetUint(machine.AMD64.SP, sp)
 		regs.SetUint(rbp, bp)
-		got, err := (&departed{trial: w.trial, f: &Frame{PC: pc, Registers: regs}}).spAt(&m)
+		got, err := (&patchedFrame{trial: w.trial, f: &Frame{PC: pc, Registers: regs}}).spAt(&m)
 		if c.want == lost {
 			require.ErrorIs(t, err, errMoved, c.name)
 			continue

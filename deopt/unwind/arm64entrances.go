@@ -216,7 +216,7 @@ func (e *entrancesSearch) agrees(f *Frame, by *step) (how evidence) {
 		if !o.Sure {
 			continue
 		}
-		d := e.arm64Depart(f, o, e.floor)
+		d := e.arm64PatchedFrame(f, o, e.floor)
 		if d.regs == nil {
 			return doubtful
 		}

@@ -21,14 +21,14 @@ func (w *walk) arm64Overwritten(f *Frame) {
 		f.undecided = errUndecided
 		return
 	}
-	var found, best *departed
+	var found, best *patchedFrame
 	var count [proven + 1]int
 	for n := range all {
 		if err := w.arm64.spend(1); err != nil && !all[n].Sure {
 			f.undecided = err
 			return
 		}
-		d := w.arm64Depart(f, &all[n], w.floor)
+		d := w.arm64PatchedFrame(f, &all[n], w.floor)
 		if count[d.evidence]++; d.evidence == proven {
 			found = d
 		}
@@ -56,7 +56,7 @@ func (w *walk) arm64Overwritten(f *Frame) {
 
 // arm64Left decides where f has left its function if it has lost the link register. in holds the branches that agree with the stack, best is the place
 // that the stack agrees with best, and count has the grades of all places.
-func (w *walk) arm64Left(f *Frame, places []Overwritten, best *departed, count [proven + 1]int, in arm64Entrances) {
+func (w *walk) arm64Left(f *Frame, places []Overwritten, best *patchedFrame, count [proven + 1]int, in arm64Entrances) {
 	var regions []machine.Range
 	for n := range places {
 		regions = append(regions, machine.Range{Start: places[n].At, End: places[n].End})
@@ -89,9 +89,9 @@ var errUndecided = errors.New(undecidedPlaces)
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
-// arm64Depart computes the registers of f at a place, and rates how well the stack agrees. The CFA is above floor.
-func (t trial) arm64Depart(f *Frame, o *Overwritten, floor machine.Addr) *departed {
-	d := &departed{place: o, evidence: unread}
+// arm64PatchedFrame computes the registers of f at a place, and rates how well the stack agrees. The CFA is above floor.
+func (t trial) arm64PatchedFrame(f *Frame, o *Overwritten, floor machine.Addr) *patchedFrame {
+	d := &patchedFrame{place: o, evidence: unread}
 	s, err := t.Finder.Code(o.At).cfi(o.At)
 	if err != nil || s == nil || s.signal {
 		return d

@@ -167,7 +167,7 @@ func TestCommitKilled(t *testing.T) {
 	out, c, err := prepareCommit(t, s, deoptimizeLayout(t, frametest.Known(t, p)), innermost, "")
 	require.NoError(t, err)
 	p.Signal(t, syscall.SIGKILL)
-	require.ErrorIs(t, c.Write(), ptrace.ErrGone)
+	require.ErrorIs(t, c.Write(), ptrace.ErrProcessExited)
 	require.False(t, out.Committed.Written)
 	require.NoError(t, s.Detach())
 }

@@ -313,7 +313,7 @@ func (w *walker) passSkipped(h hit) error {
 		return nil
 	}
 	err := w.session.Pass(h.tid, n)
-	if errors.Is(err, ptrace.ErrGone) {
+	if errors.Is(err, ptrace.ErrProcessExited) {
 		return nil // the end is reported as an event
 	}
 	w.passing[h.tid] = n
@@ -330,7 +330,7 @@ func (w *walker) runThrough(tid int) error {
 	}
 	run, err := w.session.RunSingleThread(w.ctx, tid, ptrace.SingleThreadOptions{Returns: []ptrace.Return{*to}, Steps: 1, Time: nativeTime})
 	switch {
-	case errors.Is(err, ptrace.ErrGone):
+	case errors.Is(err, ptrace.ErrProcessExited):
 		return nil // the end is reported as an event
 	case err != nil:
 		return err

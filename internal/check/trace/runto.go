@@ -124,7 +124,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 func (t *tracer) toExit(ctx context.Context, again func()) error {
 	for {
 		err := t.run(ctx, func() error { return nil })
-		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrGone) { // from here on the caller holds the process
+		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrProcessExited) { // from here on the caller holds the process
 			return cmp.Or(err, off)
 		}
 		if !errors.Is(err, errReached) || !t.session.Released() {

@@ -55,7 +55,7 @@ func TestRunTo(t *testing.T) {
 	require.True(t, errors.As(err, &early), "%v", err)
 	require.Equal(t, trace.NotReachedError{End: trace.End{Kind: trace.EndExited}, Hits: 499, Want: 500}, *early)
 	_, err = trace.RunTo(ctx, s, o)
-	require.ErrorIs(t, err, ptrace.ErrGone)
+	require.ErrorIs(t, err, ptrace.ErrProcessExited)
 }
 
 // TestRunToGivesUp requires that a process is unchanged after a timeout.

@@ -159,7 +159,7 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 		}
 		// A thread that calls execve ends all others, even those that are stopped at an exit: the next event shows that the process runs another
 		// program, or ended.
-		if err != nil && !errors.Is(err, ptrace.ErrGone) {
+		if err != nil && !errors.Is(err, ptrace.ErrProcessExited) {
 			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 				t.end.Kind = EndInterrupted
 			}

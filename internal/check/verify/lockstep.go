@@ -338,7 +338,7 @@ func (v *verifier) runThread(tid int, o ptrace.SingleThreadOptions) (*ptrace.Sin
 		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, pollInterval)
 	}
 	run, err := v.session.RunSingleThread(ctx, tid, o)
-	v.threadEnded = errors.Is(err, ptrace.ErrGone) || err == nil && run.Thread.ID == 0
+	v.threadEnded = errors.Is(err, ptrace.ErrProcessExited) || err == nil && run.Thread.ID == 0
 	return run, err
 }
 

@@ -29,9 +29,9 @@ func (v *verifier) runNative() error {
 			return err
 		}
 		switch err := v.runStretch(s); {
-		case errors.Is(err, ptrace.ErrGone) && errors.Is(err, ptrace.ErrReleased):
+		case errors.Is(err, ptrace.ErrProcessExited) && errors.Is(err, ptrace.ErrReleased):
 			return v.abandon(endReason(err))
-		case errors.Is(err, ptrace.ErrGone):
+		case errors.Is(err, ptrace.ErrProcessExited):
 			return v.handleProcessEnd("the process ended")
 		case err != nil:
 			return err

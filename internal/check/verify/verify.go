@@ -105,7 +105,7 @@ var errLimit = errors.New("enough exits are verified")
 func (v *verifier) run() (end string, err error) {
 	err = v.watcher.Run(v.ctx, func() error {
 		if err := v.runNative(); err != nil {
-			if !errors.Is(err, ptrace.ErrGone) {
+			if !errors.Is(err, ptrace.ErrProcessExited) {
 				return err
 			}
 			if err := v.handleProcessEnd(endReason(err)); err != nil {
@@ -176,7 +176,7 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 	}
 	p, err := predict(x, out)
 	switch {
-	case errors.Is(err, ptrace.ErrGone):
+	case errors.Is(err, ptrace.ErrProcessExited):
 		out.notComparable(endReason(err))
 		return v.reportOne(out)
 	case errors.Is(err, errTimeUp):
@@ -273,7 +273,7 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ptrace.ErrGone):
+	case errors.Is(err, ptrace.ErrProcessExited):
 		why = endReason(err)
 	case errors.Is(err, errTimeUp):
 		why = errTimeUp.Error() // it ends the next wait, too

@@ -499,7 +499,7 @@ func (s *Session) ended(end trace.End) Stop {
 
 // interrupted handles a process that was stopped while it ran.
 func (s *Session) interrupted(ctx context.Context, err error) (Stop, error) {
-	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) || errors.Is(err, ptrace.ErrGone) {
+	if ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) || errors.Is(err, ptrace.ErrProcessExited) {
 		return s.stop, err
 	}
 	if err := s.process.Stop(); err != nil {

@@ -35,7 +35,7 @@ func (p *Finder) stubs(f *unwind.Frame) (list []unwind.Overwritten) {
 			list[k].By = append(list[k].By.([]*Code), s)
 			continue
 		}
-		list = append(list, unwind.Overwritten{At: s.Left, From: s.Stub, End: s.End(), Called: s.called, Alone: !p.unknown, By: []*Code{s}})
+		list = append(list, unwind.Overwritten{At: s.Left, From: s.Stub, End: s.End(), Called: s.called, Complete: !p.unknown, By: []*Code{s}})
 	}
 	return list
 }
