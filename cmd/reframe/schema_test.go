@@ -171,5 +171,6 @@ var elsewhere = []string{
 	"registers",                                           // of frames --registers
 	"one_of",                                              // of references that a record does not distinguish
 	"goroutine", "goroutines", "state", "start", "labels", // of Go programs
+	"words", "text", "element", "notes", "mismatch", "one_of", // of values of several words, of layouts that describe objects or differ, and of ambiguous pointers
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }
