@@ -163,7 +163,7 @@ func TestDemoKeep(t *testing.T) {
 		require.Contains(t, screens, "the thread continues at call_optimized+0x20")
 		require.Contains(t, screens, "using the layout and IR found in the process")
 		require.Contains(t, screens, ordersFrames)
-		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1)")
+		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1, being deoptimized)")
 		for _, number := range numbers {
 			// A container's first process may leave an ended process as a zombie.
 			require.Eventually(t, func() bool {

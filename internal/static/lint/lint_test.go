@@ -104,6 +104,7 @@ func TestLintPrograms(t *testing.T) {
 		"vmsimple.ll":     {"33 warning: no-layout"},
 		"vmpatchpoint.ll": {},
 		"vmtables.ll":     {},
+		"vmrenamed.ll":    {},
 		// A call's result is no part of the frame while the call runs.
 		"vmwanco.ll": {"42 cannot resume: unrecorded %r", "48 cannot resume: unrecorded %r"},
 		// Operand 10 is there to be undef, and nothing reads it.
