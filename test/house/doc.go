@@ -1,2 +1,2 @@
-// Package house checks the repository: the directions of imports between its areas, and that documents name what exists.
+// Package house lists the areas of the repository, and checks it: the directions of imports between areas, and that documents name what exists.
 package house

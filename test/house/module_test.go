@@ -38,10 +38,10 @@ func TestRenameModule(t *testing.T) {
 	out, err := copied.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	require.Equal(t, strings.TrimSuffix(module, "/")+" is now git.example.net/vm/reframe\n", run("scripts/rename-module.sh", "git.example.net/vm/reframe"))
+	require.Equal(t, strings.TrimSuffix(Module, "/")+" is now git.example.net/vm/reframe\n", run("scripts/rename-module.sh", "git.example.net/vm/reframe"))
 	run(livetest.Tool(t, "go"), "list", "-deps", "-test", "./...") // all imports lead to packages
 	require.Empty(t, run("gofmt", "-l", "cmd", "deopt", "internal", "test"))
-	left := exec.Command("grep", "-rIlF", strings.TrimSuffix(module, "/"), ".")
+	left := exec.Command("grep", "-rIlF", strings.TrimSuffix(Module, "/"), ".")
 	left.Dir = dir
 	out, _ = left.CombinedOutput() // grep ends with 1 where nothing is left
 	require.Empty(t, string(out))
