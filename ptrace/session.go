@@ -216,9 +216,12 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 }
 
 // Kill ends the session and kills the process. With ended, the process has ended already and another one may have its number: Kill then kills
-// nothing.
+// nothing. A process that another debugger holds is killed only through that debugger: its number may be that of another machine.
 func (s *Session) Kill(ended bool) error {
-	if s.held != nil && !ended && !s.ended {
+	if s.held != nil {
+		if ended || s.ended {
+			return s.Detach()
+		}
 		s.ended = true
 		s.forget()
 		if err := s.held.control.Kill(); err != nil {

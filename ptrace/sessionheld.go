@@ -134,7 +134,7 @@ func (d *debugger) Released() bool {
 // Close implements [driver]. leave has ended the connection.
 func (d *debugger) Close() error { return nil }
 
-// insert sets breakpoints, which all are tried.
+// insert tries to set every breakpoint.
 func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 	if d.running {
 		return errors.New("the process runs")
@@ -155,19 +155,23 @@ func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 	return err
 }
 
-// remove removes breakpoints, and the hits of them that were not returned.
-func (d *debugger) remove(addrs []uint64) error {
+// remove tries to remove every breakpoint, and drops the hits of them that were not returned.
+func (d *debugger) remove(addrs []uint64) (err error) {
 	if d.running && len(addrs) > 0 {
 		return errors.New("the process runs")
 	}
 	for _, a := range addrs {
-		if err := d.control.Remove(machine.Addr(a)); err != nil {
-			return err
+		if one := d.control.Remove(machine.Addr(a)); one != nil {
+			err = errors.Join(err, one)
+			if errors.Is(one, holder.ErrLost) {
+				return err
+			}
+			continue
 		}
 		delete(d.breakpoints, machine.Addr(a))
 		d.waiting = slices.DeleteFunc(d.waiting, func(e *tracer.Event) bool { return e.Kind == tracer.Hit && e.Addr == a })
 	}
-	return nil
+	return err
 }
 
 // removeCounted removes the breakpoints that count, or all.
