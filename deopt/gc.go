@@ -15,7 +15,7 @@ import (
 // slot has their common type and no name; [frame.GC].OneOf lists them.
 func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 	held := sites.GCPointers(f.match.Site, sp)
-	oneOf := map[int][]string{}
+	oneOf := map[int][]ir.Value{}
 	var known []stackmap.Location
 	for _, p := range sp.Pairs {
 		for _, l := range []stackmap.Location{p.Base, p.Derived} {
@@ -30,14 +30,15 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 			case bindable:
 				f.values = append(f.values, bound{held[l][0], index})
 			case len(held[l]) > 1:
-				oneOf[index] = namesOf(held[l])
+				oneOf[index] = held[l]
 			}
 		}
 	}
 	stackmap.Pairs(f.Slots, sp, r.Map, r.Arch)
-	for index, names := range oneOf {
+	for index, values := range oneOf {
 		if gc := f.Slots[index].GC; gc != nil {
-			gc.OneOf = names
+			shown := values[:min(len(values), maxOneOf)]
+			gc.OneOf, gc.OneOfMore = namesOf(shown), len(values)-len(shown)
 		}
 	}
 }
@@ -46,7 +47,9 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 func (f *Frame) pointer(r *Reader, index int, l stackmap.Location, values []ir.Value) (slot frame.Slot, bindable bool) {
 	name := fmt.Sprintf("loc%d", index)
 	if len(values) == 0 || slices.ContainsFunc(values, func(v ir.Value) bool { return v.Type().String() != values[0].Type().String() }) {
-		return r.slot(index, name, frame.Type{}, l), false
+		slot = r.slot(index, name, frame.Type{}, l)
+		markUndef(r, &slot, l)
+		return slot, false
 	}
 	v := values[0]
 	if len(values) == 1 && sites.NameOf(v) != "" {
@@ -54,11 +57,19 @@ func (f *Frame) pointer(r *Reader, index int, l stackmap.Location, values []ir.V
 		bindable = !slices.ContainsFunc(f.values, func(b bound) bool { return b.value == v })
 	}
 	slot = r.operand(index, name, f.match.Site, v.Type(), interp.FrameType(f.dataLayout(), v.Type()), l)
+	markUndef(r, &slot, l)
+	return slot, bindable
+}
+
+// markUndef clears a slot whose location has LLVM's mark of an undefined value.
+func markUndef(r *Reader, slot *frame.Slot, l stackmap.Location) {
 	if slot.Status == frame.OK && sites.MarksUndef(r.Map, l) {
 		slot.Clear(frame.Missing, frame.Because(frame.MayBeUndef, sites.UndefMark))
 	}
-	return slot, bindable
 }
+
+// maxOneOf bounds the names in [frame.GC].OneOf: a record may have thousands of pointers that it does not distinguish.
+const maxOneOf = 64
 
 // namesOf returns the names of values.
 func namesOf(values []ir.Value) (names []string) {

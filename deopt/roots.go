@@ -2,7 +2,6 @@ package deopt
 
 import (
 	"fmt"
-	"slices"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
@@ -26,8 +25,23 @@ type RootPointer struct {
 	BaseOnly bool
 }
 
-// Roots returns the roots of the frame, or nil if its record is not that of a statepoint.
+// Roots returns the roots of the frame, or nil if no record at its address is that of a statepoint.
 func (f *Frame) Roots() *Roots {
+	if out := f.rootsOf(); out != nil {
+		return out
+	}
+	for _, m := range f.others {
+		if other, err := f.As(m); err == nil {
+			if out := other.rootsOf(); out != nil {
+				return out
+			}
+		}
+	}
+	return nil
+}
+
+// rootsOf returns the roots of the frame's own record.
+func (f *Frame) rootsOf() *Roots {
 	m := f.match
 	if m == nil || m.Kind != ir.StatepointSite && m.Kind != ir.DeoptimizeSite {
 		return nil
@@ -36,24 +50,43 @@ func (f *Frame) Roots() *Roots {
 	if !ok {
 		return nil
 	}
+	relocated := map[frame.Place]bool{}
+	for _, p := range sp.Pairs {
+		at := stackmap.LocationOf(m.Entry.Map, p.Derived, f.view.target.Arch())
+		relocated[at.Place()] = true
+	}
 	out := &Roots{}
+	listed := map[frame.Place]bool{}
 	for k := range f.Slots {
-		switch s := &f.Slots[k]; {
-		case s.Code == frame.AfterOmitted:
+		s := &f.Slots[k]
+		if s.Code == frame.AfterOmitted {
 			return &Roots{Lost: s}
-		case s.GC != nil && s.GC.Pair && !slices.ContainsFunc(out.Pointers, func(of RootPointer) bool { return of.Location.Same(s.Location) }):
-			relocated := slices.ContainsFunc(sp.Pairs, func(p stackmap.Pair) bool {
-				at := stackmap.LocationOf(m.Entry.Map, p.Derived, f.view.target.Arch())
-				return at.Same(s.Location)
-			})
-			out.Pointers = append(out.Pointers, RootPointer{*s, !relocated})
 		}
-	}
-	r := f.Reader()
-	for n, l := range sp.Allocas {
-		if !slices.Contains(sp.Allocas[:n], l) {
-			out.Allocas = append(out.Allocas, r.slot(len(f.Slots)+n, fmt.Sprintf("alloca%d", n), frame.Type{}, l))
+		if s.GC == nil || !s.GC.Pair || listed[s.Location.Place()] {
+			continue
 		}
+		place := s.Location.Place()
+		listed[place] = true
+		out.Pointers = append(out.Pointers, RootPointer{*s, !relocated[place]})
 	}
+	out.Allocas = f.allocas(sp.Allocas)
 	return out
+}
+
+// allocas reads the addresses of stack objects.
+func (f *Frame) allocas(all []stackmap.Location) (list []frame.Slot) {
+	r, doubt := f.Reader(), f.uncertain()
+	listed := map[stackmap.Location]bool{}
+	for n, l := range all {
+		if listed[l] {
+			continue
+		}
+		listed[l] = true
+		s := r.slot(len(f.Slots)+n, fmt.Sprintf("alloca%d", n), frame.Type{}, l)
+		if doubt != nil && s.Status == frame.OK {
+			s.Doubt(doubt)
+		}
+		list = append(list, s)
+	}
+	return list
 }

@@ -33,8 +33,8 @@ objects. --from-space names parts that the collector has left: a root there is s
 
 ` + debuggerHelp + `
 
-Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, 2 no frame is at a statepoint,
-or another error.`,
+Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a stack is incomplete,
+2 no frame is at a statepoint, or another error.`,
 		Example: `  reframe roots 41822
   reframe roots -p 41822 --ir program.ll
   reframe roots -p 41822 --heap 7f1200000000-7f1210000000
@@ -107,7 +107,7 @@ func rootsOutcome(err error, v *deopt.View, r *roots.Report, function *names.Pat
 		return &status{exitFailed, "no frame is at a statepoint: the records of stackmaps and patchpoints list no roots"}
 	case sum.Frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0:
+	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0:
 		return &status{exitPartial, ""}
 	}
 	return nil

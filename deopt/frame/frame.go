@@ -220,9 +220,21 @@ type Location struct {
 	Constant string  `json:"constant,omitempty"`
 }
 
-// Same reports whether two locations are the same place.
-func (l *Location) Same(m *Location) bool {
-	return l.Kind == m.Kind && l.Offset == m.Offset && (l.DWARF == nil) == (m.DWARF == nil) && (l.DWARF == nil || *l.DWARF == *m.DWARF) && l.Constant == m.Constant
+// Place identifies a location, whatever its size. Places can be compared.
+type Place struct {
+	Kind     string
+	DWARF    int // -1 without a register
+	Offset   int32
+	Constant string
+}
+
+// Place returns the place of a location.
+func (l *Location) Place() Place {
+	p := Place{l.Kind, -1, l.Offset, l.Constant}
+	if l.DWARF != nil {
+		p.DWARF = int(*l.DWARF)
+	}
+	return p
 }
 
 // Noted returns the notes as text to append to a message; "" for none.

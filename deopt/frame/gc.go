@@ -2,7 +2,6 @@ package frame
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,7 +16,8 @@ type GC struct {
 	Offset string `json:"offset,omitempty"` // for a derived pointer: distance from the base in bytes
 
 	// OneOf lists the pointers of the module that this may be, as the module spells them, if the record does not distinguish them.
-	OneOf []string `json:"one_of,omitempty"`
+	OneOf     []string `json:"one_of,omitempty"`
+	OneOfMore int      `json:"one_of_more,omitempty"` // number of further pointers that OneOf omits
 }
 
 // String returns "derived: 0x7f00 + 16" or "no gc pair", then the possible names. It returns "" for a pointer that is its own base and has one name.
@@ -53,31 +53,37 @@ func (g *GC) derived() string {
 // Possible returns the possible names of a pointer whose name is not certain, such as "one of %a, %b"; otherwise "".
 func (g *GC) Possible() string {
 	const most = 8
-	switch n := len(g.OneOf); {
-	case n == 0:
+	if len(g.OneOf) == 0 {
 		return ""
-	case n > most:
-		return fmt.Sprintf("one of %s and %d more", strings.Join(g.OneOf[:most], ", "), n-most)
 	}
-	return "one of " + strings.Join(g.OneOf, ", ")
+	shown := g.OneOf[:min(len(g.OneOf), most)]
+	text := "one of " + strings.Join(shown, ", ")
+	if more := len(g.OneOf) - len(shown) + g.OneOfMore; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // RelateDerived sets the distance of each derived pointer from its base, if both were read.
 func RelateDerived(slots []Slot) {
+	at := map[int]int{} // by the index of a slot
+	for n := len(slots) - 1; n >= 0; n-- {
+		at[slots[n].Index] = n
+	}
 	for k := range slots {
 		s := &slots[k]
 		if s.GC == nil || s.GC.Base == nil {
 			continue
 		}
-		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf} // the GC of another view stays unchanged
-		n := slices.IndexFunc(slots, func(of Slot) bool { return of.Index == *s.GC.Base })
-		if n < 0 || !slots[n].Read() || !s.Read() {
+		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf, OneOfMore: s.GC.OneOfMore} // the GC of another view stays unchanged
+		n, known := at[*s.GC.Base]
+		if !known || !slots[n].Read() || !s.Read() {
 			continue
 		}
 		base, err := slots[n].Hex.word()
-		at, late := s.Hex.word()
+		value, late := s.Hex.word()
 		if err == nil && late == nil {
-			s.GC.Object, s.GC.Offset = slots[n].Hex, strconv.FormatInt(int64(at-base), 10)
+			s.GC.Object, s.GC.Offset = slots[n].Hex, strconv.FormatInt(int64(value-base), 10)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package stackmap
 
 import (
-	"slices"
 	"strings"
 
 	"example.com/reframe/deopt/frame"
@@ -11,27 +10,41 @@ import (
 // Pairs sets [frame.Slot].GC in the slots of a statepoint's record. The collector updates each slot whose location is in a pair of base and derived
 // pointer, whatever its type. It does not update constants.
 func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
-	type place struct{ base, derived frame.Location }
-	var pairs []place
+	baseOf := map[frame.Place]frame.Place{} // by the derived pointer; of several pairs the first
+	isBase := map[frame.Place]bool{}
+	relocates := false
 	for _, p := range sp.Pairs {
-		pairs = append(pairs, place{LocationOf(m, p.Base, arch), LocationOf(m, p.Derived, arch)})
+		base, derived := LocationOf(m, p.Base, arch), LocationOf(m, p.Derived, arch)
+		isBase[base.Place()] = true
+		if _, known := baseOf[derived.Place()]; !known {
+			baseOf[derived.Place()] = base.Place()
+		}
+		relocates = relocates || derived.Constant == ""
 	}
-	told := slices.ContainsFunc(pairs, func(p place) bool { return p.derived.Constant == "" })
+	first := map[frame.Place]int{} // the first slot at a place
+	for n, s := range slots {
+		if s.Location == nil {
+			continue
+		}
+		if _, known := first[s.Location.Place()]; !known {
+			first[s.Location.Place()] = n
+		}
+	}
 	for k := range slots {
 		l := slots[k].Location
 		if l == nil || l.Constant != "" || l.Kind == Direct.String() {
 			continue
 		}
-		at := slices.IndexFunc(pairs, func(p place) bool { return p.derived.Same(l) })
+		base, derived := baseOf[l.Place()]
 		switch {
-		case at >= 0 && !pairs[at].base.Same(l):
+		case derived && base != l.Place():
 			slots[k].GC = &frame.GC{Pair: true}
-			if n := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Location != nil && s.Location.Same(&pairs[at].base) }); n >= 0 {
+			if n, known := first[base]; known {
 				slots[k].GC.Base = &slots[n].Index
 			}
-		case at >= 0, slices.ContainsFunc(pairs, func(p place) bool { return p.base.Same(l) }):
+		case derived, isBase[l.Place()]:
 			slots[k].GC = &frame.GC{Pair: true}
-		case told && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in address spaces
+		case relocates && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in address spaces
 			slots[k].GC = &frame.GC{}
 		}
 	}

@@ -136,11 +136,13 @@ func TestRootsAreThoseOfTheCollector(t *testing.T) {
 	}
 }
 
-// TestRootsBetweenFrames requires that a derived pointer shows its base and its offset, that frames without a map between the others are listed, and that
+// TestRootsBetweenFrames requires that a derived pointer shows its base and its offset, that a frame without a map between the others is listed, and that
 // --function and --count select and count.
 func TestRootsBetweenFrames(t *testing.T) {
 	t.Parallel()
-	module := livetest.Raw(t, clitest.DerivedPointersModule)
+	called := strings.Replace(clitest.DerivedPointersModule, "elementtype(void ()) @inner,", "elementtype(void ()) @between,", 1)
+	require.NotEqual(t, clitest.DerivedPointersModule, called)
+	module := livetest.Raw(t, called+"define void @between() noinline {\n  call void @inner()\n  store volatile i8 1, ptr @sum\n  ret void\n}\n")
 	p := livetest.Lli(t, 19, module, "mcjit")
 	pid := clitest.PID(p)
 	r := clitest.Run(t, "roots", "-p", pid, "--ir", module)
@@ -149,7 +151,7 @@ func TestRootsBetweenFrames(t *testing.T) {
 		`#\d+ +inner\+0x\w+ +record 2882400000, statepoint, in call`, `#\d+ +outer\+0x\w+ +record 2882400000, statepoint, in call`,
 		`%at +ptr addrspace\(1\) 0x10018 +\[\w+[+-]\d+\]  derived: 0x10000 \+ 24`, `%below +ptr addrspace\(1\) 0xffe8 +\[\w+[+-]\d+\]  derived: 0x10000 - 24`,
 		`%o +ptr addrspace\(1\) 0x10000 +\[\w+[+-]\d+\]  only a base`, `%p +ptr addrspace\(1\) 0x10000 +\[\w+[+-]\d+\]`,
-		`5 roots in 2 frames · 3 derived`,
+		`#\d+, without a map: between\+0x\w+`, `5 roots in 2 frames · 3 derived · 1 frame without a map between them`,
 	} {
 		require.Regexp(t, `(?m)^ *`+line+`$`, r.Stdout)
 	}
@@ -157,10 +159,23 @@ func TestRootsBetweenFrames(t *testing.T) {
 	r = clitest.Run(t, "roots", "-p", pid, "--ir", module, "--count")
 	require.Regexp(t, `(?m)^ +3 in 1 frame +inner\n +2 in 1 frame +outer$`, r.Stdout)
 	out, _ := read(t, "-p", pid, "--function", "outer")
-	require.Equal(t, map[string]int{"frames": 1, "roots": 2, "derived": 1, "without_maps": 0, "unavailable": 0, "wrong": 0, "unknown": 0}, out.Summary)
+	require.Equal(t, map[string]int{"frames": 1, "roots": 2, "derived": 1, "without_maps": 0, "unavailable": 0, "incomplete": 0, "wrong": 0, "unchecked": 0, "unknown": 0}, out.Summary)
 	r = clitest.Run(t, "roots", "-p", pid, "--heap", "0x20000-0x30000", "--function", "outer")
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Regexp(t, `(?m)0x10000 .*  outside of the heap$`, r.Stdout)
+}
+
+// TestRootsOfACutStack requires that a stack that was not copied whole is reported: the frames beyond it may have roots.
+func TestRootsOfACutStack(t *testing.T) {
+	t.Parallel()
+	p, module := collecting(t, 19, "explicit", "verify", 1)
+	out, r := read(t, "-p", clitest.PID(p), "--ir", module, "--stack-bytes", "4096")
+	require.Equal(t, 1, r.Code, r.Stdout)
+	require.Equal(t, 1, out.Summary["frames"])
+	require.Equal(t, 1, out.Summary["incomplete"])
+	r = clitest.Run(t, "roots", "-p", clitest.PID(p), "--ir", module, "--stack-bytes", "4096")
+	require.Contains(t, r.Stdout, ": roots of the other frames are not listed\n")
+	require.Contains(t, r.Stdout, " · stacks or objects are incomplete\n")
 }
 
 // TestRootsOfOthers requires a reason where no frame is at a statepoint, and for each wrong argument.

@@ -32,24 +32,23 @@ type Heap struct {
 
 func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 }
 
-// find returns where a pointer's base points. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
+// find returns where a pointer's base points. by has the pointers of the frame by the index of their slot. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
 // object moved.
-func (h *Heap) find(all []deopt.RootPointer, s *deopt.RootPointer) Found {
+func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) Found {
 	if h.empty() {
 		return ""
 	}
 	if s.GC.Base != nil {
-		k := slices.IndexFunc(all, func(of deopt.RootPointer) bool { return of.Index == *s.GC.Base })
-		if k < 0 {
+		if s = by[*s.GC.Base]; s == nil {
 			return Unchecked
 		}
-		s = &all[k]
 	}
-	if !s.Read() || s.BaseOnly {
+	all := words(s.Hex)
+	if !s.Read() || s.BaseOnly || len(all) == 0 {
 		return Unchecked
 	}
 	worst := IsNull
-	for _, at := range words(s.Hex) {
+	for _, at := range all {
 		found := h.at(at)
 		if worst == IsNull || found.Wrong() {
 			worst = found

@@ -32,7 +32,7 @@ type Thread struct {
 	End    string  `json:"end,omitempty"` // why the stack is incomplete, so that roots may be missing
 }
 
-// Frame is one frame. A frame without a map has no record, and a frame whose record is not that of a statepoint has no roots.
+// Frame is one frame. A frame without a map has no record and nothing unknown, and a frame whose record is not that of a statepoint has no roots.
 type Frame struct {
 	Index    int           `json:"index"`
 	Function string        `json:"function,omitempty"`
@@ -80,8 +80,10 @@ type Summary struct {
 	Roots       int `json:"roots"`        // locations
 	Derived     int `json:"derived"`      // those whose base is another location
 	WithoutMaps int `json:"without_maps"` // frames without a map between frames with one
-	Unavailable int `json:"unavailable"`  // roots without a value, and frames whose roots are not known
+	Unavailable int `json:"unavailable"`  // roots without a certain value, and frames whose roots are not known
+	Incomplete  int `json:"incomplete"`   // threads whose stack is incomplete, and 1 if registered objects could not be opened
 	Wrong       int `json:"wrong"`        // roots outside of the heap
+	Unchecked   int `json:"unchecked"`    // roots that were to be checked and were not
 	Unknown     int `json:"unknown"`      // frames whose record may be that of a statepoint, or of another site
 }
 
@@ -94,6 +96,9 @@ type Options struct {
 // New makes the report of a view.
 func New(v *deopt.View, o Options) *Report {
 	r := &Report{Schema: Schema, Target: v.About(), Threads: []Thread{}}
+	if v.Summary().Unopened {
+		r.Summary.Incomplete++
+	}
 	for k := range v.Threads {
 		r.Threads = append(r.Threads, r.thread(&v.Threads[k], &o))
 	}
@@ -105,6 +110,7 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 	out := Thread{TID: t.ID, Name: t.Name}
 	if !t.End.Complete {
 		out.End = t.End.Reason
+		r.Summary.Incomplete++
 	}
 	var between []Frame
 	for _, f := range t.Frames {
@@ -112,7 +118,10 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 			continue
 		}
 		is := Frame{Index: f.Index, Function: f.Function, PC: f.PC, Offset: f.Offset, Module: f.Module, Record: f.Record, Guess: f.Frame.Guess, is: &f.Frame}
-		if f.Record == nil {
+		if why := f.WhyUnreadable(); f.Record == nil && why != "" {
+			is.Unknown = why
+			r.Summary.Unavailable++
+		} else if f.Record == nil {
 			if len(out.Frames) > 0 && o.Function == nil {
 				between = append(between, is)
 			}
@@ -124,7 +133,7 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 		if all := f.Roots(); all != nil {
 			r.Summary.Frames++
 			r.fill(&is, all, &o.Heap)
-		} else if f.Record.Site == deopt.UnknownSite {
+		} else if f.Record != nil && f.Record.Site == deopt.UnknownSite {
 			r.Summary.Unknown++
 		}
 		out.Frames = append(out.Frames, is)
@@ -139,16 +148,23 @@ func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
 		r.Summary.Unavailable++
 		return
 	}
+	by := map[int]*deopt.RootPointer{}
+	for k := range all.Pointers {
+		by[all.Pointers[k].Index] = &all.Pointers[k]
+	}
 	for _, s := range all.Pointers {
-		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly, Found: heap.find(all.Pointers, &s)}
+		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly, Found: heap.find(by, &s)}
 		if s.GC.Base != nil {
 			r.Summary.Derived++
 		}
-		if !s.Read() {
+		if s.Status != frame.OK {
 			r.Summary.Unavailable++
 		}
-		if root.Found.Wrong() {
+		switch {
+		case root.Found.Wrong():
 			r.Summary.Wrong++
+		case root.Found == Unchecked:
+			r.Summary.Unchecked++
 		}
 		f.Roots = append(f.Roots, root)
 	}

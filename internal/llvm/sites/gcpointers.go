@@ -10,12 +10,12 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// GCPointers returns the pointers of the module that each location in the pairs of a statepoint's record may hold; one if it is certain. It returns
-// nil if the record does not fit.
+// GCPointers returns the pointers of the module that each location in the pairs of a statepoint's record may hold; a single pointer if it is certain. It
+// returns nil if the record does not fit. Locations that may hold the same pointers share the slice.
 //
 // The code generator writes one pair for each relocated pointer, and one for each gc pointer in the deopt bundle that is not relocated, in an order that
-// it chooses (StatepointLowering.cpp). It merges pointers that it found to be equal, and drops relocates that it found to be unused. So a record fits if
-// it has all of the pairs. Pairs are then distinguished by their shape: how many pointers are derived from a base, whether it is relocated itself,
+// it chooses (StatepointLowering.cpp). It merges pointers that it found to be equal, and drops relocates that it found to be unused. A record fits only
+// if it has as many pairs and pointers as the module requires. Pairs are then distinguished by their shape: how many pointers are derived from a base, whether it is relocated itself,
 // whether a pointer is null or in a vector, and the location of those that are also deopt values.
 func GCPointers(s *ir.Site, sp *stackmap.Statepoint) map[stackmap.Location][]ir.Value {
 	module, ok := pointersOfSite(s)
@@ -88,7 +88,7 @@ func (g *pointerGraph[N]) pair(base, derived int) bool {
 }
 
 // pointersOfSite returns the pairs that the record of a site has unless the code generator merges or drops some. It returns false if a pointer may be
-// recorded in several ways: undef, addresses of globals, and expressions on them.
+// recorded in several ways: undef, addresses of globals, and expressions on them. It also returns false if pointers of several address spaces may be references.
 func pointersOfSite(s *ir.Site) (*pointerGraph[ir.Value], bool) {
 	relocated, err := s.Relocated()
 	if err != nil || len(relocated) == 0 {
@@ -119,9 +119,22 @@ func pointersOfSite(s *ir.Site) (*pointerGraph[ir.Value], bool) {
 		}
 	}
 	space := scalarOf(relocated[0].Derived.Type()).AddrSpace
+	known := s.Func.GC == "statepoint-example" || s.Func.GC == "coreclr" // their references are the pointers of address space 1
+	for _, r := range relocated {
+		if scalarOf(r.Base.Type()).AddrSpace != space || scalarOf(r.Derived.Type()).AddrSpace != space {
+			return nil, false
+		}
+	}
+	if known && space != 1 {
+		return nil, false
+	}
 	for _, v := range s.Live {
-		if t := scalarOf(v.Type()); t.Kind != ir.PointerKind || t.AddrSpace != space {
+		t := scalarOf(v.Type())
+		switch {
+		case t.Kind != ir.PointerKind, t.AddrSpace != space && known:
 			continue
+		case t.AddrSpace != space: // only the collector's own code decides whether it is a reference
+			return nil, false
 		}
 		n, ok := add(v)
 		if !ok {

@@ -19,17 +19,17 @@ func PrintRoots(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
 	}
 	for k := range r.Threads {
 		t := &r.Threads[k]
-		if len(t.Frames) == 0 {
+		if len(t.Frames) == 0 && t.End == "" {
 			continue
 		}
 		fmt.Fprintf(&out, "\n%s\n", s.Bold(titleOfThread(&v.Threads[k])))
 		for n := 0; n < len(t.Frames); n++ {
-			if t.Frames[n].Record != nil {
+			if hasMap(&t.Frames[n]) {
 				printRootsOf(&out, s, &t.Frames[n])
 				continue
 			}
 			first := n
-			for n+1 < len(t.Frames) && t.Frames[n+1].Record == nil {
+			for n+1 < len(t.Frames) && !hasMap(&t.Frames[n+1]) {
 				n++
 			}
 			printWithoutMap(&out, s, t.Frames[first:n+1])
@@ -43,6 +43,9 @@ func PrintRoots(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
 	return err
 }
 
+// hasMap reports whether the code of a frame has a map, readable or not.
+func hasMap(f *roots.Frame) bool { return f.Record != nil || f.Unknown != "" }
+
 // rootsSummary returns the last line of a report.
 func rootsSummary(s Style, sum *roots.Summary) string {
 	parts := []string{fmt.Sprintf("%s in %s", Count(sum.Roots, "root"), Count(sum.Frames, "frame"))}
@@ -54,6 +57,12 @@ func rootsSummary(s Style, sum *roots.Summary) string {
 	}
 	if sum.Unavailable > 0 {
 		parts = append(parts, s.Yellow(fmt.Sprintf("%d unavailable", sum.Unavailable)))
+	}
+	if sum.Unchecked > 0 {
+		parts = append(parts, fmt.Sprintf("%d not checked", sum.Unchecked))
+	}
+	if sum.Incomplete > 0 {
+		parts = append(parts, s.Yellow("stacks or objects are incomplete"))
 	}
 	if sum.Unknown > 0 {
 		parts = append(parts, s.Yellow(Count(sum.Unknown, "frame")+" at an unknown kind of site (--ir)"))
@@ -67,7 +76,11 @@ func rootsSummary(s Style, sum *roots.Summary) string {
 // printRootsOf prints a frame with a map and its roots.
 func printRootsOf(w io.Writer, s Style, f *roots.Frame) {
 	where := Place(f.Is())
-	fmt.Fprintf(w, "  %-4s %s  record %d, %s\n", fmt.Sprintf("#%d", f.Index), pad(where, s.Bold(where), functionWidth), f.Record.ID, Site(f.Record))
+	line := fmt.Sprintf("  %-4s %s", fmt.Sprintf("#%d", f.Index), pad(where, s.Bold(where), functionWidth))
+	if f.Record != nil {
+		line += fmt.Sprintf("  record %d, %s", f.Record.ID, Site(f.Record))
+	}
+	fmt.Fprintln(w, line)
 	if f.Guess != "" {
 		fmt.Fprintf(w, "        %s\n", s.Yellow("guess: "+Printable(f.Guess)))
 	}
