@@ -278,12 +278,13 @@ func (t *Target) isImage(m *Module) bool {
 	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-// Release resumes a held process, and returns the time for which it was stopped.
+// Release resumes a held process, and returns the time for which it was stopped. It adds this stop to Pause, in which the caller may have counted
+// earlier ones.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
 		_ = t.held.doUrgently(t.held.letGo)
 		t.held.end()
-		t.Pause, t.Stopping = t.held.pause, t.held.stopping
+		t.Pause, t.Stopping = t.Pause+t.held.pause, t.held.stopping
 		t.held, t.memory, t.stands = nil, t.copied, false
 		if t.touched != nil {
 			t.memory = layers{t.copied, newCopied(t.touched.spans(), NotCopied)}

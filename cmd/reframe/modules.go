@@ -130,7 +130,7 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintln(text.Fold(a.stderr), text.Printable(note))
+		k.once(note, func() { fmt.Fprintln(text.Fold(a.stderr), text.Printable(note)) })
 	}
 	o.Modules = append(o.Modules, modules...)
 	a.modules = append(a.modules, modules...)
@@ -174,15 +174,7 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 	d := described.Of(t, layouts, modules)
 	said, notes := take(d, k.group, o)
 	a.showPrints(o.VMs)
-	once := func(text string) { // a target may be captured again
-		if !k.told[text] {
-			if k.told == nil {
-				k.told = map[string]bool{}
-			}
-			k.told[text] = true
-			a.note(text)
-		}
-	}
+	once := func(text string) { k.once(text, func() { a.note(text) }) }
 	if said != "" {
 		once(using(d) + ": " + said + " (--no-self-description to ignore them)")
 	}
@@ -190,6 +182,18 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 		once("its own description: " + note)
 	}
 	return t, nil
+}
+
+// once prints a note about the target unless it was printed before: a target may be captured again.
+func (k *inputs) once(note string, print func()) {
+	if k.told[note] {
+		return
+	}
+	if k.told == nil {
+		k.told = map[string]bool{}
+	}
+	k.told[note] = true
+	print()
 }
 
 // take adds a target's description of itself to the options. It returns a summary of what it added, and notes about what could not be read. A layout

@@ -49,6 +49,7 @@ type inputs struct {
 	group     *vmlayout.Group                 // the processes of the layouts in the target; nil until one is needed
 	told      map[string]bool                 // the notes about the target's description that were printed
 	mistakes  map[string]bool                 // the mistakes that were reported
+	paused    time.Duration                   // for how long earlier attempts stopped the process
 	mute      bool                            // --no-self-description
 	learned   struct{ modules, layouts bool } // what a running target has described of itself
 }
@@ -258,10 +259,11 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 
 // lookBriefly builds the frames of a process whose layouts follow pointers, without a long stop: it copies what the layouts read, resumes the process,
 // and then runs them. What they read is known only once they have run: they run over the memory as it is then, and what they have read is copied in the
-// next short stop. It returns nil if that does not come to an end, as the process runs, and the process must be held.
+// next short stop. Memory may change between two reads of such an attempt, so its errors, mistakes and prints are discarded with its frames. It returns
+// nil if layouts still read uncopied memory after five stops: the process must then be held.
 func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (*ptrace.Target, *deopt.View, error) {
-	var pause time.Duration
 	defer func() { k.also = nil }()
+	defer a.showPrints(given.VMs)
 	const attempts = 5
 	for range attempts {
 		o := given
@@ -278,20 +280,35 @@ func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (
 		if err != nil {
 			return nil, nil, err
 		}
-		pause += t.Pause
-		plan := t.Plan()
+		var mistakes []error
+		if given.Mistake != nil {
+			o.Mistake = func(wrong error) { mistakes = append(mistakes, wrong) }
+		}
+		for _, l := range o.VMs {
+			l.HoldPrints()
+		}
+		plan, pause := t.Plan(), t.Pause
 		o.VMMemory = plan
 		t, view, err := framesOf(t, nil, o)
+		if plan.Missed() {
+			k.also, k.paused = plan.Join(k.also), pause
+			for _, l := range o.VMs {
+				l.DropPrints()
+			}
+			if t != nil {
+				t.Close()
+			}
+			continue
+		}
+		a.showPrints(o.VMs)
+		for _, wrong := range mistakes {
+			given.Mistake(wrong)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if !plan.Missed() {
-			t.Pause = pause
-			a.compiledFrom(view)
-			return t, view, nil
-		}
-		k.also = plan.Join(k.also)
-		t.Close()
+		a.compiledFrom(view)
+		return t, view, nil
 	}
 	return nil, nil, nil
 }
@@ -325,7 +342,11 @@ func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) 
 	if k.goroutines != nil {
 		o.Goroutines = k.goroutines.layout
 	}
-	return ptrace.Capture(k.pid, o)
+	t, err := ptrace.Capture(k.pid, o)
+	if err == nil {
+		t.Pause += k.paused
+	}
+	return t, err
 }
 
 // capture captures a process and builds its frames. The caller closes the target.

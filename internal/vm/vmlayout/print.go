@@ -2,6 +2,7 @@ package vmlayout
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"go.starlark.net/starlark"
@@ -12,6 +13,9 @@ const (
 	maxPrints = 1000    // lines
 	maxPrint  = 4 << 10 // bytes of one
 )
+
+// leftOut ends the last line if a layout prints too many.
+const leftOut = " (further output of the layout is left out)"
 
 // printer passes on what a layout prints, or keeps it until there is a function for it. A method of a Layout may run in several goroutines.
 type printer struct {
@@ -27,8 +31,11 @@ func (p *printer) add(line string) {
 	if p.n++; p.n > maxPrints {
 		return
 	}
-	if line = line[:min(len(line), maxPrint)]; p.n == maxPrints {
-		line += " (further output of the layout is left out)"
+	line = line[:min(len(line), maxPrint+len(leftOut))] // the process of the layout may have added leftOut
+	if !strings.HasSuffix(line, leftOut) {
+		if line = line[:min(len(line), maxPrint)]; p.n == maxPrints {
+			line += leftOut
+		}
 	}
 	if p.to != nil {
 		p.to(line)
@@ -46,6 +53,14 @@ func (p *printer) take() []string {
 	return lines
 }
 
+// sent is take for a process of layouts. It restarts the count: the process that asks bounds the output, and does not count what it drops.
+func (p *printer) sent() []string {
+	p.mu.Lock()
+	p.n = 0
+	p.mu.Unlock()
+	return p.take()
+}
+
 // OnPrint sets the function that gets what the layout prints, a line with its position each time. It gets what was printed before at once.
 func (l *Layout) OnPrint(to func(line string)) {
 	l.prints.mu.Lock()
@@ -54,6 +69,20 @@ func (l *Layout) OnPrint(to func(line string)) {
 	for _, line := range l.prints.take() {
 		to(line)
 	}
+}
+
+// HoldPrints keeps what the layout prints from now on, until OnPrint or DropPrints.
+func (l *Layout) HoldPrints() {
+	l.prints.mu.Lock()
+	defer l.prints.mu.Unlock()
+	l.prints.to = nil
+}
+
+// DropPrints discards what is kept. It does not count against the bound of the output.
+func (l *Layout) DropPrints() {
+	l.prints.mu.Lock()
+	defer l.prints.mu.Unlock()
+	l.prints.n, l.prints.lines = min(l.prints.n, maxPrints)-len(l.prints.lines), nil
 }
 
 // said returns a printed text with its position and record.

@@ -25,6 +25,32 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+// TestDropPrints requires that dropped output is not passed on, and does not count against the bound of the output.
+func TestDropPrints(t *testing.T) {
+	const text = "def frames(site):\n  for n in range(site.id): print(n)\n  return frame('m', 1)\n"
+	here, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	for name, l := range map[string]*Layout{"here": here, "elsewhere": elsewhere(t, text)} {
+		var lines []string
+		run := func(record uint64) {
+			_, err := l.Frames(&Site{Function: "f", Record: record})
+			require.NoError(t, err)
+		}
+		for _, record := range []uint64{600, 600, 2000} {
+			l.HoldPrints()
+			run(record)
+			l.DropPrints()
+		}
+		l.HoldPrints()
+		run(999)
+		l.OnPrint(func(line string) { lines = append(lines, line) })
+		require.Len(t, lines, 999, name)
+		run(1000)
+		require.Len(t, lines, 1000, name)
+		require.Equal(t, "a.star:2:33: record 1000 of @f: 0 (further output of the layout is left out)", lines[999], name)
+	}
+}
+
 // TestErrorsOfNames requires that the error of a function that names something has its line, also from another process.
 func TestErrorsOfNames(t *testing.T) {
 	const text = "def frames(site):\n  f = frame(5, 1)\n  f.local(0, virtual(1, 6))\n  return f\n\ndef method_name(m):\n  return read_string(m)\n\ndef class_name(c):\n  return c\n"

@@ -30,7 +30,7 @@ func serve(in io.Reader, out io.Writer) error {
 		}
 		a := s.answer(&r)
 		if l := s.layouts[r.Layout]; l != nil {
-			a.Prints = l.prints.take()
+			a.Prints = l.prints.sent()
 		}
 		if err := s.out.Encode(a); err != nil {
 			return err
