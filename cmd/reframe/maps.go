@@ -51,6 +51,9 @@ A record does not contain the kind of its site. With --ir, the compiled module, 
 known and locations have names. Without it, a record in the form of a statepoint's is
 shown as a statepoint, and marked as an interpretation.
 
+With --layout, maps shows the frames of the virtual machine that the layout makes of each record:
+methods, positions, and the operand from which each local, stack entry and monitor is read.
+
 --check checks the rules that stack maps keep, and shows the fact behind each broken rule; with
 --ir it also compares them with the sites of the module. A rule with "-" had nothing to check,
 or shows why it was not checked.
@@ -61,6 +64,7 @@ maps are unreadable, --check found a broken rule, or --require found no stack ma
   reframe maps libjit.a --function 'sum.*' --json
   reframe maps 41822 --address 0x7f184e5d308b
   reframe maps loop.o --ir loop.ll --check
+  reframe maps vm.o --ir vm.ll --layout vm.star
   reframe maps vm.o --check --layout simple
   reframe maps section.bin --arch s390x
   diff <(llvm-readobj --stackmap loop.o | sed '1,/^LoadName/d') <(reframe maps --format=llvm loop.o)`,
@@ -86,7 +90,7 @@ maps are unreadable, --check found a broken rule, or --require found no stack ma
 	f.inputs.waitFlag(c)
 	f.inputs.objectFlag(c)
 	f.inputs.AddModules(flags, inputUsage)
-	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "with --check: a layout of a virtual machine that must be able to read every record, `FILE.star` or a builtin name (repeatable)")
+	flags.StringArrayVar(&f.inputs.Layouts, "layout", nil, "show the virtual machine's frames of each record by this layout, `FILE.star` or a builtin name; with --check: check that it reads every record (repeatable)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object (schema "+maps.Schema+", with --check "+maps.CheckSchema+")")
 	flags.StringVar(&f.format, "format", "text", "text, or llvm for the format of llvm-readobj --stackmap, with all maps of a section")
 	flags.BoolVar(&f.check, "check", false, "check the rules that stack maps must keep")
@@ -217,12 +221,10 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 		return o, nil, usage("-p %d: a process id must be above 0", f.inputs.pid)
 	case f.format != "text" && f.format != "llvm":
 		return o, nil, usage("--format %s: expected text or llvm", f.format)
-	case f.format == "llvm" && (filtered || f.check || c.Flags().Changed("json")):
-		return o, nil, usage("--format llvm cannot be combined with a filter, --check or --json")
+	case f.format == "llvm" && (filtered || f.check || given("json") || given("layout")):
+		return o, nil, usage("--format llvm cannot be combined with a filter, --check, --json or --layout")
 	case f.check && filtered:
 		return o, nil, usage("--check cannot be combined with a filter")
-	case given("layout") && !f.check:
-		return o, nil, usage("--layout requires --check")
 	case given("arch") && len(args) == 0:
 		return o, nil, usage("--arch requires a file with the raw bytes of a section")
 	}
@@ -247,7 +249,7 @@ func (f *mapsFlags) options(a *app, c *cobra.Command, args []string) (o maps.Opt
 	}
 	f.inputs.apart = true
 	read, err := f.inputs.options(a)
-	o.Modules = read.Modules
+	o.Modules, o.VMs = read.Modules, read.VMs
 	f.vms = read.VMs
 	if err == nil && len(read.Layouts) > 0 {
 		err = usage("--layout %s: maps takes a layout of a virtual machine, FILE.star or a builtin name; use reframe lint to check FILE.json", read.Layouts[0].Name)

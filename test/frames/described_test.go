@@ -167,9 +167,6 @@ func TestMapsCheckVM(t *testing.T) {
 	r := clitest.Run(t, "lint", livetest.Testdata(t, "programs", "vmsimple.ll"), "--layout", "Simple")
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the builtin layouts are ark, jeandle, jllvm, simple, wanco")
-	r = clitest.Run(t, "maps", "vm.o", "--layout", "simple")
-	require.Equal(t, 64, r.Code)
-	require.Contains(t, r.Stderr, "--layout requires --check")
 }
 
 // Values of a virtual machine's frames can be used in --stop-at, and the first script of a core expects them.

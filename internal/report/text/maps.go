@@ -204,7 +204,11 @@ func (p *mapsText) record(f *maps.Function, rec *stackmap.Record) {
 		}
 		b = append(b, '\n')
 	}
-	if p.b = b; p.out != nil && len(b) > pile {
+	p.b = b
+	if o := f.VM(rec, r); o != nil {
+		p.outline(o)
+	}
+	if p.out != nil && len(p.b) > pile {
 		p.flush()
 	}
 }

@@ -31,9 +31,9 @@ type partText struct {
 type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
 
 // shared reports whether several goroutines format the records of an image. With modules only one does, because their analysis is done once and not
-// concurrently. Small images are not worth it: a JIT may register many. With a very large function all of its text would be held at once.
+// concurrently. Layouts of virtual machines look up symbols in the same way. Small images are not worth it: a JIT may register many. With a very large function all of its text would be held at once.
 func shared(i *maps.Image) bool {
-	if i.HasModules() || i.Records() < few {
+	if i.HasModules() || i.HasLayouts() || i.Records() < few {
 		return false
 	}
 	for f := range i.Functions() {

@@ -199,6 +199,11 @@ func (j *jsonLines) record(r *maps.RecordJSON) {
 		}
 		j.close(']')
 	}
+	if r.VM != nil {
+		j.name(`"vm": `)
+		vm, _ := json.MarshalIndent(r.VM, lines[len(",\n"):len(",\n")+2*j.depth], "  ") // numbers, texts and lists never fail
+		j.b = append(j.b, SafeJSON(vm)...)
+	}
 	j.close('}')
 }
 

@@ -24,6 +24,8 @@ func full(v reflect.Value, text string) {
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		full(v.Index(0), text)
 		full(v.Index(1), text)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{text: text}))
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:

@@ -4,6 +4,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // Schema names the JSON of [Maps]. It is written in pieces, as a section may hold a million records: {"schema", "source", "images": [[ImageJSON] with
@@ -60,18 +61,19 @@ type SavedJSON struct {
 
 // RecordJSON is one record of a function.
 type RecordJSON struct {
-	ID         uint64          `json:"id"`
-	Offset     uint32          `json:"offset"`
-	Address    frame.Hex       `json:"address,omitempty"` // of the site; empty in an unlinked object
-	Flags      uint16          `json:"flags,omitempty"`
-	Site       string          `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty if not known
-	SiteSure   bool            `json:"site_sure,omitempty"` // a module confirms the kind; else it is inferred from the shape of the record
-	Line       int             `json:"line,omitempty"`      // of the site in the module
-	Note       string          `json:"note,omitempty"`
-	Statepoint *StatepointJSON `json:"statepoint,omitempty"`
-	Variables  *int            `json:"variables,omitempty"` // live variables, some without a location, in the yk layouts
-	Locations  []LocationJSON  `json:"locations"`
-	LiveOuts   []LiveOut       `json:"live_outs,omitempty"`
+	ID         uint64            `json:"id"`
+	Offset     uint32            `json:"offset"`
+	Address    frame.Hex         `json:"address,omitempty"` // of the site; empty in an unlinked object
+	Flags      uint16            `json:"flags,omitempty"`
+	Site       string            `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty if not known
+	SiteSure   bool              `json:"site_sure,omitempty"` // a module confirms the kind; else it is inferred from the shape of the record
+	Line       int               `json:"line,omitempty"`      // of the site in the module
+	Note       string            `json:"note,omitempty"`
+	Statepoint *StatepointJSON   `json:"statepoint,omitempty"`
+	Variables  *int              `json:"variables,omitempty"` // live variables, some without a location, in the yk layouts
+	Locations  []LocationJSON    `json:"locations"`
+	LiveOuts   []LiveOut         `json:"live_outs,omitempty"`
+	VM         *vmlayout.Outline `json:"vm,omitempty"` // with layouts
 }
 
 // StatepointJSON is the head of a statepoint's record.
@@ -190,6 +192,7 @@ func (f *Function) JSONRecord(rec *stackmap.Record, out *RecordJSON) {
 		liveOuts = append(liveOuts, LiveOut{f.Image.RegisterName(l.Reg, 0), uint16(l.Reg), l.Size})
 	}
 	out.Locations, out.LiveOuts = locations, liveOuts
+	out.VM = f.VM(rec, &r)
 }
 
 // variables returns for each location the index of its live variable, or nil in layouts with one location for each variable.

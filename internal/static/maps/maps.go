@@ -18,6 +18,7 @@ import (
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/progspace"
+	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
 )
 
@@ -47,13 +48,15 @@ type Image struct {
 	named   []object.Relocation // by offset
 	modules *sites.Modules
 	target  *ptrace.Target // the target whose memory has the code, if there is no image
+	vms     []*vmlayout.Layout
 }
 
 // Options select how stack maps are read.
 type Options struct {
-	Dialect stackmap.Dialect // "": determined from the bytes
-	Arch    *machine.Arch    // of a bare section; nil: unknown
-	Modules []*ir.Module     // the modules that describe the sites
+	Dialect stackmap.Dialect   // "": determined from the bytes
+	Arch    *machine.Arch      // of a bare section; nil: unknown
+	Modules []*ir.Module       // the modules that describe the sites
+	VMs     []*vmlayout.Layout // their frames are shown for each record
 }
 
 // OfFile reads the stack maps of a file: an executable, a shared object, an unlinked object, an archive of these, or the bytes of a bare section. It
@@ -147,7 +150,7 @@ func (m *Maps) Unreadable() error {
 
 // fileImage reads one section of stack maps of an image. An image has several if the linker did not merge those of its objects (ld -r --unique).
 func fileImage(img *object.Image, s *object.Section, o Options, ms *sites.Modules) *Image {
-	out := &Image{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms}
+	out := &Image{Name: img.Name, Format: img.Format(), Unlinked: img.Relocatable(), image: img, section: s, modules: ms, vms: o.VMs}
 	if out.Arch, out.Err = img.Arch(); out.Err != nil {
 		return out
 	}
@@ -196,7 +199,7 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 	if _, err := r.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	out := &Image{Name: m.Source, Format: "section", Arch: o.Arch, modules: ms}
+	out := &Image{Name: m.Source, Format: "section", Arch: o.Arch, modules: ms, vms: o.VMs}
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
 	if o.Arch != nil {
 		orders = []binary.ByteOrder{o.Arch.Order}
@@ -232,7 +235,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 		if c.MapsErr == nil && (c.Section == nil || empty(c.Section)) {
 			return
 		}
-		i := &Image{Name: c.Name, Arch: t.Arch(), Section: c.Section, Err: c.MapsErr, image: c.Image, modules: ms, target: t}
+		i := &Image{Name: c.Name, Arch: t.Arch(), Section: c.Section, Err: c.MapsErr, image: c.Image, modules: ms, target: t, vms: o.VMs}
 		if c.Image != nil {
 			i.Format = c.Image.Format()
 		}
