@@ -497,6 +497,7 @@ struct Compiler {
     if (top().kind != Val::VIRTUAL) {
       expect_object(0, nullptr, p);
       lock(top(), "add");
+      if (fault("early")) store(decimal(box_int(1)), ref_type, pointer(ref_type, top().name, 2)); // the first field
     }
     monitors.push_back(top());
     pop();

@@ -22,7 +22,7 @@ static const char usage[] =
     "  --serve         go on in frames of another process, by reframe's protocol on standard input and output (reframe resume --with)\n"
     "  --stand N       print \"ready\" at the N-th exit of compiled code and wait there, for ten minutes at most\n"
     "  --fault NAME    compile wrong: constant, guard, swap, field, position, mode, stack, class, stale, object,\n"
-    "                  history, barrier, monitor\n"
+    "                  history, barrier, monitor, early\n"
     "  --right-entries the fault spares the records of --entries\n";
 
 int main(int argc, char **argv) {

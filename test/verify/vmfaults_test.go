@@ -120,3 +120,115 @@ func TestVerifyWithNamesFaults(t *testing.T) {
 		})
 	}
 }
+
+// count leaves compiled code at position 9 of Loop.count when the fuel is used up. Only local 1 differs from the states of earlier iterations there.
+const count = `method Main.main 0 1
+  int 0
+  set 0
+next:
+  int 3
+  call Loop.count
+  print
+  get 0
+  int 1
+  add
+  dup
+  set 0
+  int 40
+  lt
+  if next
+  int 1000000
+  call Loop.count
+  return
+
+method Loop.count 1 2
+  int 0
+  set 1
+loop:
+  get 1
+  int 1
+  add
+  set 1
+  get 1
+  get 0
+  lt
+  if loop
+  get 1
+  return
+`
+
+// TestVerifyWithFindsStateInLongLoop requires that the state of an exit in iteration 441 of a loop is found, although over 256 earlier ones differ little.
+func TestVerifyWithFindsStateInLongLoop(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program := tinyvmtest.Binary(t, 19), clitest.TempFile(t, "count.tvm", count)
+	r := clitest.Run(t, "verify", "--with", binary+" --serve "+program, "--from-entry", "--timeout", "2m", "--", binary, "--fuel", "600", "--entries", "--right-entries", program)
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, ": 39 same, 0 different, 0 not comparable")
+	require.NotContains(t, r.Stderr, "compared only after the exit")
+}
+
+// early leaves compiled code at position 6 of Shop.sell, before the field total is set.
+const early = `class Shop total
+
+method Main.main 0 1
+  int 0
+  set 0
+next:
+  new Shop
+  get 0
+  call Shop.sell
+  print
+  get 0
+  int 1
+  add
+  dup
+  set 0
+  int 34
+  lt
+  if next
+  get 0
+  return
+
+method Shop.sell 2 2
+  get 0
+  enter
+  get 1
+  int 30
+  lt
+  if usual
+  get 0
+  int 1
+  putfield total
+usual:
+  get 0
+  exit
+  get 1
+  return
+`
+
+// TestVerifyWithNamesEarlyStore requires that a store that compiled code makes before an exit, and the interpreter only after it, is named.
+func TestVerifyWithNamesEarlyStore(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program := tinyvmtest.Binary(t, 19), clitest.TempFile(t, "early.tvm", early)
+	file := filepath.Join(t.TempDir(), "exits.json")
+	verify := func(fault string, args ...string) clitest.Result {
+		return clitest.Run(t, append(append([]string{"verify", "--with", binary + " --serve " + program, "--from-entry"}, args...),
+			"--", binary, "--entries", "--right-entries", "--fault", fault, program)...)
+	}
+	r := verify("")
+	require.Equal(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, " 0 different, 0 not comparable")
+	r = verify("early")
+	require.Equal(t, 3, r.Code, r.Stderr)
+	require.Regexp(t, `(?m)^        memory at .*\+0x[0-9a-f]+ is 010000000000ffff, should be 0000000000000000: the store by Shop\.sell @ 8 \(putfield total\) is too early$`, r.Stderr)
+	r = verify("early", "--json", "-o", file)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"early":"Shop.sell @ 8 (putfield total)"`)
+	for line := range strings.Lines(string(text)) {
+		clitest.RequireValid(t, "verify.schema.json", strings.TrimSpace(line))
+	}
+}

@@ -1,5 +1,5 @@
-// Wrong bundles, selected by --fault NAME: tests require that they are found. Three more faults are in the code, in compile.cpp: fault("constant"),
-// fault("guard") and fault("barrier").
+// Wrong bundles, selected by --fault NAME: tests require that they are found. Four more faults are in the code, in compile.cpp: fault("constant"),
+// fault("guard"), fault("barrier") and fault("early").
 #include "../state.h"
 
 namespace tinyvm {

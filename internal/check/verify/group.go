@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// Group holds equal differences of exits, of which only the first is reported in full.
+// Group holds differences of exits that are equal, or that came later in the same activation. Only the first is reported in full.
 type Group struct {
 	First uint64 `json:"first"` // number of the first exit
 	Count uint64 `json:"count"`
@@ -47,7 +47,7 @@ func (v *Verified) key() (key, text string) {
 	return key, text
 }
 
-// group counts a difference found with the user's own interpreter. Of a later difference it records the number of the first equal one.
+// group counts a difference found with the user's own interpreter. Of a later difference it records the number of the first one of its group.
 func (v *verifier) group(out *Verified) {
 	if !out.With || out.Status != Different || out.Exit.Frame == nil || out.Exit.Frame.Record == nil {
 		return

@@ -47,7 +47,8 @@ type Verified struct {
 	Script string // the replay script for Core, or ""
 	// VMState is the comparison with a run of the user's own interpreter from the start of the activation; nil if there is none.
 	VMState *VMState
-	SameAs  uint64 // the number of the first exit with an equal difference; 0: this is the first, or there is no difference
+	// SameAs is the number of the first exit whose difference is equal, or came earlier in the same activation; 0: this is the first, or there is none.
+	SameAs uint64
 
 	entry *activation // the activation of the exit, or nil
 	run   *entryRun   // that of VMState, or that begins at the exit; or nil
@@ -114,7 +115,7 @@ type Report struct {
 	Again       *Again             `json:"again,omitempty"`
 	Baseline    *Baseline          `json:"baseline,omitempty"`
 	VMState     *VMState           `json:"vm_state,omitempty"`
-	SameAs      uint64             `json:"same_as,omitempty"` // number of the first exit with an equal difference
+	SameAs      uint64             `json:"same_as,omitempty"` // number of the first exit whose difference is equal, or came earlier in the same activation
 	Call        *CallDifference    `json:"call,omitempty"`
 	Calls       uint64             `json:"calls,omitempty"` // native calls that both reached
 	Memory      []MemoryDifference `json:"memory,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -27,6 +28,8 @@ type VMState struct {
 	Differences []VMDifference `json:"differences,omitempty"`
 	// Others counts other states of the run that differ as little.
 	Others int `json:"others,omitempty"`
+	// NotCompared counts states of the run whose frames may differ as little, and whose memory was not compared.
+	NotCompared int `json:"not_compared,omitempty"`
 }
 
 // VMDifference is a part of the VM frames of an exit that is wrong, if the exit has the state of the run that it is compared with.
@@ -39,6 +42,8 @@ type VMDifference struct {
 	Of string `json:"of,omitempty"`
 	// Since is the instruction of the run that replaced the value that this place still has, or "".
 	Since string `json:"since,omitempty"`
+	// Early is the instruction of the run that stores the value only after the compared state, or "".
+	Early string `json:"early,omitempty"`
 
 	memory bool
 }
@@ -52,6 +57,8 @@ func (d *VMDifference) String() string {
 	switch {
 	case d.memory && d.Since != "":
 		return fmt.Sprintf("%s is %s, should be %s: the store by %s is missing", of, d.Exit, d.Should, d.Since)
+	case d.Early != "":
+		return fmt.Sprintf("%s is %s, should be %s: the store by %s is too early", of, d.Exit, d.Should, d.Early)
 	case d.Of != "":
 		return fmt.Sprintf("%s holds what should be in %s: it is %s, should be %s", of, d.Of, d.Exit, d.Should)
 	case d.Since != "":
@@ -68,7 +75,10 @@ func (d *VMDifference) String() string {
 
 // key returns what equal differences have in common: all but the values.
 func (d *VMDifference) key() string {
-	if d.memory {
+	switch {
+	case d.Early != "":
+		return "memory, early " + d.Early
+	case d.memory:
 		return "memory " + d.Since
 	}
 	return strings.Join([]string{d.Method, d.Place, d.Of, d.Since}, "|")
@@ -139,30 +149,33 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	run := c.run
 	out := &VMState{Start: run.start, Record: run.record}
-	var costs []int
-	least := -1
+	costs := make([]int, len(run.states))
+	var nearest []int // states, those whose frames differ least first
 	for k := run.next; k < len(run.states); k++ {
-		cost, _, _ := c.at(k)
-		if costs = append(costs, cost); least < 0 || cost < least {
-			least = cost
-		}
+		costs[k], _, _ = c.at(k)
+		nearest = append(nearest, k)
 	}
-	best, sum := -1, 0
-	compared := 0
-	for n, cost := range costs {
-		if cost > least+costSlack || compared == maxCandidates {
+	slices.SortStableFunc(nearest, func(a, b int) int { return cmp.Compare(costs[a], costs[b]) })
+	best, sum, compared := -1, 0, 0
+	maybeEqual := false
+	for _, k := range nearest {
+		cost := costs[k]
+		if best >= 0 && (sum == 0 || cost > min(sum, costs[nearest[0]]+costSlack)) {
+			break
+		}
+		if compared == maxCandidates {
+			maybeEqual = maybeEqual || cost == 0
+			out.NotCompared++
 			continue
 		}
 		compared++
-		all := cost + c.words(run.next+n)
+		all := cost + c.words(k)
 		switch {
 		case best < 0 || all < sum:
-			best, sum, out.Others = run.next+n, all, 0
+			best, sum, out.Others = k, all, 0
 		case all == sum:
+			best = min(best, k)
 			out.Others++
-		}
-		if all == 0 {
-			break
 		}
 	}
 	switch {
@@ -171,6 +184,9 @@ func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 		return out
 	case sum == 0:
 		run.next, out.Others = best, 0
+	case maybeEqual:
+		out.Why = fmt.Sprintf("over %d states of the run have equal frames; only the memory of the first %d was compared", compared, compared)
+		return out
 	case run.why != "":
 		out.Why = "the run from " + run.start + " may reach it later: " + run.why
 		return out
@@ -178,6 +194,9 @@ func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	out.Steps, out.At = uint64(best), run.at(best)
 	_, diffs, pairs := c.at(best)
 	out.Differences = append(diffs, c.memoryAt(best, pairs, near)...)
+	if sum > 0 && len(out.Differences) == 0 {
+		out.Why = "memory that the run from " + run.start + " had stored cannot be read at the exit"
+	}
 	return out
 }
 
@@ -187,20 +206,42 @@ func (c *vmComparison) words(k int) int {
 	pairs.own = c.run.memoryAt(k)
 	pairs.memory()
 	n := int(pairs.diffs.out.Words)
-	for later := range c.run.memory.Stored() {
-		now := make([]byte, len(later.Data))
-		if c.memory.ReadMemory(now, later.Addr) != nil {
-			continue
-		}
-		then, known := pairs.own.StoredAt(later.Addr)
-		for i, is := range now {
-			mask := byte(1) << (i % 8)
-			if later.Bits[i/8]&mask != 0 && (!known || then.Bits[i/8]&mask == 0) && is != later.Was[i] && !pairs.isDead(later.Addr+machine.Addr(i)) {
-				n++
+	for range c.early(pairs) {
+		n++
+	}
+	return n
+}
+
+// early yields the words of memory that the exit has changed, and that the run had not stored yet in the state of a comparison but stores later.
+func (c *vmComparison) early(pairs *withComparison) iter.Seq[*memoryDiff] {
+	return func(yield func(*memoryDiff) bool) {
+		for later := range c.run.memory.Stored() {
+			now := make([]byte, len(later.Data))
+			if c.memory.ReadMemory(now, later.Addr) != nil {
+				continue
+			}
+			then, known := pairs.own.StoredAt(later.Addr)
+			for at := 0; at < len(now); at += diffWord {
+				if later.Bits[at/diffWord] == 0 {
+					continue
+				}
+				d := &memoryDiff{Addr: later.Addr + machine.Addr(at), Size: diffWord, Before: later.Was[at : at+diffWord], Interp: slices.Clone(later.Was[at : at+diffWord]),
+					Undefined: bytes.Repeat([]byte{0xff}, diffWord), Native: now[at : at+diffWord]}
+				differs := false
+				for i := range diffWord {
+					switch bit := byte(1) << i; {
+					case known && then.Bits[at/diffWord]&bit != 0:
+						d.Interp[i] = then.Data[at+i] // [withComparison.memory] compares it
+					case later.Bits[at/diffWord]&bit != 0 && d.Native[i] != d.Before[i] && !pairs.isDead(d.Addr+machine.Addr(i)):
+						d.Undefined[i], differs = 0, true
+					}
+				}
+				if differs && !yield(d) {
+					return
+				}
 			}
 		}
 	}
-	return n
 }
 
 // at compares the exit with a state. It pairs the objects that only one side has.
@@ -320,16 +361,16 @@ func (m *vmMatch) list(n int, kind string, has, want []protocol.Value, partial b
 		case (a == nil || b == nil) && partial:
 		case a == nil && int(index) >= len(want)-top:
 		case a == nil:
-			m.add(missing, VMDifference{Method: method, Place: place, Should: m.said(b, false)})
+			m.add(missing, VMDifference{Method: method, Place: place, Should: m.textOf(b, false)})
 		case b == nil:
-			m.add(missing, VMDifference{Method: method, Place: place, Exit: m.said(a, true)})
+			m.add(missing, VMDifference{Method: method, Place: place, Exit: m.textOf(a, true)})
 		case !m.same(b, a):
 			wrong = append(wrong, index)
 		}
 	}
 	for _, index := range wrong {
 		a, b := at(has, index), at(want, index)
-		d := VMDifference{Method: method, Place: fmt.Sprintf("%s[%d]", kind, index), Exit: m.said(a, true), Should: m.said(b, false)}
+		d := VMDifference{Method: method, Place: fmt.Sprintf("%s[%d]", kind, index), Exit: m.textOf(a, true), Should: m.textOf(b, false)}
 		for _, other := range wrong { // exchanged values
 			if other != index && m.known(at(want, other), a) {
 				d.Of = fmt.Sprintf("%s[%d]", kind, other)
@@ -379,8 +420,8 @@ func (m *vmMatch) stale(n int, kind string, index int64, has *protocol.Value) st
 	return ""
 }
 
-// said returns a value as text.
-func (m *vmMatch) said(v *protocol.Value, exit bool) string {
+// textOf returns a value as text.
+func (m *vmMatch) textOf(v *protocol.Value, exit bool) string {
 	switch {
 	case v.Dead:
 		return "dead"
@@ -540,19 +581,42 @@ const maxCandidates = 256
 // maxStateDiffs bounds the differences in memory that a report names.
 const maxStateDiffs = 8
 
-// memoryAt compares the memory that the run had stored before a state.
+// memoryAt compares the memory that the run had stored before a state, and the memory that the exit has changed before the run.
 func (c *vmComparison) memoryAt(k int, pairs *withComparison, near func(machine.Addr) string) (list []VMDifference) {
 	pairs.own = c.run.memoryAt(k)
 	pairs.memory()
-	return c.named(k, pairs, near)
+	list = c.named(k, pairs, near)
+	for diff := range c.early(pairs) {
+		if len(list) == maxStateDiffs {
+			break
+		}
+		differing := diff.report().bytes
+		d := c.word(k, pairs, diff, differing, near)
+		if d.Since == "" {
+			d.Early = c.storedBy(k, diff, differing)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// storedBy returns the first instruction of the run, from a state on, that stores the value of the exit in the differing bytes of a word; or "".
+func (c *vmComparison) storedBy(k int, diff *memoryDiff, differing []machine.Addr) string {
+	for _, change := range c.run.changes(diff.Addr, len(c.run.states)) {
+		if change.state >= k && !slices.ContainsFunc(differing, func(at machine.Addr) bool { return change.is[at-diff.Addr] != diff.Native[at-diff.Addr] }) {
+			return c.run.at(change.state)
+		}
+	}
+	return ""
 }
 
 // named describes the words of a comparison that differ. If k is the number of states, it means the end of the run.
 func (c *vmComparison) named(k int, pairs *withComparison, near func(machine.Addr) string) (list []VMDifference) {
 	for _, diff := range pairs.diffs.out.Diffs {
-		for at := 0; at+diffWord <= len(diff.Native); at += diffWord {
-			part := memoryDiff{Addr: diff.Addr + machine.Addr(at), Size: diffWord, Before: diff.Before[at : at+diffWord], Interp: diff.Interp[at : at+diffWord],
-				Undefined: diff.Undefined[at : at+diffWord], Native: diff.Native[at : at+diffWord]}
+		for at := 0; at < len(diff.Native); at += diffWord {
+			end := min(at+diffWord, len(diff.Native)) // the last word of an object may have fewer bytes
+			part := memoryDiff{Addr: diff.Addr + machine.Addr(at), Size: uint64(end - at), Before: diff.Before[at:end], Interp: diff.Interp[at:end],
+				Undefined: diff.Undefined[at:end], Native: diff.Native[at:end]}
 			if bytes := part.report().bytes; len(bytes) > 0 && len(list) < maxStateDiffs {
 				list = append(list, c.word(k, pairs, &part, bytes, near))
 			}
@@ -586,7 +650,9 @@ func (c *vmComparison) word(k int, pairs *withComparison, diff *memoryDiff, diff
 					if f.At != offset {
 						continue
 					}
-					d.Exit, d.Should = cmp.Or(f.Value, d.Exit), fmt.Sprintf("%#x", c.order.Uint64(diff.Interp))
+					if d.Exit = cmp.Or(f.Value, d.Exit); len(diff.Interp) == diffWord {
+						d.Should = fmt.Sprintf("%#x", c.order.Uint64(diff.Interp))
+					}
 					if f.Name != "" {
 						d.Place = fmt.Sprintf("object[%d].%s", id, f.Name)
 					}
@@ -604,8 +670,8 @@ func (c *vmComparison) word(k int, pairs *withComparison, diff *memoryDiff, diff
 
 // vmChange is a change of a word of memory.
 type vmChange struct {
-	state int // before the instruction that changed it
-	was   [diffWord]byte
+	state   int // before the instruction that changed it
+	was, is [diffWord]byte
 }
 
 // changes lists the changes of a word of the run's memory before a state, in order.
@@ -622,7 +688,7 @@ func (r *entryRun) changes(addr machine.Addr, state int) (list []vmChange) {
 			}
 		}
 		if was != now {
-			list = append(list, vmChange{w.state, was})
+			list = append(list, vmChange{w.state, was, now})
 		}
 	}
 	return list

@@ -194,6 +194,9 @@ func (w *verifiedPrinter) vmState(st *verify.VMState) {
 		if st.Others > 0 {
 			others = fmt.Sprintf(", the first of %d that differ least", st.Others+1)
 		}
+		if st.NotCompared > 0 {
+			others += fmt.Sprintf("; the memory of %d others was not compared", st.NotCompared)
+		}
 		fmt.Fprintf(w.line, "  %s frames: %s had no such state; the nearest is after %s, at %s%s\n", w.style.Yellow("different"), from, Count(int(st.Steps), "instruction"), Printable(st.At), others)
 		w.differences(st)
 	}
