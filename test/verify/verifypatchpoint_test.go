@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,4 +98,74 @@ func TestStressWith(t *testing.T) {
 	require.Contains(t, r.Stderr, "exec ./no-such-vm: ")
 	r = clitest.Run(t, "stress", "--with", "./vm", "--no-self-description", "--ir", module, "--", "true")
 	require.Contains(t, r.Stderr, "--with requires the layout of the virtual machine: --layout FILE.star")
+}
+
+// jumpedTo is a module whose function calls at every fourth argument. The address after the call is also the target of a jump, with another result.
+const jumpedTo = livetest.Prelude + `
+define i64 @callee(i64 %x) noinline {
+  %r = mul i64 %x, %x
+  ret i64 %r
+}
+define i64 @compiled(i64 %x) noinline GC {
+entry:
+  %low = and i64 %x, 3
+  %calls = icmp eq i64 %low, 0
+  %other = mul i64 %x, 7
+  br i1 %calls, label %call, label %after
+call:
+  CALL
+  br label %after
+after:
+  %v = phi i64 [ %r, %call ], [ %other, %entry ]
+  %ten = mul i64 %x, 10
+  %sum = add i64 %v, %ten
+  ret i64 %sum
+}
+define i32 @main() {
+entry:
+  br label %loop
+loop:
+  %n = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %all = phi i64 [ 0, %entry ], [ %plus, %loop ]
+  %v = call i64 @compiled(i64 %n)
+  %plus = add i64 %all, %v
+  %next = add i64 %n, 1
+  %more = icmp ult i64 %next, 40
+  br i1 %more, label %loop, label %done
+done:
+  %status = trunc i64 %plus to i32
+  %low = and i32 %status, 127
+  ret i32 %low
+}
+`
+
+// TestVerifyWhereCodeJumpsToAReturnAddress requires that a record whose address is also the target of a jump has an exit only where the thread has
+// passed the record's site, and that such exits are compared.
+func TestVerifyWhereCodeJumpsToAReturnAddress(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	layout := clitest.TempFile(t, "ten.star", "def frames(site):\n    f = frame(\"ten\", site.operands[0].constant, \"in-call\")\n    f.local(0, site.operands[1])\n    return f\n")
+	with := []string{"--with", livetest.Tool(t, "env") + " " + tenVariable + "=10 " + self, "--layout", layout}
+	statepoint := "%t = call " + livetest.Statepoint(5, "@callee", "%x", "i64 3, i64 %x") + "\n  %r = call i64 @llvm.experimental.gc.result.i64(token %t)"
+	stackmap := "%r = call i64 @callee(i64 %x)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 5, i32 0, i64 %x, i64 %r)"
+	patchpoint := "%r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 5, i32 13, ptr @callee, i32 1, i64 %x, i64 3, i64 %x)"
+	for _, c := range []struct {
+		name, call, gc string
+		flags          []string
+	}{
+		{"statepoint, own interpreter", statepoint, `gc  "statepoint-example"`, with},
+		{"statepoint", statepoint, `gc  "statepoint-example"`, nil},
+		{"stackmap", stackmap, "", nil},
+		{"patchpoint", patchpoint, "", with},
+	} {
+		module := livetest.Module(t, strings.NewReplacer("CALL", c.call, "GC", c.gc).Replace(jumpedTo))
+		for _, llvm := range []int{19, 22} {
+			r := clitest.Run(t, append(append([]string{"verify", "--ir", module, "--all", "--record", "5"}, c.flags...), append([]string{"--"},
+				append(livetest.LliWords(t, llvm), "-jit-kind=mcjit", module)...)...)...)
+			require.Equal(t, 0, r.Code, "%s, LLVM %d: %s", c.name, llvm, r.Stderr)
+			require.Contains(t, r.Stderr, "10 same, 0 different, 0 not comparable", "%s, LLVM %d: %s", c.name, llvm, r.Stderr)
+		}
+	}
 }

@@ -41,7 +41,7 @@ func (s *survey) join(p *Tracepoint) bool {
 // readFolded reads the values of the frame for the records of the other functions that the linker folded into its code.
 func (x *Exited) readFolded(v *deopt.View, physical unwind.Frame) error {
 	for _, p := range x.Point.folded {
-		f, err := p.frame(v, physical)
+		f, err := p.frame(v, physical, x.came)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type Exited struct {
 	// Stops reports whether the condition that ends the trace holds.
 	Stops bool
 
+	came   reach          // how the thread has reached a place that is [Tracepoint].Doubtful
 	others []*deopt.Frame // Frame for other functions that the linker folded into the same code
 }
 
@@ -67,11 +68,9 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 	if why := f.Uncertain(); why != "" {
 		f.Notes = append(f.Notes, why)
 	}
-	if p.Addr == p.match.Entry.Addr { // a thread stopped before a call makes that call
-		if why := f.Reached(p.match); why != "" {
-			f.Notes = append(f.Notes, why)
-			p.doubt = p.match.Kind != ""
-		}
+	if p.Addr == p.match.Entry.Addr || p.Moment == frame.After { // a thread stopped before a call makes that call
+		p.why = f.Reached(p.match)
+		p.doubt = p.why != "" && p.match.Kind != ""
 	}
 	if p.match.Site != nil { // only that of the module: the thread would have to wait while files are read
 		f.Source = deopt.SourceOf(p.match.Site.Instr)
@@ -79,8 +78,8 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 	p.base = f.Frame
 }
 
-// frame builds the abstract frame of a thread that is stopped at the place.
-func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, error) {
+// frame builds the abstract frame of a thread that is stopped at the place, which it has reached as came tells.
+func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame, came reach) (*deopt.Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}
@@ -90,7 +89,10 @@ func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame) (*deopt.Frame, 
 	if physical.NoCFA == "" {
 		f.CFA = frame.HexOf(physical.CFA)
 	}
-	if p.doubt {
+	if p.why != "" && came != byCall {
+		f.Notes = append(f.Notes, p.why)
+	}
+	if p.doubt && came != byCall {
 		return f, nil
 	}
 	return f, f.Fill()
@@ -123,11 +125,14 @@ func (x *Exited) WhyNone() string {
 		return "no frame was found: " + x.End.Reason
 	case x.Frame.Record == nil:
 		return "no record describes the place" + frame.Noted(x.Frame.Notes)
-	case x.Point.Doubtful():
+	case x.doubtful():
 		return "the place may be reached without its site" + frame.Noted(x.Frame.Notes)
 	}
 	return ""
 }
+
+// doubtful reports whether the thread may have come to the place without its site.
+func (x *Exited) doubtful() bool { return x.Point.doubt && x.came != byCall }
 
 // Stack returns the frame of the exit, ready to resume. It requires all frames of the thread. If the site's call has returned, the registers hold its
 // result.

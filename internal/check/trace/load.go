@@ -31,9 +31,11 @@ type loaded struct {
 	matches []patternMatches          // the matches of each pattern in at
 	entries func(string, uint64) bool // reports which records need a breakpoint at the entry of their function
 	hold    bool                      // stop all threads at each exit
-	warn    func(format string, args ...any)
-	ask     described.Ask // returns an image's description of itself; nil: none is read
-	asked   map[*object.Image]bool
+	// reach is WatchCalls of [Options].
+	reach bool
+	warn  func(format string, args ...any)
+	ask   described.Ask // returns an image's description of itself; nil: none is read
+	asked map[*object.Image]bool
 
 	modules map[*object.Image]*listing
 	objects map[*ptrace.Entry]*listing
@@ -61,7 +63,7 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, warn: warn, ask: o.Describe}
+	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, reach: o.WatchCalls, warn: warn, ask: o.Describe}
 }
 
 // learn reads an image's description of itself, before its records are read.
@@ -282,7 +284,7 @@ func (l *loaded) list(c *progspace.Objfile, fresh bool) (*listing, error) {
 		l.add(x)
 		return x, nil
 	}
-	s := survey{view: l.view, filters: l.filters, entries: l.entries, fresh: fresh}
+	s := survey{view: l.view, filters: l.filters, entries: l.entries, fresh: fresh, watchCalls: l.reach}
 	if err := s.addObject(c); err != nil {
 		return nil, err
 	}

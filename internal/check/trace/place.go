@@ -11,6 +11,7 @@ import (
 // place is an address with a breakpoint.
 type place struct {
 	points   []*Tracepoint
+	marks    []mark        // of points elsewhere
 	reads    []ptrace.Read // of all points
 	held     bool
 	renamed  bool // names there came from memory that may change, or could not be read without holding
@@ -28,14 +29,24 @@ func (l *loaded) watch(x *listing, addr machine.Addr, registers bool) {
 func (l *loaded) add(x *listing) {
 	l.known += x.known
 	for _, p := range x.points {
-		at := l.places[p.Addr]
-		if at == nil {
-			at = &place{}
-			l.places[p.Addr] = at
-		}
+		at := l.place(p.Addr)
 		at.points = append(at.points, p)
-		l.changed[p.Addr] = true
+		for addr, m := range p.marks() {
+			at := l.place(addr)
+			at.marks = append(at.marks, m)
+		}
 	}
+}
+
+// place returns the place at an address, which the caller changes.
+func (l *loaded) place(addr machine.Addr) *place {
+	at := l.places[addr]
+	if at == nil {
+		at = &place{}
+		l.places[addr] = at
+	}
+	l.changed[addr] = true
+	return at
 }
 
 // drop removes the places of a listing.
@@ -48,6 +59,12 @@ func (l *loaded) drop(x *listing) {
 		if at := l.places[p.Addr]; at != nil {
 			at.points = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p })
 			l.changed[p.Addr] = true
+		}
+		for addr := range p.marks() {
+			if at := l.places[addr]; at != nil {
+				at.marks = slices.DeleteFunc(at.marks, func(m mark) bool { return m.point == p })
+				l.changed[addr] = true
+			}
 		}
 	}
 	for _, addr := range x.watches {
@@ -67,11 +84,11 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 			if at != nil {
 				l.warn("%s is not traced: reframe needs a breakpoint of its own there", l.view.Space().NameOf(addr))
 			}
-		case at == nil || len(at.points) == 0:
+		case at == nil || len(at.points) == 0 && len(at.marks) == 0:
 			delete(l.places, addr)
 			remove = append(remove, addr)
 		default:
-			at.combine(l.hold)
+			at.combine(l.hold && len(at.points) > 0)
 			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.patching > unlikely}
 			if !at.held {
 				b.Reads = at.reads

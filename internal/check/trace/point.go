@@ -46,12 +46,18 @@ type Tracepoint struct {
 
 	by int // of a symbol: the index in [Options].At that selected it
 
-	ready bool        // base and doubt are known
+	// With Options.WatchCalls, of a place that jumps lead to: the call that ends there (0: not watched), the direct jumps, and the jumps that may lead
+	// anywhere in its function.
+	call            machine.Addr
+	jumps, computed []machine.Addr
+
+	ready bool        // base, why and doubt are known
 	base  frame.Frame // the parts of the frame that are the same at each hit
+	why   string      // the note of a frame that may not have passed the site
 	doubt bool        // see Doubtful
 }
 
-// Doubtful reports whether the place may be reached without its site. No values are read then.
+// Doubtful reports whether the place may be reached without its site. No values are read then, unless the thread was seen to pass the site.
 func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
 // Match returns the record that describes the place; nil for a breakpoint at a symbol or an entry.
@@ -124,6 +130,9 @@ type survey struct {
 	refused map[string]int // number of records without a breakpoint, by reason
 	reasons []string       // the keys of refused, in order
 	misfits []string       // why modules differ from the compiled code
+
+	watchCalls bool                              // as in [Options]
+	jumps      map[machine.Addr]*progspace.Jumps // the jumps of each function, by its start; nil: unknown
 }
 
 func (s *survey) refuse(why string) {
@@ -203,7 +212,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 		return nil, "", err
 	}
 	if p.match.Kind == ir.PatchPointSite && p.match.Moment == frame.Before && s.filters[0].AtPatchpointReturn {
-		s.moveToReturn(p, e)
+		call = s.moveToReturn(p, e)
 	}
 	at := c.Within(function, p.Addr)
 	switch {
@@ -220,6 +229,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 		p.Site = deopt.UnknownSite
 	}
 	p.Moment, p.patching = p.match.Moment, s.patching(p)
+	s.watchReach(p, e.Function.Addr, call)
 	p.plan(v.Target().Arch())
 	if len(v.VMs()) > 0 {
 		f := s.recordFrame(p)
@@ -240,15 +250,21 @@ func (s *survey) recordFrame(p *Tracepoint) *deopt.Frame {
 	return f
 }
 
-// moveToReturn moves the place of a patchpoint to the return address of the call that LLVM put there, if the innermost VM frame waits for that call.
-func (s *survey) moveToReturn(p *Tracepoint, e sites.RecordEntry) {
+// moveToReturn moves the place of a patchpoint to the return address of the call that LLVM put there, if the innermost VM frame waits for that call. It
+// returns the address of the call, or 0.
+func (s *survey) moveToReturn(p *Tracepoint, e sites.RecordEntry) (call machine.Addr) {
 	f := s.recordFrame(p)
 	if !f.WaitsInVM() {
-		return
+		return 0
 	}
-	if end := f.Matcher(f.Function, e.Function.Addr).PatchpointCall(e.Addr); end != 0 {
-		p.Addr, p.match.Moment = end, frame.After
+	end := f.Matcher(f.Function, e.Function.Addr).PatchpointCall(e.Addr)
+	if end == 0 {
+		return 0
 	}
+	p.Addr, p.match.Moment = end, frame.After
+	way := &sweep{text: isa.NewWindow(s.view.Target(), isa.Of(s.view.Target().Arch())), at: e.Addr}
+	_, call = way.to(end)
+	return call
 }
 
 // matchSite determines the kind of a record's site, the site in the modules, and its start. call is the call that ends at the record's address, or 0;

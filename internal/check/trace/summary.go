@@ -100,7 +100,7 @@ type counts struct {
 // countReported counts a reported exit.
 func (t *counts) countReported(x *Exited) {
 	t.reported++
-	if x.Frame == nil || x.Point.doubt {
+	if x.Frame == nil || x.doubtful() {
 		t.unavailable++
 		return
 	}

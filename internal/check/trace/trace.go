@@ -44,6 +44,9 @@ type Options struct {
 	// Describe reads the process's description of itself: modules and layouts that the trace uses from then on. If it is nil, the description is not
 	// read.
 	Describe described.Ask
+	// WatchCalls sets further breakpoints where code jumps to the return address of a record's call: at this call and at the jumps. They show whether a
+	// thread there has made the call. If it has not, it is at no exit. Every, Limit and Quiet may not be set then.
+	WatchCalls bool
 	// Wait means that a process without such exits may get them later.
 	Wait bool
 	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
@@ -63,6 +66,7 @@ type tracer struct {
 	stale      bool                  // the view may have outdated mappings
 	generation int                   // number of times that the loaded code was read
 	stacks     map[int]*unwind.Stack // the last stack of each thread
+	reached    reached
 	warned     map[string]bool
 	number     uint64 // of the last hit counted by the tracer
 	chosen     uint64 // number of hits that count for the limit
@@ -97,7 +101,7 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) e
 }
 
 func newTracer(s *ptrace.Session, o Options, each func(*Exited) error) *tracer {
-	t := &tracer{session: s, options: o, each: each, began: time.Now(), stacks: map[int]*unwind.Stack{}, warned: map[string]bool{}}
+	t := &tracer{session: s, options: o, each: each, began: time.Now(), stacks: map[int]*unwind.Stack{}, warned: map[string]bool{}, reached: reached{}}
 	t.counts = counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}
 	t.loaded = newLoaded(&t.options, t.warn)
 	return t
@@ -201,6 +205,10 @@ func (t *tracer) event(ev ptrace.Event) error {
 // hit handles a thread that reached a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
+	came := t.reached.at(p, ev.Thread.Registers)
+	if len(p.points) == 0 {
+		return nil
+	}
 	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
 		return nil
 	}
@@ -225,7 +233,10 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	stops, varying, failed := false, false, false
 	lost := func() bool { return p.held && t.session.Released() } // its threads ran: the values may be of different moments
 	for _, point := range p.points {
-		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point}
+		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point, came: came[point]}
+		if x.came == byJump && !point.mayPassSite() {
+			continue
+		}
 		err := t.fill(x, view, ev.Thread.Registers)
 		if err != nil {
 			return err
@@ -280,7 +291,7 @@ func (t *tracer) fill(x *Exited, v *deopt.View, registers *machine.Registers) (e
 		return t.walk(x, v, registers)
 	}
 	physical := unwind.Frame{PC: x.Point.Addr, Registers: registers, Rule: unwind.FromRegisters, NoCFA: "it was not unwound"}
-	if x.Frame, err = x.Point.frame(v, physical); err != nil {
+	if x.Frame, err = x.Point.frame(v, physical, x.came); err != nil {
 		return err
 	}
 	return x.readFolded(v, physical)
@@ -305,7 +316,7 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 		var err error
 		switch {
 		case n == left && left == 0 && !x.Point.Entry:
-			if f, err = x.Point.frame(v, physical); err == nil {
+			if f, err = x.Point.frame(v, physical, x.came); err == nil {
 				x.Frame, x.others = f, nil
 				err = x.readFolded(v, physical)
 			}
@@ -383,6 +394,7 @@ func (t *tracer) readProcess() error {
 		return err
 	}
 	clear(t.stacks)
+	clear(t.reached)
 	return t.setBreakpoints(false)
 }
 

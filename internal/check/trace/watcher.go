@@ -76,6 +76,15 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
+// Decides reports whether hits of the breakpoint at an address decide which hits are exits, so that none may be passed without a stop.
+func (w *Watcher) Decides(addr machine.Addr) bool {
+	p := w.tracer.places[addr]
+	return p != nil && (len(p.marks) > 0 || slices.ContainsFunc(p.points, func(q *Tracepoint) bool { return q.call != 0 }))
+}
+
+// Unseen tells the watcher that a thread runs without stopping at breakpoints. Whether the calls are made that WatchCalls watches is unknown after that.
+func (w *Watcher) Unseen() { clear(w.tracer.reached) }
+
 // HandleHit handles a thread that the caller ran to an address. If the address has exits, it reports them; if the process loads code there, it reads
 // the changes.
 func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {

@@ -82,6 +82,9 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 	if !full && !v.lockstep {
 		pass = v.placesWithoutStop()
 	}
+	if full {
+		v.watcher.Unseen()
+	}
 	if full || pass != nil {
 		var err error
 		if s.hits, err = v.session.Hits(); err != nil {

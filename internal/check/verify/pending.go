@@ -42,7 +42,7 @@ func (v *verifier) placesWithoutStop() (list []machine.Addr) {
 		if p.entry != nil {
 			continue
 		}
-		if at := p.out.Exit.Point.Addr; !slices.Contains(list, at) && v.skipReason(at) != "" && !slices.ContainsFunc(v.watcher.At(at), v.isEntry) {
+		if at := p.out.Exit.Point.Addr; !slices.Contains(list, at) && v.skipReason(at) != "" && !v.watcher.Decides(at) && !slices.ContainsFunc(v.watcher.At(at), v.isEntry) {
 			list = append(list, at)
 		}
 	}

@@ -70,7 +70,7 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, outcome func(*Verifi
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
 	}
-	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.handleExit)
+	v.watcher = trace.NewWatcher(s, trace.Options{Options: o.Options, ExitFilter: o.ExitFilter, At: at, Entries: v.entriesOf(), Wants: v.wants, Full: true, WatchCalls: true, Wait: o.Wait, Warn: o.Warn, Describe: o.Describe}, v.handleExit)
 	defer func() { v.child.Close() }()
 	v.summary.Reasons, v.summary.ExitOnly, v.summary.SkippedWhy = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
 	v.records = skippedRecords{}
