@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"example.com/reframe/internal/machine"
@@ -18,26 +19,31 @@ import (
 // control implements [holder.Control] in all-stop mode, in which all threads stop at each report of the stub.
 type control struct {
 	*stub
-	vCont    string                 // the actions of vCont that the stub supports, with a ; before each; "" without vCont
-	inserted map[machine.Addr]point // the breakpoints in the process
-	at       map[int]place          // the threads whose hits were reported, while they have not moved
-	entered  map[int]place          // the places of hits to which handlers of signals return
-	stepped  place                  // of the last thread that stopped at a trap
-	early    *holder.Stop           // a stop that came while threads were moved off breakpoints
+	vCont    string                  // the actions of vCont that the stub supports, with a ; before each; "" without vCont
+	inserted map[machine.Addr]*point // the breakpoints
+	at       map[int]place           // the threads whose hits were reported, while they have not moved
+	entered  map[int]place           // the places of hits to which threads return without another hit, for example from the handler of a signal
+	stepped  place                   // of the last thread that stopped at a trap
+	early    *holder.Stop            // a stop that came while threads were moved off breakpoints
 	running  bool
+	gone     bool           // the process has ended
 	asked    bool           // an interrupt was sent, and its stop has not come yet
 	signals  []signal       // to deliver when the process resumes
 	lending  bool           // a child of vfork(2) uses the memory: the breakpoints are not in it
 	last     int            // the last signal during a step
-	idle     traps          // traps without a breakpoint
+	idle     traps          // stops that nothing explains
 	named    map[int]string // the names of threads
 }
 
 // place is a position of a thread: its program counter and its stack pointer.
 type place struct{ pc, sp machine.Addr }
 
-// point is a breakpoint: its packet after the Z or the z.
-type point struct{ packet string }
+// point is a breakpoint.
+type point struct {
+	packet string // after the Z or the z
+	in     bool   // it is in the process
+	failed bool   // the stub has refused to remove it
+}
 
 // signal is a signal for a thread, as the stub numbers it.
 type signal struct {
@@ -45,21 +51,21 @@ type signal struct {
 	number int
 }
 
-// traps counts successive reports of a trap at an address without a breakpoint.
+// traps counts successive stops at an address that nothing explains.
 type traps struct {
 	at    machine.Addr
 	count int
 }
 
-// Limits on what a stub reports while the process runs.
+// Limits on what a stub reports while the process runs. The kernel has a limit on pending signals, too (RLIMIT_SIGPENDING).
 const (
-	maxTraps  = 100
-	maxOutput = 64 << 20
+	maxTraps   = 100
+	maxSignals = 64 << 10
 )
 
 // newControl returns the control of a stub whose process is stopped.
 func newControl(s *stub) (*control, error) {
-	c := &control{stub: s, inserted: map[machine.Addr]point{}, at: map[int]place{}, entered: map[int]place{}, named: map[int]string{}}
+	c := &control{stub: s, inserted: map[machine.Addr]*point{}, at: map[int]place{}, entered: map[int]place{}, named: map[int]string{}}
 	reply, err := s.ask("vCont?")
 	if err != nil {
 		return nil, err
@@ -73,6 +79,7 @@ func newControl(s *stub) (*control, error) {
 // State implements [holder.Control].
 func (c *control) State() (*holder.State, error) {
 	out := &holder.State{Kind: holder.Remote, Addr: c.addr, Memory: c.stub}
+	c.auxv = nil // it may be that of an earlier program
 	if auxv, err := c.transfer("auxv", ""); err == nil {
 		c.auxv = auxv
 	}
@@ -97,8 +104,9 @@ func (c *control) Threads() ([]machine.Thread, error) {
 		return nil, err
 	}
 	var list []machine.Thread
+	names := sync.OnceValue(c.names)
 	for _, id := range ids {
-		th, err := c.read(id)
+		th, err := c.read(id, names)
 		if err != nil {
 			return nil, err
 		}
@@ -109,11 +117,11 @@ func (c *control) Threads() ([]machine.Thread, error) {
 }
 
 // Thread implements [holder.Control].
-func (c *control) Thread(id int) (machine.Thread, error) { return c.read(c.idOf(id)) }
+func (c *control) Thread(id int) (machine.Thread, error) { return c.read(c.idOf(id), c.names) }
 
-// read reads a thread with its registers and its name.
-func (c *control) read(id threadID) (machine.Thread, error) {
-	th := machine.Thread{ID: id.tid, Name: c.nameOf(id.tid)}
+// read reads a thread with its registers and its name. names returns the names that the stub lists.
+func (c *control) read(id threadID, names func() map[int]string) (machine.Thread, error) {
+	th := machine.Thread{ID: id.tid, Name: c.nameOf(id.tid, names)}
 	v, err := c.values(id)
 	if c.lost != nil {
 		return th, c.lost
@@ -128,7 +136,7 @@ func (c *control) read(id threadID) (machine.Thread, error) {
 }
 
 // nameOf returns the name of a thread. It is read once.
-func (c *control) nameOf(tid int) string {
+func (c *control) nameOf(tid int, names func() map[int]string) string {
 	name, known := c.named[tid]
 	switch {
 	case known:
@@ -136,8 +144,8 @@ func (c *control) nameOf(tid int) string {
 	case len(c.named) >= maxNames:
 		clear(c.named)
 	}
-	names := c.names()
-	if name, known = names[tid]; !known && names == nil && c.pid > 0 && c.canOpen {
+	listed := names()
+	if name, known = listed[tid]; !known && listed == nil && c.pid > 0 && c.canOpen {
 		text, _ := c.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", c.pid, tid), 64) // without it the thread has no name
 		name = strings.TrimSuffix(string(text), "\n")
 	}
@@ -158,7 +166,7 @@ func (c *control) idOf(tid int) threadID {
 
 // Insert implements [holder.Control].
 func (c *control) Insert(addr machine.Addr) error {
-	if _, known := c.inserted[addr]; known {
+	if p := c.inserted[addr]; p != nil && !p.failed {
 		return nil
 	}
 	size, err := c.trapSize(addr)
@@ -166,13 +174,18 @@ func (c *control) Insert(addr machine.Addr) error {
 		return err
 	}
 	for _, kind := range []string{"0", "1"} {
-		packet := fmt.Sprintf("%s,%x,%d", kind, uint64(addr), size)
-		reply, err := c.ask("Z" + packet)
+		p := &point{packet: fmt.Sprintf("%s,%x,%d", kind, uint64(addr), size)}
+		if c.lending { // returned sets it
+			c.inserted[addr] = p
+			return nil
+		}
+		reply, err := c.ask("Z" + p.packet)
 		switch {
 		case err != nil:
 			return err
 		case string(reply) == "OK":
-			c.inserted[addr] = point{packet}
+			p.in = true
+			c.inserted[addr] = p
 			return nil
 		case len(reply) > 0:
 			return fmt.Errorf("the stub cannot set it at %v: it answers %s", addr, clean(reply))
@@ -203,16 +216,47 @@ func (c *control) trapSize(addr machine.Addr) (int, error) {
 
 // Remove implements [holder.Control].
 func (c *control) Remove(addr machine.Addr) error {
-	p, known := c.inserted[addr]
-	if !known {
+	p := c.inserted[addr]
+	if p == nil {
 		return nil
 	}
+	err := c.take(p)
+	if err != nil && c.lost == nil && c.unmapped(addr) { // the breakpoint has vanished with the code
+		err = nil
+	}
+	if err != nil {
+		p.failed = true
+		return err
+	}
 	delete(c.inserted, addr)
-	return c.take(p)
+	return nil
 }
 
-// take removes a breakpoint from the process.
-func (c *control) take(p point) error { return c.order("z"+p.packet, "remove a breakpoint") }
+// unmapped reports whether the stub cannot read an address.
+func (c *control) unmapped(addr machine.Addr) bool {
+	n, err := c.Read(make([]byte, 1), addr)
+	return n == 0 && errors.Is(err, errUnreadable)
+}
+
+// take removes a breakpoint from the process, if it is there.
+func (c *control) take(p *point) error {
+	if !p.in {
+		return nil
+	}
+	err := c.order("z"+p.packet, "remove a breakpoint")
+	p.in = err != nil
+	return err
+}
+
+// put sets a breakpoint again, unless it is in the process.
+func (c *control) put(p *point) error {
+	if p.in {
+		return nil
+	}
+	err := c.order("Z"+p.packet, "set a breakpoint again")
+	p.in = err == nil
+	return err
+}
 
 // order sends a packet whose only good reply is OK. what is the operation.
 func (c *control) order(packet, what string) error {
@@ -238,19 +282,24 @@ func name(packet string) string {
 
 // Step implements [holder.Control].
 func (c *control) Step(ctx context.Context, tid int) (holder.Stop, error) {
-	id := c.idOf(tid)
+	stop, _, err := c.step(ctx, tid)
+	return stop, err
+}
+
+// step is Step. faulted is set if the instruction did not run, because it raises a signal or ctx is done.
+func (c *control) step(ctx context.Context, tid int) (stop holder.Stop, faulted bool, err error) {
 	for {
-		if err := c.send1(id); err != nil {
-			return holder.Stop{}, err
+		if err := c.send1(c.idOf(tid)); err != nil {
+			return stop, false, err
 		}
 		delete(c.at, tid)
-		stop, err := c.wait(ctx, true)
+		stop, err := c.wait(ctx, tid)
 		if err != nil || stop.Kind != signalled {
-			return stop, err
+			return stop, false, err
 		}
 		// The signal waits until the instruction has run, because its handler would return to the instruction. An instruction that raises it does so again.
 		if slices.Contains(faults, c.linuxSignal(c.last)) || ctx.Err() != nil {
-			return holder.Stop{Kind: holder.Stepped, Thread: tid}, nil
+			return holder.Stop{Kind: holder.Stepped, Thread: tid}, true, nil
 		}
 	}
 }
@@ -268,7 +317,7 @@ func (c *control) send1(id threadID) error {
 			packet += ":" + id.text
 		}
 	case id.text != "":
-		if _, err := c.ask("Hc" + id.text); err != nil { // as above
+		if _, err := c.ask("Hc" + id.text); err != nil { // Ignore the reply, as gdb does: the report names the thread that has stopped
 			return err
 		}
 	}
@@ -288,39 +337,51 @@ func (c *control) launch(packet string) error {
 func (c *control) Resume() error {
 	for _, tid := range slices.Sorted(maps.Keys(c.at)) {
 		from := c.at[tid]
-		p, here := c.inserted[from.pc]
-		if delete(c.at, tid); !here {
+		p := c.inserted[from.pc]
+		if p == nil || !p.in {
+			delete(c.at, tid)
 			continue
 		}
-		if err := c.take(p); err != nil {
+		if err := c.moveOff(tid, from, p); err != nil || c.early != nil {
 			return err
-		}
-		stepping, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errStep)
-		stop, err := c.Step(stepping, tid)
-		cancel()
-		if errors.Is(err, errStep) { // the instruction waits, for example in a system call
-			c.lost = fmt.Errorf("%w: %w", holder.ErrLost, errStep)
-			return c.lost
-		}
-		if err != nil {
-			return err
-		}
-		if stop.Kind == holder.Exec || stop.Kind == holder.Exited || stop.Kind == holder.Killed {
-			c.early = &stop
-			return nil
-		}
-		if err := c.order("Z"+p.packet, "set a breakpoint again"); err != nil {
-			return err
-		}
-		if c.stepped.handles(from) {
-			c.entered[tid] = from
-		}
-		if stop.Kind == holder.Hit && stop.PC != from.pc {
-			c.early = &stop
-			return nil
 		}
 	}
 	return c.proceed()
+}
+
+// moveOff makes a thread run the instruction at a breakpoint, while the breakpoint is not in the process. It sets early if the process has stopped for
+// another reason.
+func (c *control) moveOff(tid int, from place, p *point) error {
+	if err := c.take(p); err != nil {
+		return err
+	}
+	stepping, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errStep)
+	defer cancel()
+	stop, faulted, err := c.step(stepping, tid)
+	if errors.Is(err, errStep) { // the instruction waits, for example in a system call: the other threads must run
+		stop, err = c.interrupt(tid)
+	}
+	if err == nil && (c.gone || stop.Kind == holder.Exec) {
+		c.early = &stop
+		return nil
+	}
+	if c.lost == nil && !c.gone && !c.lending {
+		err = errors.Join(err, c.put(p))
+	}
+	if err != nil {
+		return err
+	}
+	halted := faulted || stop.Kind == holder.Interrupted || stop.Kind == signalled
+	if halted && c.stepped == from || c.stepped.handles(from) {
+		c.entered[tid] = from
+	}
+	if stop.Kind == holder.Hit && stop.Thread != tid { // the stub lets other threads run during a step
+		c.at[tid] = from
+	}
+	if stop.Kind == holder.Hit && (stop.PC != from.pc || stop.Thread != tid) {
+		c.early = &stop
+	}
+	return nil
 }
 
 var errStep = errors.New("the stub does not report the end of an instruction")
@@ -357,6 +418,9 @@ func (c *control) proceed() error {
 	}
 	if c.signals = later; !given[""] {
 		packet += ";c"
+		if c.multi { // other processes of the stub stay as they are
+			packet += fmt.Sprintf(":p%x.-1", c.pid)
+		}
 	}
 	return c.launch(packet)
 }
@@ -367,7 +431,7 @@ const signalled holder.StopKind = -1
 // Wait implements [holder.Control].
 func (c *control) Wait(ctx context.Context) (holder.Stop, error) {
 	for {
-		stop, err := c.wait(ctx, false)
+		stop, err := c.wait(ctx, 0)
 		if err != nil || stop.Kind != holder.Interrupted {
 			return stop, err
 		}
@@ -378,7 +442,10 @@ func (c *control) Wait(ctx context.Context) (holder.Stop, error) {
 }
 
 // Interrupt implements [holder.Control].
-func (c *control) Interrupt() (holder.Stop, error) {
+func (c *control) Interrupt() (holder.Stop, error) { return c.interrupt(0) }
+
+// interrupt is Interrupt. step is the thread that runs one instruction, or 0.
+func (c *control) interrupt(step int) (holder.Stop, error) {
 	if c.early == nil {
 		if err := c.raw(3); err != nil { // "Interrupts"
 			return holder.Stop{}, err
@@ -387,7 +454,7 @@ func (c *control) Interrupt() (holder.Stop, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errInterrupt)
 	defer cancel()
-	stop, err := c.wait(ctx, false)
+	stop, err := c.wait(ctx, step)
 	if errors.Is(err, errInterrupt) {
 		c.lost = fmt.Errorf("%w: %w within %v", holder.ErrLost, errInterrupt, c.timeout)
 		err = c.lost
@@ -397,14 +464,13 @@ func (c *control) Interrupt() (holder.Stop, error) {
 
 var errInterrupt = errors.New("the stub does not stop the process")
 
-// wait waits for a stop. step is set if one instruction of a thread runs.
-func (c *control) wait(ctx context.Context, step bool) (holder.Stop, error) {
+// wait waits for a stop. step is the thread that runs one instruction, or 0.
+func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 	if c.early != nil {
 		stop := *c.early
 		c.early = nil
 		return stop, nil
 	}
-	output := 0
 	for {
 		reply, err := c.await(ctx)
 		if err != nil {
@@ -412,10 +478,6 @@ func (c *control) wait(ctx context.Context, step bool) (holder.Stop, error) {
 		}
 		switch {
 		case len(reply) > 0 && reply[0] == 'O': // text that the program prints through the stub
-			if output += len(reply); output > maxOutput {
-				c.lost = fmt.Errorf("%w: the stub sends more than %d bytes of output", holder.ErrLost, maxOutput)
-				return holder.Stop{}, c.lost
-			}
 			continue
 		case len(reply) > 0 && reply[0] == 'F': // the program asks the debugger to open a file: it gets an error (EUNKNOWN of "Protocol-specific Representation of Datatypes")
 			if err := c.tell("F-1,270f"); err != nil {
@@ -424,14 +486,20 @@ func (c *control) wait(ctx context.Context, step bool) (holder.Stop, error) {
 			continue
 		}
 		c.running = false
+		asked := c.asked
 		stop, again, err := c.stopped(reply, step)
+		if c.native() { // lldb-server answers an interrupt with the next stop, for whatever reason, and ignores one while the process is stopped
+			if c.asked = false; again && asked {
+				stop, again = holder.Stop{Kind: holder.Interrupted, Thread: stop.Thread}, false
+			}
+		}
 		switch {
 		case err != nil || !again:
 			return stop, err
-		case len(c.at) > 0:
-			err = c.Resume()
+		case step > 0: // the other threads must not run while a breakpoint is not in the process
+			err = c.send1(c.idOf(step))
 		default:
-			err = c.proceed()
+			err = c.Resume()
 		}
 		if err != nil {
 			return holder.Stop{}, err
@@ -481,11 +549,19 @@ const (
 	sigTrap = 5
 )
 
-// stops are the signals with which stubs report an interrupt: none, SIGINT, SIGTRAP, and SIGSTOP as gdb or as Linux numbers it.
-var stops = []int{0, sigInt, sigTrap, 17, 19}
+// Numbers of signals that Linux has.
+const (
+	sigStop     = 19
+	sigRealTime = 32 // the first real-time signal (SIGRTMIN of asm/signal.h)
+)
 
-// stopped handles the report of a stop. again means that the process must resume.
-func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool, err error) {
+// interrupts reports whether stubs report an interrupt with this signal.
+func (c *control) interrupts(number int) bool {
+	return number == 0 || number == sigInt || number == sigTrap || c.linuxSignal(number) == sigStop
+}
+
+// stopped handles the report of a stop. again means that the process must resume. step is the thread that runs one instruction, or 0.
+func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool, err error) {
 	switch {
 	case len(reply) == 0:
 		return stop, false, fmt.Errorf("%w: letting the process run (vCont, c)", holder.ErrLacks)
@@ -505,6 +581,7 @@ func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool
 			}
 		}
 		clear(c.inserted)
+		c.gone = true
 		if r.kind == 'W' {
 			return holder.Stop{Kind: holder.Exited, Code: r.number}, false, nil
 		}
@@ -513,6 +590,9 @@ func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool
 	id, err := c.stoppedThread(r)
 	if err != nil {
 		return stop, false, err
+	}
+	if c.multi && id.pid > 0 && id.pid != c.pid { // another process of the stub
+		return stop, true, c.idles(0)
 	}
 	stop.Thread = id.tid
 	for name := range r.fields {
@@ -537,7 +617,7 @@ func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool
 	}
 	_, soft := r.fields["swbreak"]
 	_, hard := r.fields["hwbreak"]
-	if r.number == sigTrap || soft || hard || step {
+	if r.number == sigTrap || soft || hard || step > 0 {
 		now, err := c.placeOf(id, r)
 		if err != nil {
 			return stop, false, err
@@ -545,8 +625,9 @@ func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool
 		stop.PC, c.stepped = now.pc, now
 		if _, here := c.inserted[now.pc]; here && (r.number == sigTrap || soft || hard) {
 			c.at[id.tid], c.idle = now, traps{}
-			if again := c.entered[id.tid]; again == now && !step {
-				delete(c.entered, id.tid)
+			again := c.entered[id.tid]
+			delete(c.entered, id.tid) // if this is another place, the thread may have left the handler by siglongjmp(3)
+			if again == now && step == 0 {
 				return stop, true, nil
 			}
 			stop.Kind = holder.Hit
@@ -554,29 +635,31 @@ func (c *control) stopped(reply []byte, step bool) (stop holder.Stop, again bool
 		}
 	}
 	switch {
-	case step && (r.number == sigTrap || r.number == 0):
+	case step == id.tid && (r.number == sigTrap || r.number == 0):
 		stop.Kind = holder.Stepped
 		return stop, false, nil
-	case c.asked && slices.Contains(stops, r.number):
+	case soft || hard: // the breakpoint has been removed meanwhile
+		return stop, true, c.idles(stop.PC)
+	case c.asked && c.interrupts(r.number):
 		c.asked = false
 		stop.Kind = holder.Interrupted
 		return stop, false, nil
 	case r.number == 0:
 		return stop, true, c.idles(stop.PC)
-	case soft || hard: // the breakpoint has been removed meanwhile
-		return stop, true, c.idles(stop.PC)
 	case r.number == sigTrap:
-		if err := c.idles(stop.PC); err != nil {
-			return stop, false, err
-		}
 		if _, behind := c.inserted[stop.PC-1]; behind && c.description.arch == machine.AMD64 {
 			return stop, false, fmt.Errorf("%w: moving the pc back to a breakpoint (swbreak)", holder.ErrLacks)
 		}
 	}
-	if sig := (signal{id.text, r.number}); !slices.Contains(c.signals, sig) { // like the kernel, which keeps one of each (signal(7), "Standard signals")
+	c.idle = traps{}
+	// The kernel keeps one of each standard signal, and all real-time signals (signal(7)).
+	if sig := (signal{id.text, r.number}); c.linuxSignal(r.number) >= sigRealTime || !slices.Contains(c.signals, sig) {
+		if len(c.signals) == maxSignals {
+			return stop, false, fmt.Errorf("the stub reported more than %d signals for one instruction", maxSignals)
+		}
 		c.signals = append(c.signals, sig)
 	}
-	if step {
+	if step > 0 {
 		c.last = r.number
 		stop.Kind = signalled
 		return stop, false, nil
@@ -677,19 +760,28 @@ func (c *control) forked(parent threadID, text string, lent bool) error {
 	if lent { // the memory is the process's own
 		owner = parent
 	}
-	if err := c.order("Hg"+owner.text, "select a thread"); err != nil {
-		return err
-	}
-	for _, p := range c.inserted {
-		if err := c.take(p); err != nil {
-			return err
+	err := c.order("Hg"+owner.text, "select a thread")
+	for addr, p := range c.inserted {
+		if c.lost != nil || !p.in {
+			continue
 		}
+		one := c.order("z"+p.packet, "remove a breakpoint")
+		if one != nil && c.lost == nil && c.unmapped(addr) {
+			one = nil
+		}
+		if lent {
+			p.in = one != nil
+		}
+		err = errors.Join(err, one)
 	}
 	c.lending = lent
-	if err := c.order(fmt.Sprintf("D;%x", id.pid), "detach from a new process"); err != nil {
-		return err
+	if c.lost == nil {
+		err = errors.Join(err, c.order(fmt.Sprintf("D;%x", id.pid), "detach from a new process"))
 	}
-	return c.order("Hg"+parent.text, "select a thread")
+	if c.lost == nil {
+		err = errors.Join(err, c.order("Hg"+parent.text, "select a thread"))
+	}
+	return err
 }
 
 // returned sets the breakpoints again after a child of vfork(2) no longer uses the memory.
@@ -698,47 +790,67 @@ func (c *control) returned(parent threadID) error {
 		return nil
 	}
 	c.lending = false
-	if err := c.order("Hg"+parent.text, "select a thread"); err != nil {
-		return err
-	}
+	err := c.order("Hg"+parent.text, "select a thread")
 	for _, p := range c.inserted {
-		if err := c.order("Z"+p.packet, "set a breakpoint again"); err != nil {
-			return err
+		if c.lost == nil {
+			err = errors.Join(err, c.put(p))
 		}
 	}
-	return nil
+	return err
 }
 
 // Detach implements [holder.Control].
 func (c *control) Detach() error {
 	err := c.settle()
-	if err == nil {
+	if c.lost == nil && !c.gone && !c.running && !c.asked {
 		packet := "D"
 		if c.multi {
 			packet = fmt.Sprintf("D;%x", c.pid)
 		}
-		err = c.order(packet, "detach from the process")
+		err = errors.Join(err, c.order(packet, "detach from the process"))
 	}
 	return errors.Join(err, c.stream.Close())
 }
 
-// settle stops the process and removes the breakpoints. An ended process has none.
-func (c *control) settle() error {
+// settle stops the process and removes as many breakpoints as it can. An ended process has none.
+func (c *control) settle() (err error) {
 	if c.running {
-		stop, err := c.Interrupt()
+		if _, err = c.Interrupt(); c.lost != nil {
+			return err
+		}
+	}
+	for _, addr := range slices.Sorted(maps.Keys(c.inserted)) {
+		if c.lost == nil {
+			err = errors.Join(err, c.Remove(addr))
+		}
+	}
+	if c.lost != nil {
+		return err
+	}
+	return errors.Join(err, c.drain())
+}
+
+// drain waits for the stop of an interrupt that was sent while the process had stopped for another reason. gdbserver keeps such an interrupt as a SIGINT,
+// which would end the process after the detach. The breakpoints are not in the process, so that there are no more hits.
+func (c *control) drain() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errInterrupt)
+	defer cancel()
+	for range maxTraps {
+		if !c.asked || c.gone {
+			return nil
+		}
+		if err := c.Resume(); err != nil {
+			return err
+		}
+		_, err := c.wait(ctx, 0)
+		if errors.Is(err, errInterrupt) { // the stub ignores an interrupt while the process is stopped
+			_, err = c.Interrupt()
+		}
 		if err != nil {
 			return err
 		}
-		if stop.Kind == holder.Exited || stop.Kind == holder.Killed {
-			return nil
-		}
 	}
-	for addr := range c.inserted {
-		if err := c.Remove(addr); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errInterrupt
 }
 
 // Kill implements [holder.Control].
@@ -747,12 +859,12 @@ func (c *control) Kill() error {
 	if c.running {
 		_, err = c.Interrupt()
 	}
-	if err == nil {
-		if c.multi {
-			err = c.order(fmt.Sprintf("vKill;%x", c.pid), "kill the process")
-		} else {
-			err = c.tell("k") // it has no reply
-		}
+	switch {
+	case c.lost != nil || c.gone:
+	case c.multi:
+		err = errors.Join(err, c.order(fmt.Sprintf("vKill;%x", c.pid), "kill the process"))
+	default:
+		err = errors.Join(err, c.tell("k")) // it has no reply
 	}
 	return errors.Join(err, c.stream.Close())
 }
@@ -760,19 +872,26 @@ func (c *control) Kill() error {
 // Disconnect implements [holder.Control].
 func (c *control) Disconnect() error { return c.stream.Close() }
 
-// linuxSignal returns Linux's number of a signal. lldb-server sends that; other stubs send the numbers of gdb (include/gdb/signals.def of gdb).
+// native reports whether the stub sends Linux's numbers of signals, as lldb-server does.
+func (c *control) native() bool { return c.features["native-signals"] == "+" }
+
+// linuxSignal returns Linux's number of a signal. Stubs send the numbers of gdb (include/gdb/signals.def of gdb), except if they are native.
 func (c *control) linuxSignal(n int) int {
-	if c.features["native-signals"] == "+" {
+	if c.native() {
 		return n
 	}
-	if to, differs := gdbSignals[n]; differs {
+	to, differs := gdbSignals[n]
+	switch {
+	case differs:
 		return to
+	case n >= 45 && n <= 75: // GDB_SIGNAL_REALTIME_33 to 63
+		return n - 12
 	}
 	return n
 }
 
 // gdbSignals maps gdb's numbers of signals to those of Linux, where they differ.
-var gdbSignals = map[int]int{10: 7, 12: 31, 16: 23, 17: 19, 18: 20, 19: 18, 20: 17, 23: 29, 30: 10, 31: 12, 32: 30}
+var gdbSignals = map[int]int{10: 7, 12: 31, 16: 23, 17: 19, 18: 20, 19: 18, 20: 17, 23: 29, 30: 10, 31: 12, 32: 30, 77: 32, 78: 64}
 
 // await returns the next packet of a running process. It waits as long as ctx permits.
 func (c *conn) await(ctx context.Context) ([]byte, error) {
