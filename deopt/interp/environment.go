@@ -83,7 +83,11 @@ func environmentOf(a *machine.Arch, c *machine.FloatControl) environment {
 	if e.rounding[0] != nearestEven {
 		unusual = "rounding " + directionNames[e.rounding[0]]
 	}
-	for _, text := range []string{unusual, narrow.String()} {
+	half := ""
+	if narrow16 {
+		half = "half: subnormal numbers are zero"
+	}
+	for _, text := range []string{unusual, narrow.String(), half} {
 		if text != "" {
 			texts = append(texts, text)
 		}

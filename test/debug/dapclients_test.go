@@ -142,7 +142,7 @@ func documented(t *testing.T, known map[string]bool) {
 		require.Contains(t, string(text), "`"+name+"`")
 	}
 	examples := regexp.MustCompile(`(?m)^    (\{ "type": "reframe".*\})$`).FindAllStringSubmatch(string(text), -1)
-	require.Len(t, examples, 3)
+	require.Len(t, examples, 5)
 	for _, m := range examples {
 		var example map[string]any
 		require.NoError(t, json.Unmarshal([]byte(m[1]), &example), m[1])

@@ -129,15 +129,15 @@ func (r recipe) key(t testing.TB) string {
 	return fmt.Sprintf("%x", sha256.Sum256(all.Bytes()))[:32]
 }
 
-// containsPaths reports whether the output may contain paths of sources: debug information, and what sanitizers print, do. An answer repeats its
-// arguments.
+// containsPaths reports whether the output may contain paths of sources: debug information, what sanitizers print, and LLVM IR of a source do. An answer
+// repeats its arguments.
 func (r recipe) containsPaths() bool {
 	if r.pathless {
 		return false
 	}
 	tool := filepath.Base(r.tool)
 	return r.output == answer || tool == "sh" || tool == "go" ||
-		slices.ContainsFunc(r.args, func(a string) bool { return strings.HasPrefix(a, "-g") || strings.HasPrefix(a, "-fsanitize") })
+		slices.ContainsFunc(r.args, func(a string) bool { return strings.HasPrefix(a, "-g") || strings.HasPrefix(a, "-fsanitize") || a == "-emit-llvm" })
 }
 
 // used marks an entry of the cache as used today, so that scripts/prune.sh keeps it.
