@@ -136,14 +136,7 @@ func compute(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark
 // wide reads a part of a computed value, extended to 64 bits by its type.
 func (from *Source) wide(v *Value) raw {
 	got := from.number(v)
-	if v.Kind == ConstValue {
-		return got // a number of the layout has 64 bits
-	}
-	t := v.As
-	if t == "" {
-		t = signedOf(got.have)
-	}
-	got.bits = uint64(Typed{Type: t, Bits: got.bits}.signed())
+	got.bits = uint64(got.signed(v))
 	return got
 }
 
@@ -167,5 +160,25 @@ func (from *Source) computed(v *Value) raw {
 	return out
 }
 
+// kind returns the type of a token's bits; "" for that of the slot.
+func (v *Value) kind() string {
+	if v.Kind == ConstValue {
+		return v.Const.Type
+	}
+	return v.As
+}
+
 // signed reports whether >> extends the sign of a token.
-func (v *Value) signed() bool { return v.As == "" || v.As[0] == 'i' && v.As != "i1" }
+func (v *Value) signed() bool { return v.kind() == "" || v.kind()[0] == 'i' && v.kind() != "i1" }
+
+// signed returns the number that the bits of a token represent. An integer of the slot's type is signed, of any width except 1.
+func (r *raw) signed(v *Value) int64 {
+	if t := v.kind(); t != "" {
+		return Typed{Type: t, Bits: r.bits}.signed()
+	}
+	unused := 64 - min(r.have, 64)
+	if r.have <= 1 {
+		return int64(r.bits << unused >> unused)
+	}
+	return int64(r.bits<<unused) >> unused
+}

@@ -104,6 +104,8 @@ func TestStreams(t *testing.T) {
 		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f", "s.sleb()", math.MinInt64},
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00", "s.sleb()", math.MaxInt64},
 		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02", "s.sleb()", "sleb: the number that ends at byte 10 of the stream has over 64 bits"},
+		{"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "s.sleb()", "sleb: the number that ends at byte 10 of the stream has over 64 bits"}, // 1 << 63
+		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "s.sleb()", -1},
 		{"\xfe\xff", "s.next('i16')", -2},
 		{"\xfe\xff", "s.next('u16')", 0xfffe},
 		{"\xfe", "s.next()", 0xfe},

@@ -131,7 +131,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			if got.status != frame.OK {
 				is.Reason = join(is.Reason, "its position: "+got.why.Error())
 			} else {
-				p := Typed{Type: signedOf(got.have), Bits: got.bits}.signed()
+				p := got.signed(f.Position)
 				is.Position = &p
 				is.Info = s.info(from, is.MethodBits, p, &is)
 			}
@@ -183,14 +183,6 @@ func join(a, b string) string {
 		return b
 	}
 	return a + "; " + b
-}
-
-// signedOf returns the name of a signed integer type with a number of bits.
-func signedOf(bits int) string {
-	if t := fmt.Sprintf("i%d", bits); widths[t] == bits {
-		return t
-	}
-	return "i64"
 }
 
 // name returns the name of a method or a class: from the layout's function, or else from the record.
@@ -427,6 +419,9 @@ func (from *Source) raw(v *Value) raw {
 		}
 		s := &from.Slots[v.Operand]
 		r := raw{slot: s, typed: s.Type.Source, status: s.Status, why: s.Why(), have: 8 * len(s.Bytes)}
+		if s.Type.Kind == frame.Int && s.Type.Bits > 1 {
+			r.have = min(r.have, s.Type.Bits) // of i20, 4 bits of 3 bytes are not part of the value
+		}
 		if r.why == nil && s.Status != frame.OK {
 			r.why = unread("it is %s", s.Status)
 		}
@@ -475,7 +470,7 @@ func (from *Source) raw(v *Value) raw {
 			if n.status != frame.OK {
 				return missing(fmt.Errorf("its address: %w", n.why))
 			}
-			at += uint64(Typed{Type: signedOf(n.have), Bits: n.bits}.signed() * v.Scale)
+			at += uint64(n.signed(v.Index) * v.Scale)
 		}
 		bits, err := from.word(from.Memory, at, v.As)
 		if err != nil {

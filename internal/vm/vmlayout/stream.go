@@ -77,7 +77,11 @@ func (s *streamValue) leb(signed bool) (starlark.Value, error) {
 			return nil, err
 		}
 		part := uint64(b[0] & 0x7f)
-		if shift > 63 || shift == 63 && part > 1 && (!signed || part != 0x7f) {
+		last := uint64(1) // the largest part that holds bit 63
+		if signed {
+			last = 0 // the part repeats the sign in 7 bits
+		}
+		if shift > 63 || shift == 63 && part > last && (!signed || part != 0x7f) {
 			return nil, fmt.Errorf("the number that ends at byte %d of the stream has over 64 bits", s.n)
 		}
 		bits |= part << shift
