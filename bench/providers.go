@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,95 @@ func (b *bench) providers() {
 		against("--delve, on the same machine", "reframe -p", process, delve),
 	)
 	free.Kill() // the others are killed after the debuggers that hold them, which are ended later
+	b.goProvider()
+	b.insideGDB()
+}
+
+// Limits of the comparison with dlv.
+const (
+	manyGoroutines = 10_000
+	delveFactor    = 3 // frames takes at most 1/delveFactor of dlv's time
+)
+
+// goProvider measures frames of a Go program with many goroutines beside dlv, which attaches to the process, prints the same stacks and detaches.
+func (b *bench) goProvider() {
+	b.section("Stacks of a Go program with %d goroutines, start to end of the tool, %d runs", manyGoroutines, providerRounds)
+	p := livetest.Program(b, livetest.CgoBinary(b, "test/gohost/testdata/many"), fmt.Sprint(manyGoroutines))
+	p.Quiet(b, 0)
+	pid := fmt.Sprint(p.PID)
+	frames := func(s *times, needed string, least int, flags ...string) func() {
+		return func() {
+			o, text := b.start(b.reframe, append([]string{"frames", "-p", pid}, flags...)...)
+			require.GreaterOrEqual(b, bytes.Count(o.output, []byte(needed)), least, text)
+			s.add(o.wall)
+		}
+	}
+	dlv := func(s *times, needed string, least int, command string) func() {
+		script := filepath.Join(b.TempDir(), "commands")
+		require.NoError(b, os.WriteFile(script, []byte(command+"\nexit\n"), 0o644))
+		args := []string{"TERM=dumb", "NO_COLOR=1", "XDG_CONFIG_HOME=" + b.TempDir(), livetest.DLV(b), "attach", pid, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", script}
+		return func() {
+			var output bytes.Buffer
+			o, text := b.startFed(strings.NewReader("n\n"), &output, "env", args...) // do not kill the process
+			require.GreaterOrEqual(b, bytes.Count(output.Bytes(), []byte(needed)), least, "%s\n%s", text, output.Bytes())
+			s.add(o.wall)
+		}
+	}
+	var one, all, delveOne, delveAll times
+	once := []func(){
+		frames(&one, "runtime.asmcgocall", 1),
+		frames(&all, "main.receive", manyGoroutines, "--goroutines", "--json"),
+		dlv(&delveOne, "  0x", 3, "stack"),
+		dlv(&delveAll, "in main.receive", manyGoroutines, "goroutines -exec stack"),
+	}
+	interleave(1, once...)
+	one, all, delveOne, delveAll = nil, nil, nil, nil
+	interleave(providerRounds, once...)
+	b.print(
+		against("frames", "dlv attach, stack", delveOne, one).fraction(one, delveOne, delveFactor),
+		against("frames --goroutines --json", "dlv attach, goroutines -exec stack", delveAll, all).fraction(all, delveAll, delveFactor),
+	)
+	p.Kill()
+}
+
+// insideGDB measures gdb's backtrace of JIT code with the unwinder and the frame filter of reframe beside gdb's own, which stops early without CFI.
+func (b *bench) insideGDB() {
+	b.section("gdb's backtrace of a deep stack with the plugin of reframe, start to end of gdb, %d runs", providerRounds)
+	o, text := b.start(b.reframe, "gdb")
+	require.Zero(b, o.code, text)
+	plugin := filepath.Join(b.TempDir(), "reframe_gdb.py")
+	require.NoError(b, os.WriteFile(plugin, o.output, 0o644))
+	var rows []row
+	for _, c := range []struct {
+		what, program string
+		alone         int // the least number of frames that gdb finds alone
+	}{{"JIT code with CFI", deepProgram, deepest}, {"JIT code without CFI", withoutTables.Replace(deepProgram), 1}} {
+		path := filepath.Join(b.TempDir(), "deep.ll")
+		require.NoError(b, os.WriteFile(path, []byte(c.program), 0o644))
+		p := livetest.Lli(b, 19, path, "mcjit")
+		run := func(s *times, found *int, least int, args ...string) func() {
+			args = append([]string{"-nx", "-batch", "-p", fmt.Sprint(p.PID)}, append(args, "-ex", "bt")...)
+			return func() {
+				o, text := b.start(b.gdb, args...)
+				*found = len(framesIn(o.output))
+				require.GreaterOrEqual(b, *found, least, text)
+				s.add(o.wall)
+			}
+		}
+		var ours, alone times
+		var found, foundAlone int
+		once := []func(){
+			run(&ours, &found, deepest, "-x", plugin, "-ex", "set reframe program "+b.reframe),
+			run(&alone, &foundAlone, c.alone),
+		}
+		interleave(1, once...)
+		ours, alone = nil, nil
+		interleave(providerRounds, once...)
+		rows = append(rows, against(c.what, "gdb alone, bt", alone, ours))
+		b.note("%s: %d frames with the plugin, %d without", c.what, found, foundAlone)
+		p.Kill()
+	}
+	b.print(rows...)
 }
 
 // gdbserver makes gdbserver hold a process, and returns its address.

@@ -31,6 +31,12 @@ func (r row) atMost(ours times, limit time.Duration) row {
 	return r
 }
 
+// fraction adds a target for the quotient of our median and a peer's to a row: at most one part in parts.
+func (r row) fraction(ours, theirs times, parts int) row {
+	r.target = fmt.Sprintf("at most 1/%d: %s", parts, verdict(ours.median()*time.Duration(parts) <= theirs.median()))
+	return r
+}
+
 func verdict(met bool) string {
 	if met {
 		return "met"
