@@ -92,19 +92,21 @@ func (b *bench) goProvider() {
 			s.add(o.wall)
 		}
 	}
-	var one, all, delveOne, delveAll times
+	var one, all, inJSON, delveOne, delveAll times
 	once := []func(){
 		frames(&one, "runtime.asmcgocall", 1),
-		frames(&all, "main.receive", manyGoroutines, "--goroutines", "--json"),
+		frames(&all, fmt.Sprintf("and %d more goroutines with the same stack: ", manyGoroutines/10-1), 10, "--goroutines"), // receive has 10 depths
+		frames(&inJSON, "main.receive", manyGoroutines, "--goroutines", "--json"),
 		dlv(&delveOne, "  0x", 3, "stack"),
 		dlv(&delveAll, "in main.receive", manyGoroutines, "goroutines -exec stack"),
 	}
 	interleave(1, once...)
-	one, all, delveOne, delveAll = nil, nil, nil, nil
+	one, all, inJSON, delveOne, delveAll = nil, nil, nil, nil, nil
 	interleave(providerRounds, once...)
 	b.print(
 		against("frames", "dlv attach, stack", delveOne, one).fraction(one, delveOne, delveFactor),
-		against("frames --goroutines --json", "dlv attach, goroutines -exec stack", delveAll, all).fraction(all, delveAll, delveFactor),
+		against("frames --goroutines", "dlv attach, goroutines -exec stack", delveAll, all).fraction(all, delveAll, delveFactor),
+		against("frames --goroutines --json", "", delveAll, inJSON).fraction(inJSON, delveAll, delveFactor),
 	)
 	p.Kill()
 }
