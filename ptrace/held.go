@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/elfcore"
@@ -33,7 +34,7 @@ func (e *HeldError) Error() string {
 func (e *HeldError) Unwrap() error { return e.Err }
 
 // OpenHeld makes a target of a process that another debugger holds. It finds the same data as [OpenCore] in a core that contains all memory, and reads
-// memory on demand. It closes s after an error; otherwise [Target.Close] closes it.
+// memory on demand. It closes s after an error; otherwise [Target.Close] closes it. An error contains the notes, as there is no target that has them.
 //
 // The files that the process has mapped are those of this machine, if they are the same ones; otherwise s opens them.
 func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
@@ -53,6 +54,10 @@ func openHeld(s *holder.State, o CoreOptions, cache *holder.Cache, before *Targe
 			err = &HeldError{s.Addr, lost, ""}
 		}
 		if err != nil {
+			// A note can be the cause: an object is not found in memory that the debugger does not list.
+			if len(target.Notes) > 0 {
+				err = fmt.Errorf("%w (note: %s)", err, strings.Join(target.Notes, "; "))
+			}
 			t = nil
 			target.Close()
 		}

@@ -2,7 +2,9 @@ package ptrace
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -79,6 +81,21 @@ func TestRecordHeld(t *testing.T) {
 			b := make([]byte, 4)
 			require.NoError(t, core.ReadMemory(b, 0x10101))
 			require.Equal(t, []byte{1, 2, 3, 4}, b)
+		})
+	}
+}
+
+// TestHeldErrorKeepsNotes requires that the error of a target that cannot be opened contains the notes about it, those of the debugger and later ones.
+func TestHeldErrorKeepsNotes(t *testing.T) {
+	object := filepath.Join(t.TempDir(), "missing.o")
+	for name, o := range map[string]CoreOptions{"no object": {Given: []Object{{Path: object}}}, "no directory": {Sysroot: object}} {
+		t.Run(name, func(t *testing.T) {
+			_, err := OpenHeld(&holder.State{Kind: holder.Remote, Addr: "here", Arch: machine.AMD64, PID: 7, Memory: filled(0x10000), Program: "/nonexistent/program",
+				Notes: []string{"the stub does not list memory", "it has other processes"}}, o)
+			require.ErrorIs(t, err, os.ErrNotExist)
+			require.ErrorContains(t, err, object)
+			require.ErrorContains(t, err, "(note: the stub does not list memory; it has other processes")
+			require.Equal(t, o.Given != nil, strings.Contains(err.Error(), "; its program /nonexistent/program is not used: "), err)
 		})
 	}
 }
