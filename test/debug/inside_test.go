@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,13 +203,18 @@ func TestBacktraceShowsValues(t *testing.T) {
 func TestBacktraceMarksGuesses(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "guessedcaller.c", nil)
-	frames := clitest.Frames(t, clitest.Run(t, "frames", clitest.PID(p), "--json", "--registers").Object(t))
-	require.Equal(t, "main", frames[3]["function"])
-	require.Contains(t, frames[3], "guess")
 	target := []string{"-p", clitest.PID(p)}
 	require.Equal(t, backtrace(t, target, "disable unwinder global reframe"), backtrace(t, target))
+	out := inGDB(t, target, "source "+guessesToo(t, p, "main"), "bt")
+	require.Regexp(t, `(?m)^#2 +0x[0-9a-f]+ in \?\? \(\)\n#3 +0x[0-9a-f]+ in main \[a guess\] \(\)`, out)
+}
 
-	// A gdb that finds the same frames as reframe, by an unwinder of its own.
+// guessesToo returns a file for gdb with an unwinder that finds the same frames of guessedcaller.c as reframe. caller is the function of the guess.
+func guessesToo(t *testing.T, p *livetest.Process, caller string) string {
+	t.Helper()
+	frames := clitest.Frames(t, clitest.Run(t, "frames", clitest.PID(p), "--json", "--registers").Object(t))
+	require.Equal(t, caller, frames[3]["function"])
+	require.Contains(t, frames[3], "guess")
 	unwinder := filepath.Join(t.TempDir(), "unwinder.py")
 	require.NoError(t, os.WriteFile(unwinder, fmt.Appendf(nil, `
 import gdb.unwinder
@@ -223,8 +229,74 @@ class Finds(gdb.unwinder.Unwinder):
         return info
 gdb.unwinder.register_unwinder(None, Finds("finds"))
 `, frames[2]["pc"], frames[3]["pc"], frames[3]["registers"].(map[string]any)["rsp"]), 0o644))
-	out := inGDB(t, target, "source "+unwinder, "bt")
-	require.Regexp(t, `(?m)^#2 +0x[0-9a-f]+ in \?\? \(\)\n#3 +0x[0-9a-f]+ in main \[a guess\] \(\)`, out)
+	return unwinder
+}
+
+// Control characters in the names of gdb's own symbols do not reach the terminal in frames that the plugin prints.
+func TestBacktraceEscapesSymbols(t *testing.T) {
+	t.Parallel()
+	const name = "red\x1b[31m\nline"
+	exe := filepath.Join(t.TempDir(), "guessedcaller")
+	text, err := exec.Command(livetest.Tool(t, "objcopy"), "--redefine-sym", "main="+name, livetest.CBinary(t, "guessedcaller.c"), exe).CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	p := livetest.Program(t, exe)
+	out := inGDB(t, []string{"-p", clitest.PID(p)}, "source "+guessesToo(t, p, name), "bt",
+		"frame 3", "python print('abstract', Abstract(FrameDecorator(gdb.selected_frame()), {}).function())")
+	const escaped = `red\x1b[31m\x0aline`
+	require.Contains(t, out, " in "+escaped+" [a guess] ()")
+	require.Contains(t, out, "\nabstract "+escaped+"\n")
+}
+
+// reframe record inside gdb does not replace a named pipe and does not wait for its reader.
+func TestRecordToPipeInGDB(t *testing.T) {
+	t.Parallel()
+	p := livetest.C(t, "nojit.c", nil)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	out := inGDB(t, []string{"-p", clitest.PID(p)}, "reframe record -o "+pipe, "python print('pipe', 'end')")
+	require.Contains(t, out, pipe+": the file exists and is not a regular file")
+	require.Contains(t, out, "\npipe end\n")
+	info, err := os.Lstat(pipe)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
+}
+
+// history is a script for gdb, for a process in the function inner of history.c. At each moment it prints the program counters of the stack as gdb finds
+// them and as reframe frames does.
+const history = `
+import json
+def moment(name):
+    gdbs, frame = [], gdb.newest_frame()
+    while frame is not None:
+        gdbs.append(frame.pc())
+        frame = frame.older()
+    text = gdb.execute("reframe frames --json", to_string=True)
+    ours = [int(f["pc"], 16) for f in json.JSONDecoder().raw_decode(text[text.index("{"):])[0]["threads"][0]["frames"]]
+    print("moment", name, gdbs, ours)
+gdb.execute("record full")
+moment("inner")
+gdb.execute("break after")
+gdb.execute("continue")
+moment("after")
+gdb.execute("record goto begin")
+moment("again")
+gdb.execute("kill")
+`
+
+// After record goto, the commands and the backtrace show the moment of the history that gdb shows.
+func TestRecordedHistoryInGDB(t *testing.T) {
+	t.Parallel()
+	exe := livetest.CBinary(t, "history.c", "-O0", "-fno-omit-frame-pointer")
+	script := filepath.Join(t.TempDir(), "history.py")
+	require.NoError(t, os.WriteFile(script, []byte(history), 0o644))
+	out := inGDB(t, []string{exe}, "break inner", "run", "source "+script)
+	moments := regexp.MustCompile(`(?m)^moment (\w+) (\[.*?\]) (\[.*\])$`).FindAllStringSubmatch(out, -1)
+	require.Len(t, moments, 3, out)
+	for _, m := range moments {
+		require.Equal(t, m[2], m[3], m[1])
+	}
+	require.Equal(t, moments[0][2], moments[2][2])
+	require.NotEqual(t, moments[0][2], moments[1][2])
 }
 
 // Control characters in a name do not reach the terminal.

@@ -689,11 +689,14 @@ class Guess(FrameDecorator):
         name = super().function()
         if not isinstance(name, str):
             name = self.here.get("demangled") or self.here.get("function") or "??"
-        return "%s [a guess]" % name
+        return "%s [a guess]" % printable(name)
+
+    def filename(self):
+        return printable(super().filename())
 
 
 def printable(value):
-    """printable returns a value of JSON without control characters in its texts. They come from the process, and the terminal would obey them."""
+    """printable returns a value without control characters in its texts. They come from the process or its files, and the terminal would obey them."""
     if isinstance(value, str):
         return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", lambda m: "\\x%02x" % ord(m[0]), value)
     if isinstance(value, list):
@@ -715,10 +718,11 @@ class Abstract(FrameDecorator):
         if "resume" in self.here and isinstance(name, str):
             name = "%s -> %s, block %%%s" % (name, self.here["resume"]["function"], self.here["resume"]["block"])
         if not isinstance(name, str):  # an address, for which gdb shows the symbol
-            symbol = re.search(r" <(.+?)(\+\d+)?>$", gdb.format_address(name)) if name is not None else None
-            if symbol and "guess" not in self.here:
+            symbol = re.search(r" <(.+?)(\+\d+)?>$", gdb.format_address(name), re.DOTALL) if name is not None else None
+            if symbol and "guess" not in self.here and printable(symbol[1]) == symbol[1]:
                 return name
             name = symbol[1] if symbol else "??"
+        name = printable(name)  # gdb does not escape names of symbols
         return name if "guess" not in self.here else "%s [a guess]" % name
 
     def frame_args(self):
@@ -735,7 +739,7 @@ class Abstract(FrameDecorator):
         return (self.here.get("source") or [{}])[-1]
 
     def filename(self):
-        return super().filename() or self.source().get("file")
+        return printable(super().filename()) or self.source().get("file")
 
     def line(self):
         return super().line() or self.source().get("line")
