@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/test/clitest"
 	"example.com/reframe/test/livetest"
+	"example.com/reframe/test/tinyvmtest"
 )
 
 // vmFrames holds the text that maps prints for the VM frames of the record in vmsimple.ll.
@@ -46,8 +48,8 @@ func TestMapsVMOfFile(t *testing.T) {
 
 		for text, want := range map[string]string{
 			"def frames(site): return frame('m', read(address_of('x')))": "no VM frames: the layout reads memory, which only a process or a core has",
-			"def frames(site): pass":              "no VM frames: no layout returned any",
-			"def frames(site): return fail('no')": "record 2882400000 of @compiled: fail: no",
+			"def frames(site): pass":                                     "no VM frames: no layout returned any",
+			"def frames(site): return fail('no')":                        "record 2882400000 of @compiled: fail: no",
 		} {
 			layout := clitest.TempFile(t, "vm.star", text)
 			r := clitest.Run(t, "maps", object, "--ir", module, "--layout", layout)
@@ -67,6 +69,16 @@ type vmRecord struct {
 	VM *vmlayout.Outline `json:"vm"`
 }
 
+// vmMaps holds the records of maps --json.
+type vmMaps struct {
+	Images []struct {
+		Functions []struct {
+			Name    string     `json:"name"`
+			Records []vmRecord `json:"records"`
+		} `json:"functions"`
+	} `json:"images"`
+}
+
 // The VM frames that maps shows for a record are those that frames shows at an exit there: the same positions, places and operands.
 func TestMapsVMAsAtExits(t *testing.T) {
 	livetest.Slow(t)
@@ -78,14 +90,7 @@ func TestMapsVMAsAtExits(t *testing.T) {
 			r := clitest.Run(t, append([]string{"maps"}, known...)...)
 			require.Equal(t, 0, r.Code, r.Stderr)
 			clitest.RequireValid(t, "maps.schema.json", r.Stdout)
-			var maps struct {
-				Images []struct {
-					Functions []struct {
-						Name    string     `json:"name"`
-						Records []vmRecord `json:"records"`
-					} `json:"functions"`
-				} `json:"images"`
-			}
+			var maps vmMaps
 			require.NoError(t, json.Unmarshal([]byte(r.Stdout), &maps))
 			outlines := map[string]*vmlayout.Outline{}
 			for _, i := range maps.Images {
@@ -211,4 +216,45 @@ func placesAtExit(vm *frame.VM, o *vmlayout.Outline) (list []string) {
 		}
 	}
 	return list
+}
+
+// Each exit that tinyvm logs has a record with the same frames: the methods, the positions, and the numbers of locals, stack entries and monitors.
+func TestMapsVMOfTinyvm(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	for _, llvm := range livetest.ShareOf(tinyvmtest.Versions, "maps") {
+		log, dump := filepath.Join(t.TempDir(), "exits"), t.TempDir()
+		binary, file := tinyvmtest.Binary(t, llvm), tinyvmtest.File(t, 2)
+		whole := tinyvmtest.Run(t, binary, "--exits", "--log-exits", log, file)
+		// At its last exit, the process has compiled all methods.
+		p := livetest.Program(t, binary, "--fuel", tinyvmtest.Fuel, "--stand", fmt.Sprint(whole.Exits), "--dump", dump, file)
+		r := clitest.Run(t, "maps", "-p", clitest.PID(p), "--ir", dump, "--layout", "simple", "--json")
+		require.Equal(t, 0, r.Code, r.Stderr)
+		var maps vmMaps
+		require.NoError(t, json.Unmarshal([]byte(r.Stdout), &maps))
+		described := map[string]bool{}
+		for _, i := range maps.Images {
+			for _, f := range i.Functions {
+				for _, r := range f.Records {
+					chain := ""
+					for _, f := range r.VM.Frames {
+						chain += fmt.Sprintf("%s @ %d: %d %d %d\n", f.Method, *f.Position, len(f.Locals), len(f.Stack), len(f.Monitors))
+					}
+					described[chain] = true
+				}
+			}
+		}
+		compared := 0
+		for _, e := range tinyvmtest.ReadLog(t, log, func(tinyvmtest.Key) bool { return true }) {
+			chain := ""
+			for _, f := range e.Frames {
+				chain += fmt.Sprintf("%s @ %d: %d %d %d\n", f.Method, f.Position, len(f.Locals), len(f.Stack), len(f.Monitors))
+			}
+			require.Contains(t, described, chain, "LLVM %d", llvm)
+			compared++
+		}
+		require.Positive(t, compared, "LLVM %d", llvm)
+		t.Logf("LLVM %d: %d exits, %d different frames in records", llvm, compared, len(described))
+		p.Kill()
+	}
 }
