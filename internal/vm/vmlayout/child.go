@@ -69,14 +69,23 @@ func startChild(command []string) (*Child, error) {
 	return c, c.cmd.Start()
 }
 
+// ended returns the reason why the process ended, or nil.
+func (c *Child) ended() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fail
+}
+
 // start runs the top level of a layout in the process.
 func (c *Child) start(name string, text []byte) (*Layout, error) {
 	if len(text) > maxText {
 		return nil, &Error{File: name, Err: fmt.Errorf("over %d MiB", maxText>>20)}
 	}
+	c.mu.Lock()
 	l := &Layout{Name: name, Text: text, child: &hosted{Child: c, number: c.layouts}}
-	l.child.layout = l
 	c.layouts++
+	c.mu.Unlock()
+	l.child.layout = l
 	if len(text) == 0 {
 		text = []byte("\n")
 	}
@@ -110,7 +119,7 @@ const (
 
 // Start runs a layout in one of the group's processes.
 func (g *Group) Start(name string, text []byte) (*Layout, error) {
-	if known := g.layouts[string(text)]; known != nil {
+	if known := g.layouts[string(text)]; known != nil && known.child.ended() == nil {
 		return known, nil
 	}
 	if g.spent > groupTime {
@@ -120,7 +129,7 @@ func (g *Group) Start(name string, text []byte) (*Layout, error) {
 	defer func() { g.spent += time.Since(began) }()
 	c := &g.processes[g.started%groupProcesses]
 	g.started++
-	if *c == nil || (*c).fail != nil {
+	if *c == nil || (*c).ended() != nil {
 		var err error
 		if *c, err = startChild(g.Command); err != nil {
 			*c = nil
@@ -250,10 +259,18 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 		return &wireMemory{Error: errNoMemory.Error()}
 	}
 	if r.Symbol != "" {
-		if from.symbol == nil || len(r.Symbol) > maxString || reads > maxReads {
+		switch {
+		case from.symbol == nil:
 			return &wireMemory{}
+		case len(r.Symbol) > maxString:
+			return &wireMemory{Error: fmt.Sprintf("a symbol of %d bytes; the limit is %d", len(r.Symbol), maxString)}
+		case reads > maxReads:
+			return &wireMemory{Error: fmt.Sprintf("over %d reads and symbols", maxReads)}
 		}
-		at, _ := from.symbol(r.Symbol)
+		at, _, err := from.symbol(r.Symbol)
+		if err != nil {
+			return &wireMemory{Error: err.Error()}
+		}
 		return &wireMemory{At: uint64(at)}
 	}
 	if r.Size <= 0 || r.Size > maxPart || reads > maxReads {

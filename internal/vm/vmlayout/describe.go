@@ -17,8 +17,9 @@ const (
 
 // subject is what a layout describes: a local of a method, a field of a class, or a value.
 type subject struct {
-	Bits  uint64 // of the method, the class or the value
-	Name  string // of the method or the class, for one without bits
+	Bits  uint64 // of the method or the class
+	Name  string // of the method or the class
+	Named bool   // the layout identifies it by its name, and not by bits
 	At    int64  // number of the local, offset of the field
 	Value *Typed // for text
 }
@@ -40,10 +41,10 @@ func (l *Layout) describe(what string, from *Source, of subject) (string, error)
 	switch {
 	case of.Value != nil:
 		args = append(args, typedValue{*of.Value})
-	case of.Bits != 0:
-		args = append(args, starlark.MakeUint64(of.Bits), starlark.MakeInt64(of.At))
-	default:
+	case of.Named:
 		args = append(args, starlark.String(of.Name), starlark.MakeInt64(of.At))
+	default:
+		args = append(args, starlark.MakeUint64(of.Bits), starlark.MakeInt64(of.At))
 	}
 	is, err := l.call(by, from, args...)
 	if err != nil || is == starlark.None {
@@ -56,16 +57,17 @@ func (l *Layout) describe(what string, from *Source, of subject) (string, error)
 	return text, nil
 }
 
-// nameAll names the locals of a method or the fields of a class that the record does not name. It returns the first error.
-func (s *Shape) nameAll(from *Source, what string, of subject, list []frame.VMValue) (notes []string) {
-	if !s.Layout.has(what) {
+// nameAll names the locals of a method or the fields of a class that the record does not name. It returns the first error. of is nil for a method or a
+// class that was not read.
+func (s *Shape) nameAll(from *Source, what string, of *subject, list []frame.VMValue) (notes []string) {
+	if of == nil || !s.Layout.has(what) {
 		return nil
 	}
 	for k := range list {
 		if v := &list[k]; v.Name == "" && v.Index != nil {
 			of.At = *v.Index
 			named, err := from.ask(nameKey{s.Layout, what + " " + of.Name, of.Bits, of.At}, func(from *Source) (out answered, err error) {
-				out.text, err = s.Layout.describe(what, from, of)
+				out.text, err = s.Layout.describe(what, from, *of)
 				return out, err
 			})
 			if err != nil {

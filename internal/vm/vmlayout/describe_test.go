@@ -31,6 +31,31 @@ def text(v):
     return '"%s"' % read_string(v.bits + 4, n) if n < 300 else "over " + "9" * n
 `
 
+// TestDescribeNumbers requires that local_name gets a method that is 0 as a number, and is not called for one that was not read.
+func TestDescribeNumbers(t *testing.T) {
+	const text = `
+def frames(site):
+    list = []
+    for m in site.operands:
+        f = frame(m, 1, "in-call" if list else "reexecute")
+        f.local(0, i32(7))
+        list.append(f)
+    return list
+
+def local_name(method, i): return type(method) + str(method)
+`
+	l, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	operands := []Operand{value("i32", "%p"), value("i32", "%q"), value("i32", "%r")}
+	shape, err := l.Frames(&Site{Operands: operands})
+	require.NoError(t, err)
+	vm := shape.Read(&Source{Slots: slots(operands, map[int]uint64{0: 0, 1: 3}), Order: binary.LittleEndian})
+	require.Equal(t, "int0", vm.Frames[0].Locals[0].Name)
+	require.Equal(t, "int3", vm.Frames[1].Locals[0].Name)
+	require.Empty(t, vm.Frames[2].Locals[0].Name, "the method is unknown")
+	require.Equal(t, "its method: nobody kept it", vm.Frames[2].Reason)
+}
+
 // TestDescribe requires the names of locals and fields by method and class, and texts of objects, which are read again if their memory changes.
 func TestDescribe(t *testing.T) {
 	here, err := Parse("a.star", []byte(describing))

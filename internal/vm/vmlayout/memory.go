@@ -18,6 +18,8 @@ type Target struct {
 	Memory machine.Memory
 	Symbol func(name string) (machine.Addr, bool)
 	Order  binary.ByteOrder
+
+	find func(name string) (machine.Addr, bool, error) // in place of Symbol, if the search may fail; else nil
 }
 
 // source returns the source that the functions of a layout read from; nil without a target.
@@ -25,7 +27,14 @@ func (t *Target) source() *Source {
 	if t == nil {
 		return nil
 	}
-	return &Source{Memory: t.Memory, Static: t.Memory, Order: t.Order, symbol: t.Symbol}
+	find := t.find
+	if find == nil {
+		find = func(name string) (at machine.Addr, ok bool, err error) {
+			at, ok = t.Symbol(name)
+			return at, ok, nil
+		}
+	}
+	return &Source{Memory: t.Memory, Static: t.Memory, Order: t.Order, symbol: find}
 }
 
 // Bounds of what a layout reads to make the frames of a record.
@@ -202,11 +211,15 @@ func addReads(add adder) {
 		r := runOf(t)
 		switch {
 		case r == nil || r.site == nil:
-			return nil, errors.New("in frames(site) alone")
+			return nil, errors.New("can be called only in frames(site)")
 		case r.source == nil:
 			return nil, errNoTarget
 		}
-		if at, ok := r.source.symbol(name); ok {
+		at, ok, err := r.source.symbol(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
 			return starlark.MakeUint64(uint64(at)), nil
 		}
 		if otherwise != nil {

@@ -3,6 +3,7 @@ package vmlayout
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
 	"strconv"
@@ -216,6 +217,36 @@ func TestReadElsewhere(t *testing.T) {
 	var wrong *Error
 	require.ErrorAs(t, First([]*Layout{l}, site).Err, &wrong)
 	require.True(t, wrong.NeedsTarget)
+}
+
+// TestSymbolsElsewhere requires an error, and not the default, for a symbol that another process may not ask for.
+func TestSymbolsElsewhere(t *testing.T) {
+	at := immutable(memory{}, nil)
+	for text, says := range map[string]string{
+		"address_of('x' * 2000, default = 5)":                     "address_of: a symbol of 2000 bytes; the limit is 1024",
+		"[address_of('x', default = k) for k in range(20000)][0]": "address_of: over 16384 reads and symbols",
+	} {
+		l := elsewhere(t, "def frames(site):\n  return frame('m', "+text+")\n")
+		_, err := l.Frames(&Site{Function: "f", Target: at})
+		require.ErrorContains(t, err, says)
+	}
+	l := elsewhere(t, "def frames(site):\n  return frame('m', address_of('x', default = 5))\n")
+	shape, err := l.Frames(&Site{Function: "f", Target: at})
+	require.NoError(t, err)
+	require.EqualValues(t, 5, shape.Frames[0].Position.Const.Bits)
+}
+
+// TestGroupRestarts requires that a layout whose process has ended is started again.
+func TestGroupRestarts(t *testing.T) {
+	l := elsewhere(t, "def frames(site):\n  return frame('m', 1)\n")
+	l.child.fail = errors.New("its process has ended")
+	g := &Group{Command: []string{"/nonexistent/program"}, layouts: map[string]*Layout{"text": l}}
+	_, err := g.Start("again", []byte("text"))
+	require.ErrorContains(t, err, "/nonexistent/program")
+	l.child.fail = nil
+	known, err := g.Start("again", []byte("text"))
+	require.NoError(t, err)
+	require.Same(t, l, known)
 }
 
 // elsewhere returns a layout that another goroutine serves, as its own process does.

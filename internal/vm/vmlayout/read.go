@@ -25,7 +25,7 @@ type Source struct {
 	loads int
 	pairs bool // the record lists at least one slot for the collector
 
-	symbol func(name string) (machine.Addr, bool) // while frames are made; else nil
+	symbol func(name string) (machine.Addr, bool, error) // while frames are made; else nil
 }
 
 // Moved returns the source for another moment of the same target. It keeps what is cached.
@@ -125,7 +125,8 @@ func (s *Shape) Read(from *Source) *frame.VM {
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Resume: f.Resume}
-		is.Method, is.MethodBits, is.Reason = s.name(from, "method", f.Method)
+		var method *subject
+		is.Method, is.MethodBits, method, is.Reason = s.name(from, "method", f.Method)
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
@@ -138,7 +139,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		}
 		is.Locals = from.all(f.Locals)
 		is.Stack = from.all(f.Stack)
-		is.Notes = append(is.Notes, s.nameAll(from, "local", subject{Bits: is.MethodBits, Name: is.Method}, is.Locals)...)
+		is.Notes = append(is.Notes, s.nameAll(from, "local", method, is.Locals)...)
 		for k := range f.Monitors {
 			m := frame.VMMonitor{Eliminated: f.Monitors[k].Eliminated}
 			m.Owner = from.value(&f.Monitors[k].Owner)
@@ -158,13 +159,14 @@ func (s *Shape) Read(from *Source) *frame.VM {
 	for n := range s.Objects {
 		o := &s.Objects[n]
 		is := frame.VMObject{ID: o.ID}
-		is.Class, is.ClassBits, is.Reason = s.name(from, "class", o.Class)
+		var class *subject
+		is.Class, is.ClassBits, class, is.Reason = s.name(from, "class", o.Class)
 		elements := map[int64]bool{}
 		for k := range o.Fields {
 			elements[o.Fields[k].At] = o.Fields[k].Element
 		}
 		values := from.all(o.Fields)
-		if why := s.nameAll(from, "field", subject{Bits: is.ClassBits, Name: is.Class}, values); len(why) > 0 && len(out.Frames) > 0 {
+		if why := s.nameAll(from, "field", class, values); len(why) > 0 && len(out.Frames) > 0 {
 			out.Frames[0].Notes = append(out.Frames[0].Notes, why...)
 		}
 		for _, v := range values {
@@ -185,33 +187,35 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// name returns the name of a method or a class: from the layout's function, or else from the record.
-func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, why string) {
+// name returns the name of a method or a class: from the layout's function, or else from the record. of is nil for one that was not read.
+func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, of *subject, why string) {
 	if v == nil {
-		return "", 0, ""
+		return "", 0, nil, ""
 	}
 	if v.Kind == ConstValue && v.Const.Type == "symbol" {
-		return v.Const.Text, 0, ""
+		return v.Const.Text, 0, &subject{Name: v.Const.Text, Named: true}, ""
 	}
 	got := from.raw(v)
 	if got.status != frame.OK {
-		return "", 0, fmt.Sprintf("its %s: %v", what, got.why)
+		return "", 0, nil, fmt.Sprintf("its %s: %v", what, got.why)
 	}
 	text := string(frame.HexOf(got.bits))
+	of = &subject{Bits: got.bits, Name: text}
 	if !s.Layout.has(what) {
-		return text, got.bits, ""
+		return text, got.bits, of, ""
 	}
 	named, err := from.ask(nameKey{s.Layout, what, got.bits, 0}, func(from *Source) (out answered, err error) {
 		out.text, err = s.Layout.nameOf(what, from, got.bits)
 		return out, err
 	})
 	if err != nil && got.bits == 0 { // in many encodings 0 is no method, whose name cannot be read
-		return text, 0, ""
+		return text, 0, nil, ""
 	}
 	if err != nil {
-		return text, got.bits, fmt.Sprintf("the name of its %s: %v", what, err)
+		return text, got.bits, of, fmt.Sprintf("the name of its %s: %v", what, err)
 	}
-	return named.text, got.bits, ""
+	of.Name = named.text
+	return named.text, got.bits, of, ""
 }
 
 // info returns the layout's info for a position.

@@ -68,7 +68,7 @@ func (s *served) answer(r *request) *response {
 	case r.Site != nil:
 		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Moment: r.Site.Moment, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args)}
 		if r.Site.Target {
-			site.Target = &Target{Memory: asked{s}, Symbol: asked{s}.symbol, Order: s.source.Order}
+			site.Target = &Target{Memory: asked{s}, find: asked{s}.symbol, Order: s.source.Order}
 		}
 		shape, err := l.Frames(site)
 		if err != nil || shape == nil {
@@ -142,9 +142,12 @@ func (a asked) ask(r *wireRead) (m wireMemory, err error) {
 	return m, a.s.in.Decode(&m)
 }
 
-func (a asked) symbol(name string) (machine.Addr, bool) {
+func (a asked) symbol(name string) (machine.Addr, bool, error) {
 	m, err := a.ask(&wireRead{Symbol: name})
-	return machine.Addr(m.At), err == nil && m.At != 0
+	if err == nil && m.Error != "" {
+		err = errors.New(m.Error)
+	}
+	return machine.Addr(m.At), m.At != 0, err
 }
 
 func (a asked) ReadMemory(buf []byte, addr machine.Addr) error {
