@@ -263,6 +263,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 			f.unreadable = "its stack map cannot be read: " + f.code.MapsErr.Error()
 		}
 		f.fillDirect(name, f.code.SymbolAt(at).Owner)
+		f.fillInterpreter()
 		return f, nil
 	}
 	if f.Offset == nil { // the record gives the offset in its function

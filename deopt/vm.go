@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/machine/object"
 	"example.com/reframe/internal/vm/vmlayout"
 )
@@ -89,9 +91,61 @@ func (f *Frame) fillVM() {
 	}
 }
 
+// interpreterTime bounds the time that layouts take for all frames of the VM's interpreter that a view has at a moment.
+const interpreterTime = 5 * time.Second
+
+// fillInterpreter reads the VM's frames from a native frame that runs the VM's interpreter.
+func (f *Frame) fillInterpreter() {
+	v := f.view
+	at := slices.IndexFunc(v.vms, func(l *vmlayout.Layout) bool { return l.Interprets(f.Function, f.Demangled, names.Short(f.Function)) })
+	if at < 0 {
+		return
+	}
+	refused := ""
+	switch why := f.Uncertain(); {
+	case why != "":
+		refused = "its native frame is a guess: " + why
+	case v.source.Spent > interpreterTime:
+		refused = fmt.Sprintf("the layouts took over %v for frames of the VM's interpreter", interpreterTime)
+	}
+	if refused != "" {
+		f.VM = &frame.VM{Layout: v.vms[at].Name, Error: refused}
+		return
+	}
+	began := time.Now()
+	target := vmlayout.OfTarget(v.target, f.image())
+	target.Memory = v.vmMemory
+	v.source.Slots = nil
+	f.VM = v.vms[at].Interpreter(&vmlayout.Site{Function: f.Function, Kind: vmlayout.NativeSite, Target: target, Native: f.native()}, v.source)
+	v.source.Spent += time.Since(began)
+}
+
+// native returns what a layout may know about a native frame.
+func (f *Frame) native() *vmlayout.Native {
+	p, arch := &f.physical, f.view.target.Arch()
+	n := &vmlayout.Native{PC: uint64(p.PC), CFA: vmlayout.Register{Bits: uint64(p.CFA), Why: p.NoCFA}, Registers: map[string]vmlayout.Register{}}
+	for _, r := range arch.Registers() {
+		info, _ := arch.Register(r)
+		if info.Size > 8 {
+			continue
+		}
+		is := vmlayout.Register{}
+		if bits, err := p.Registers.Uint(r); err != nil {
+			is.Why = err.Error()
+		} else {
+			is.Bits = bits
+		}
+		n.Registers[info.Name] = is
+	}
+	return n
+}
+
 // SetVM does the same as [View.Set] for a value of the VM's frames, named as in [frame.VM.Slots]. The slot gets the bits that the layout's codec
 // makes of text, which is parsed in the value's current type.
 func (v *View) SetVM(f *Frame, name, text string) (*View, *Frame, error) {
+	if f.Interprets() {
+		return nil, nil, fmt.Errorf("%s of %s: values of the VM's interpreter are read-only", name, f.Title())
+	}
 	all := f.VM.Slots()
 	at := slices.IndexFunc(all, func(s frame.Slot) bool { return s.Name == name })
 	if at < 0 {

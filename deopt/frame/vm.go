@@ -62,6 +62,9 @@ type VMValue struct {
 	Bytes []byte `json:"-"`
 }
 
+// Interprets reports whether the frame is one of the VM's interpreter, as a layout describes it: its VM frames are the interpreter's own.
+func (f *Frame) Interprets() bool { return f.Record == nil && f.VM != nil }
+
 // OfVM reports whether a slot is a value of a virtual machine's frame. Such slots have names like local[2].
 func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 

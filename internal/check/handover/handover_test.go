@@ -51,6 +51,25 @@ func TestPick(t *testing.T) {
 	}
 }
 
+// TestPickLeavesTheInterpreterOut requires that frames of the VM's interpreter are neither picked nor taken as callers: the interpreter runs them.
+func TestPickLeavesTheInterpreterOut(t *testing.T) {
+	interpreted := func(index int) *deopt.Frame {
+		f := physical(index, "interpret", frame.Calling)
+		f.Record = nil
+		return f
+	}
+	v := viewOf(interpreted(0), physical(1, "inner", frame.Reexecute), interpreted(2), physical(3, "outer", frame.Calling))
+	s, err := Pick(v, deopt.Choice{Frame: -1, To: deopt.AllCallers})
+	require.NoError(t, err)
+	require.Equal(t, []int{1}, numbers(s))
+	require.Equal(t, "frame #2, interpret is a frame of the VM's interpreter", s.End)
+	const why = "frame #2, interpret: it is a frame of the VM's interpreter, which is running; only frames of compiled code can be resumed"
+	_, err = Pick(v, deopt.Choice{Frame: 2})
+	require.EqualError(t, err, "no frame to resume: "+why)
+	_, _, err = v.SetVM(interpreted(2), "local[0]", "1")
+	require.EqualError(t, err, "local[0] of frame #2, interpret: values of the VM's interpreter are read-only")
+}
+
 // TestPickFails requires an error with the reason for frames that cannot be picked.
 func TestPickFails(t *testing.T) {
 	function := func(name string) *names.Pattern {

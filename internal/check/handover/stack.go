@@ -32,7 +32,7 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 			if !c.Is(t, f) || c.Function != nil && !c.Function.Match(f.Function) {
 				continue
 			}
-			if f.VM == nil || f.VM.Error != "" {
+			if f.VM == nil || f.VM.Error != "" || f.Interprets() {
 				if err := noVMFrames(f); err != nil && (missing == nil || chosen) {
 					missing = err
 				}
@@ -59,9 +59,12 @@ func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: %w", deopt.ErrNoFrame, missing)
 }
 
-// noVMFrames returns an error with the reason why a frame with a record has no VM frames. It returns nil for a frame without a record.
+// noVMFrames returns an error with the reason why a frame with a record has no VM frames. It returns nil for a frame without a record, unless
+// the VM's interpreter runs in it.
 func noVMFrames(f *deopt.Frame) error {
 	switch {
+	case f.Interprets():
+		return fmt.Errorf("%s: it is a frame of the VM's interpreter, which is running; only frames of compiled code can be resumed", f.Title())
 	case f.VM != nil:
 		return fmt.Errorf("%s: %s", f.Title(), f.VM.Error)
 	case f.Record == nil:
@@ -97,6 +100,8 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 		switch {
 		case f.VM == nil || f.VM.Error != "":
 			s.End = f.Title() + " has no VM frames"
+		case f.Interprets():
+			s.End = f.Title() + " is a frame of the VM's interpreter"
 		case f.VM.Frames[0].Resume != frame.Calling:
 			s.End = f.Title() + " has no pending call"
 		default:

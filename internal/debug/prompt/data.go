@@ -23,7 +23,7 @@ func (p *Prompt) locals(context.Context, string) error {
 		return nil
 	}
 	if at.Physical != nil {
-		if at.Physical.Record == nil {
+		if at.Physical.Record == nil && !at.Physical.Interprets() {
 			return fmt.Errorf("%s has no record, so its values are unknown%s", at.Physical.Title(), frame.Noted(at.Physical.Notes))
 		}
 		p.Printer.Frame(p.out, &at.Physical.Frame)

@@ -73,7 +73,11 @@ func PrintFrame(w io.Writer, s Style, f *frame.Frame) {
 		fmt.Fprintf(w, "        %s\n", s.Dim("("+Printable(n)+")"))
 	}
 	if f.VM != nil {
-		printVM(w, s, f.VM)
+		callers := inlinedInto
+		if f.Interprets() {
+			callers = "called by"
+		}
+		printVM(w, s, f.VM, callers)
 	}
 }
 

@@ -38,7 +38,7 @@ func (p Printer) Slots(w io.Writer, list []frame.Slot) {
 }
 
 // VM prints the frames of a virtual machine with their values.
-func (p Printer) VM(w io.Writer, vm *frame.VM) { printVM(w, p.Style, vm) }
+func (p Printer) VM(w io.Writer, vm *frame.VM) { printVM(w, p.Style, vm, inlinedInto) }
 
 // Thread names a thread.
 func (p Printer) Thread(t *deopt.Thread) string { return p.Style.Bold(titleOfThread(t)) }

@@ -32,8 +32,12 @@ func vmTitle(s Style, f *frame.VMFrame) string {
 	return line
 }
 
-// printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields.
-func printVM(w io.Writer, s Style, vm *frame.VM) {
+// inlinedInto introduces the callers of a VM frame of compiled code.
+const inlinedInto = "inlined into"
+
+// printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields. callers introduces all frames
+// but the innermost.
+func printVM(w io.Writer, s Style, vm *frame.VM, callers string) {
 	if vm.Error != "" {
 		fmt.Fprintf(w, "        %s\n", s.Yellow("no VM frames: "+Printable(vm.Error)))
 		return
@@ -42,7 +46,7 @@ func printVM(w io.Writer, s Style, vm *frame.VM) {
 		f := &vm.Frames[n]
 		lead := "vm "
 		if n > 0 {
-			lead = "   inlined into "
+			lead = "   " + callers + " "
 		}
 		fmt.Fprintf(w, "      %s%s\n", lead, vmTitle(s, f))
 		if f.Reason != "" {

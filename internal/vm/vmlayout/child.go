@@ -96,7 +96,7 @@ func (c *Child) start(name string, text []byte) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.child.has, l.child.defined = r.Has, r.At
+	l.child.has, l.child.defined, l.interpreterFunctions = r.Has, r.At, r.Runs[:min(len(r.Runs), maxFunctions)]
 	return l, nil
 }
 
@@ -285,7 +285,7 @@ func (from *Source) answer(r *wireRead, reads int) *wireMemory {
 
 func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
 	from := site.Target.source()
-	r, err := c.ask(from, &request{Site: &wireSite{site.Function, site.Record, site.Kind, site.Moment, wireOperands(site.Operands), wireOperands(site.Args), from != nil}})
+	r, err := c.ask(from, &request{Site: &wireSite{site.Function, site.Record, site.Kind, site.Moment, wireOperands(site.Operands), wireOperands(site.Args), from != nil, site.Native}})
 	if err == nil {
 		err = r.failure(l, site)
 	}

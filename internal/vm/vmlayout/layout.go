@@ -30,6 +30,9 @@ type Layout struct {
 	fieldName  starlark.Callable
 	text       starlark.Callable
 
+	interpreterFrames    starlark.Callable // optional, with the next one
+	interpreterFunctions []string          // the native functions whose frames it describes
+
 	prints printer
 
 	child *hosted // its place in the process that runs it; nil if it runs here
@@ -157,7 +160,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 	for _, f := range []struct {
 		name string
 		to   *starlark.Callable
-	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}, {"local_name", &l.localName}, {"field_name", &l.fieldName}, {"text", &l.text}} {
+	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}, {"local_name", &l.localName}, {"field_name", &l.fieldName}, {"text", &l.text}, {"interpreter_frames", &l.interpreterFrames}} {
 		v, there := globals[f.name]
 		if !there {
 			continue
@@ -170,6 +173,9 @@ func Parse(name string, text []byte) (*Layout, error) {
 	}
 	if l.frames == nil {
 		return nil, &Error{File: name, Err: errors.New("it defines no frames(site)")}
+	}
+	if err := l.listFunctions(globals); err != nil {
+		return nil, &Error{File: name, Err: err}
 	}
 	return l, nil
 }
@@ -193,13 +199,18 @@ func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value)
 	return v, nil
 }
 
-// Frames runs the layout for a site. The shape is nil if frames returned None: the site does not belong to the layout. The error is an [*Error].
+// Frames runs the layout for a site: frames(site), or interpreter_frames(native) if the site is a native frame. The shape is nil if the function
+// returned None: the site does not belong to the layout. The error is an [*Error].
 func (l *Layout) Frames(site *Site) (*Shape, error) {
 	if l.child != nil {
 		return l.child.frames(l, site)
 	}
 	r := newRun(l, site)
-	v, err := starlark.Call(l.thread(r), l.frames, starlark.Tuple{&siteValue{r}}, nil)
+	by, of := l.frames, starlark.Value(&siteValue{r})
+	if site.Native != nil {
+		by, of = l.interpreterFrames, &nativeValue{base{"native"}, r}
+	}
+	v, err := starlark.Call(l.thread(r), by, starlark.Tuple{of}, nil)
 	if err != nil {
 		return nil, l.wrong(r, err)
 	}
@@ -229,7 +240,10 @@ func (e *Error) Error() string {
 	if e.At != "" {
 		where += ":" + e.At
 	}
-	if e.Site != nil {
+	switch {
+	case e.Site != nil && e.Site.Native != nil:
+		where += ": native frame of " + e.Site.Function
+	case e.Site != nil:
 		where += fmt.Sprintf(": record %d of @%s", e.Site.Record, e.Site.Function)
 	}
 	return fmt.Sprintf("%s: %v", where, e.Err)

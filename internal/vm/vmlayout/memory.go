@@ -125,7 +125,7 @@ func (f *footprint) holds(t *Target) bool {
 }
 
 var (
-	errNoMemory = errors.New("memory can be read only in frames, method_name, class_name and info")
+	errNoMemory = errors.New("memory can be read only in frames, interpreter_frames, method_name, class_name and info")
 	errNoTarget = errors.New("nothing runs yet: there is no memory to read")
 )
 
@@ -211,7 +211,7 @@ func addReads(add adder) {
 		r := runOf(t)
 		switch {
 		case r == nil || r.site == nil:
-			return nil, errors.New("can be called only in frames(site)")
+			return nil, errors.New("can be called only in frames(site) and interpreter_frames(native)")
 		case r.source == nil:
 			return nil, errNoTarget
 		}

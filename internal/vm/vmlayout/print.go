@@ -91,7 +91,11 @@ func (l *Layout) said(r *run, t *starlark.Thread, text string) string {
 	if line := (&run{layout: l}).here(t); line != "" {
 		at += ":" + line
 	}
-	if r != nil && r.site != nil {
+	switch {
+	case r == nil || r.site == nil:
+	case r.site.Native != nil:
+		at += ": native frame of " + r.site.Function
+	default:
 		at += fmt.Sprintf(": record %d of @%s", r.site.Record, r.site.Function)
 	}
 	return at + ": " + text

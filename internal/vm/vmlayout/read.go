@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
@@ -20,6 +21,7 @@ type Source struct {
 	// Varying reports that a name or info at the last exit was read from memory that may change, and Failed that it could not be read.
 	Varying, Failed bool
 	Order           binary.ByteOrder
+	Spent           time.Duration // on frames of the VM's interpreter at this moment
 
 	names map[nameKey]answered // cache of what the layout's functions returned
 	loads int

@@ -33,6 +33,14 @@ func newRun(l *Layout, s *Site) *run {
 	return &run{layout: l, site: s, source: s.Target.source(), taken: make([]bool, len(s.Operands)), used: make([]string, len(s.Operands))}
 }
 
+// function returns the name of the layout's function that makes the frames, for messages.
+func (r *run) function() string {
+	if r.site.Native != nil {
+		return "interpreter_frames(native)"
+	}
+	return "frames(site)"
+}
+
 // placed is an error with a position in the layout.
 type placed struct {
 	at  string
@@ -183,7 +191,7 @@ func inOrder(what string, list []Placed) error {
 	return nil
 }
 
-// shape converts the result of frames(site), and checks it for common mistakes.
+// shape converts the result of frames(site) or interpreter_frames(native), and checks it for common mistakes.
 func (r *run) shape(v starlark.Value) (*Shape, error) {
 	var list []starlark.Value
 	if one, ok := v.(*frameValue); ok {
@@ -193,10 +201,10 @@ func (r *run) shape(v starlark.Value) (*Shape, error) {
 			list = append(list, all.Index(n))
 		}
 	} else {
-		return nil, fmt.Errorf("frames(site) returned a %s; expected a list of frames, or None", v.Type())
+		return nil, fmt.Errorf("%s returned a %s; expected a list of frames, or None", r.function(), v.Type())
 	}
 	if len(list) == 0 || len(list) > maxFrames {
-		return nil, fmt.Errorf("frames(site) returned %d frames", len(list))
+		return nil, fmt.Errorf("%s returned %d frames", r.function(), len(list))
 	}
 	s := &Shape{Layout: r.layout}
 	seen := map[*frameValue]bool{}

@@ -62,11 +62,14 @@ func (s *served) answer(r *request) *response {
 		}
 		s.layouts[r.Layout] = l
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{At: l.Defined(), Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil, "local": l.localName != nil, "field": l.fieldName != nil, "text": l.text != nil}}
+		return &response{At: l.Defined(), Runs: l.interpreterFunctions, Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil, "local": l.localName != nil, "field": l.fieldName != nil, "text": l.text != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
-		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Moment: r.Site.Moment, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args)}
+		site := &Site{Function: r.Site.Function, Record: r.Site.Record, Kind: r.Site.Kind, Moment: r.Site.Moment, Operands: operands(r.Site.Operands), Args: operands(r.Site.Args), Native: r.Site.Native}
+		if site.Native != nil && l.interpreterFrames == nil {
+			return failed(errors.New("the layout has no interpreter_frames"))
+		}
 		if r.Site.Target {
 			site.Target = &Target{Memory: asked{s}, find: asked{s}.symbol, Order: s.source.Order}
 		}

@@ -15,6 +15,7 @@ type Site struct {
 	Operands []Operand
 	Args     []Operand // of the call, if a module gives them
 	Target   *Target   // immutable memory for frames(site); nil before a program runs
+	Native   *Native   // for interpreter_frames(native): the native frame; nil for a record
 }
 
 // Operand is a live value of a site, or an argument of its call.

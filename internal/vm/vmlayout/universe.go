@@ -168,7 +168,7 @@ func here(t *starlark.Thread) (*run, error) {
 	if r := runOf(t); r != nil && r.site != nil {
 		return r, nil
 	}
-	return nil, errors.New("can be called only in frames(site)")
+	return nil, errors.New("can be called only in frames(site) and interpreter_frames(native)")
 }
 
 type adder = func(name string, f func(t *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error))

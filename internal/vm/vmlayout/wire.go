@@ -29,6 +29,7 @@ type request struct {
 
 type response struct {
 	Has    map[string]bool   `json:",omitempty"`
+	Runs   []string          `json:",omitempty"` // interpreter_functions
 	Shape  *Shape            `json:",omitempty"`
 	Text   string            `json:",omitempty"`
 	Info   map[string]string `json:",omitempty"`
@@ -62,7 +63,8 @@ type wireSite struct {
 	Kind           string
 	Moment         frame.Moment
 	Operands, Args []wireOperand
-	Target         bool // there is a target, whose memory may be read
+	Target         bool    // there is a target, whose memory may be read
+	Native         *Native `json:",omitempty"`
 }
 
 type wireOperand struct {
