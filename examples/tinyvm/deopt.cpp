@@ -198,7 +198,7 @@ struct Decoder {
       // If the bundle does not match the position, as with some of the planted faults, the VM continues with what it has, as most VMs do:
       // reframe must find such faults.
       const Instruction &i = m->code[f.position];
-      bool waits = modes[n] == IN_CALL && i.op == CALL;
+      bool waits = f.waits = modes[n] == IN_CALL && i.op == CALL;
       f.stack.resize(m->depth[f.position] - (waits ? i.callee->args : 0), null);
       f.monitors.resize(m->held[f.position], null);
     }
@@ -227,6 +227,7 @@ using namespace tinyvm;
 extern "C" uint64_t tinyvm_leave(const Left *left) {
   if (++exits_taken == options.stand) puts("ready"), fflush(stdout), sleep(600);
   Decoder d = decode(left->return_address, reinterpret_cast<uint64_t>(left + 1), *left);
+  if (options.backtrace) log_backtrace(d.frames, d.depth, nullptr);
   if (options.log_exits) log_exit(d.frames, d.depth, nullptr);
   Method *m = d.frames[0].method;
   if (++m->exits % 8 == 0) { // after so many failed speculations the method is compiled again, with what was seen since
@@ -239,9 +240,12 @@ extern "C" uint64_t tinyvm_leave(const Left *left) {
 // A call by compiled code. The frames that wait for it are rebuilt only for the log, which shows whether the bundle is right. All its
 // values are on the stack, and the frame address is two words below rsp before the call.
 extern "C" uint64_t tinyvm_call(Method *m, int64_t depth, const uint64_t *args) {
-  if (options.log_exits) {
+  if (options.log_exits || options.backtrace) {
     Decoder d = decode(reinterpret_cast<uint64_t>(__builtin_return_address(0)), reinterpret_cast<uint64_t>(__builtin_frame_address(0)) + 16, Left{});
-    log_exit(d.frames, d.depth, m);
+    if (options.log_exits) log_exit(d.frames, d.depth, m);
+    if (options.backtrace) log_backtrace(d.frames, d.depth, m);
+    Activation a(&d.frames, m);
+    return call(m, depth, args);
   }
   return call(m, depth, args);
 }

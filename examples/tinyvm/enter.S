@@ -2,8 +2,9 @@
 // so the runtime abandons the frame: the interpreter's result is returned to the caller of the compiled code. The .cfi lines let debuggers
 // walk through. For x86-64.
   .text
-  .globl tinyvm_enter, __llvm_deoptimize
+  .globl tinyvm_enter, tinyvm_interpret, __llvm_deoptimize
   .type tinyvm_enter, @function
+  .type tinyvm_interpret, @function
   .type __llvm_deoptimize, @function
 
 .macro keep r
@@ -45,6 +46,18 @@ returned:
   ret
   .cfi_endproc
   .size tinyvm_enter, .-tinyvm_enter
+
+// tinyvm_interpret(frames, depth, returned, result): while tinyvm_run runs, rbx of this frame is the address of the frames, whatever the compiler
+// of tinyvm_run does. A debugger finds rbx by the .cfi lines of the functions that are called.
+tinyvm_interpret:
+  .cfi_startproc
+  keep rbx
+  mov %rdi, %rbx
+  call tinyvm_run
+  restore rbx
+  ret
+  .cfi_endproc
+  .size tinyvm_interpret, .-tinyvm_interpret
 
 // Called by compiled code at an exit: struct Left of deopt.cpp is the registers pushed here, and the return address.
 __llvm_deoptimize:

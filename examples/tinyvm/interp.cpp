@@ -1,6 +1,8 @@
 // The plain interpreter defines the meaning of a program. It does not use stack maps, so other tiers are compared with its log (testing/log.cpp).
 #include "vm.h"
 
+#include <cstddef>
+
 namespace tinyvm {
 
 namespace {
@@ -24,7 +26,22 @@ Frame enter(Method *m, const Value *args) {
 
 } // namespace
 
+// The layout interpreter.star reads these from memory. A vector begins with the addresses of its first element and of its end.
+static_assert(offsetof(Frame, method) == 0 && offsetof(Frame, position) == 8 && offsetof(Frame, locals) == 16 && offsetof(Frame, stack) == 40);
+static_assert(offsetof(Frame, monitors) == 64 && offsetof(Frame, dead) == 88 && offsetof(Frame, waits) == 96 && sizeof(Frame) == 104);
+static_assert(offsetof(Method, name) == 0 && sizeof(std::vector<Frame>) == 24);
+
 Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value result) {
+  Activation a(&frames);
+  return tinyvm_interpret(&frames, depth, returned, result);
+}
+
+} // namespace tinyvm
+
+using namespace tinyvm;
+
+extern "C" uint64_t tinyvm_run(std::vector<Frame> *all, int64_t depth, bool returned, Value result) {
+  std::vector<Frame> &frames = *all;
   for (;;) {
     Frame &f = frames.back();
     std::vector<Value> &stack = f.stack;
@@ -34,7 +51,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       return v;
     };
     if (returned) { // the call at f's position has returned
-      returned = false;
+      returned = f.waits = false;
       if (tinyvm_stopped) return null;
       Instruction &i = f.method->code[f.position];
       i.notes.result |= saw(result);
@@ -117,6 +134,7 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
       Method *m = i.callee;
       std::vector<Value> args(stack.end() - m->args, stack.end());
       stack.resize(n - m->args);
+      f.waits = true;
       if (!options.interpret && m->interpreted >= options.jit && !m->compiled) compile(m);
       if (m->compiled) {
         result = tinyvm_enter(m->compiled, depth + frames.size(), args.data());
@@ -144,6 +162,8 @@ Value interpret(std::vector<Frame> frames, int64_t depth, bool returned, Value r
     f.position++;
   }
 }
+
+namespace tinyvm {
 
 Value call(Method *m, int64_t depth, const Value *args) {
   if (!options.interpret && m->interpreted >= options.jit && !m->compiled) compile(m);

@@ -15,6 +15,7 @@ static const char usage[] =
     "  --fuel N        how many backward jumps and calls the program may make (100000)\n"
     "  --log FILE      interpret, and write each arrival at a position as a line of JSON\n"
     "  --log-exits F   write the frames that are rebuilt at each exit of compiled code and each of its calls, in the same form\n"
+    "  --backtrace F   write the whole stack of both tiers at each exit and call of compiled code, a line for each activation, innermost first\n"
     "  --log-limit N   at most so many lines (100000)\n"
     "  --dump DIR      write the IR of each compiled method, after the passes\n"
     "  --exits         say at the end, on stderr, how often compiled code was left\n"
@@ -42,6 +43,7 @@ int main(int argc, char **argv) {
     else if (flag == "--serve") served = true;
     else if (flag == "--log") options.log = value(), options.interpret = true;
     else if (flag == "--log-exits") options.log_exits = value();
+    else if (flag == "--backtrace") options.backtrace = value();
     else if (flag == "--log-limit") options.log_limit = atol(value());
     else if (flag == "--dump") options.dump = value();
     else if (flag == "--exits") options.exits = true;

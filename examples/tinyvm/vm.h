@@ -100,13 +100,14 @@ struct Frame {
   int position = 0;
   std::vector<Value> locals, stack, monitors;
   uint64_t dead = 0; // locals that are dead according to a bundle, and have not been set since
+  bool waits = false; // for the call at position
 };
 
 struct Options {
   bool interpret = false;
   int jit = 3;               // a method is compiled after this number of interpretations
   int opt = 2;
-  const char *log = nullptr, *log_exits = nullptr; // files
+  const char *log = nullptr, *log_exits = nullptr, *backtrace = nullptr; // files
   long log_limit = 100000;                         // lines of each
   const char *dump = nullptr;
   bool exits = false;
@@ -158,6 +159,12 @@ Value call(Method *m, int64_t depth, const Value *args);
 // testing/log.cpp: the frames that the interpreter reaches, and the rebuilt ones.
 void log_arrival(const std::vector<Frame> &frames, int64_t depth);
 void log_exit(const std::vector<Frame> &frames, int64_t depth, const Method *callee);
+// The activations of both tiers, for --backtrace. An activation ends when its object does. callee is the method that compiled code has called.
+struct Activation {
+  explicit Activation(const std::vector<Frame> *frames, const Method *callee = nullptr);
+  ~Activation();
+};
+void log_backtrace(const std::vector<Frame> &exit, int64_t depth, const Method *callee);
 
 // Translates a method to IR; `kinds` describes the values in the bundles for deopt.cpp (see bundle.cpp).
 struct Translation {
@@ -189,5 +196,7 @@ uint64_t tinyvm_getfield(uint64_t object, const char *name);
 uint64_t tinyvm_putfield(uint64_t object, const char *name, uint64_t value);
 tinyvm::Object *tinyvm_new(const tinyvm::Class *c);
 void tinyvm_print(uint64_t v);
+// Runs the interpreter with the address of its frames in a callee-saved register, rbx, where debuggers find it (interpreter.star).
+uint64_t tinyvm_interpret(std::vector<tinyvm::Frame> *frames, int64_t depth, bool returned, uint64_t result);
 uint64_t tinyvm_enter(tinyvm::Method::Code code, int64_t depth, const uint64_t *args); // calls compiled code, which may exit
 }

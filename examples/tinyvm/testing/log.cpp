@@ -78,6 +78,20 @@ void write(Log &log, const char *name, const std::vector<Frame> &frames, int64_t
 
 } // namespace
 
+static std::vector<std::pair<const std::vector<Frame> *, const Method *>> activations; // outermost first, with the callee of compiled code
+
+Activation::Activation(const std::vector<Frame> *frames, const Method *callee) { activations.emplace_back(frames, callee); }
+Activation::~Activation() { activations.pop_back(); }
+
+void log_backtrace(const std::vector<Frame> &exit, int64_t depth, const Method *callee) {
+  static Log log;
+  write(log, options.backtrace, exit, depth, callee);
+  for (size_t i = activations.size(); i-- > 0;) {
+    depth -= activations[i].first->size();
+    write(log, options.backtrace, *activations[i].first, depth, activations[i].second);
+  }
+}
+
 void log_arrival(const std::vector<Frame> &frames, int64_t depth) {
   static Log arrivals;
   write(arrivals, options.log, frames, depth, nullptr);

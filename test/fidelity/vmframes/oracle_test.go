@@ -133,14 +133,14 @@ func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 }
 
 // traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if any. Without a
-// given module or layout, the machine's own are used.
-func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error) tinyvmtest.Result {
+// given module or layout, the machine's own are used. flags are further flags of tinyvm.
+func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error, flags ...string) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
 	defer cancel()
 	dir := t.TempDir()
 	out, errors := filepath.Join(dir, "stdout"), filepath.Join(dir, "stderr")
-	command := append([]string{tinyvmtest.Binary(t, w.llvm), "--fuel", tinyvmtest.Fuel}, w.flags("--exits", file)...)
+	command := append([]string{tinyvmtest.Binary(t, w.llvm), "--fuel", tinyvmtest.Fuel}, w.flags(append(flags, "--exits", file)...)...)
 	s, err := ptrace.LaunchWith(ctx, command, ptrace.LaunchOptions{Stdin: os.DevNull, Stdout: out, Stderr: errors, Bound: true})
 	require.NoError(t, err)
 	ended := false
