@@ -44,6 +44,9 @@ func (s *Shape) Encode(from *Source, name string, is Typed) ([]Change, error) {
 	if found.Kind == WordsValue {
 		parts = found.Parts
 	}
+	unbounded := *from // one value is set, by few calls of codecs
+	unbounded.codecs = nil
+	from = &unbounded
 	words := []uint64{is.Bits}
 	if found.Codec != nil {
 		words = words[:0]

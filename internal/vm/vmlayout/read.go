@@ -23,9 +23,10 @@ type Source struct {
 	Order           binary.ByteOrder
 	Spent           time.Duration // on frames of the VM's interpreter at this moment
 
-	names map[nameKey]answered // cache of what the layout's functions returned
-	loads int
-	pairs bool // the record lists at least one slot for the collector
+	names  map[nameKey]answered // cache of what the layout's functions returned
+	loads  int
+	codecs *spent // nil outside of [Shape.Read]
+	pairs  bool   // the record lists at least one slot for the collector
 
 	symbol func(name string) (machine.Addr, bool, error) // while frames are made; else nil
 }
@@ -120,7 +121,7 @@ func without(status frame.Status, why error) frame.VMValue {
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
-	from.loads, from.pairs, from.Varying, from.Failed = 0, false, false, false
+	from.loads, from.codecs, from.pairs, from.Varying, from.Failed = 0, &spent{}, false, false, false
 	for k := range from.Slots {
 		from.pairs = from.pairs || from.Slots[k].GC != nil
 	}

@@ -20,7 +20,7 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 func serve(in io.Reader, out io.Writer) error {
-	s := &served{layouts: map[int]*Layout{}, in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
+	s := &served{layouts: map[int]*Layout{}, numbers: map[any]int{}, in: json.NewDecoder(bufio.NewReader(in)), out: json.NewEncoder(out)}
 	for {
 		var r request
 		if err := s.in.Decode(&r); err == io.EOF {
@@ -42,8 +42,17 @@ type served struct {
 	in      *json.Decoder
 	out     *json.Encoder
 	layouts map[int]*Layout
-	codecs  []Codec // of all layouts
+	codecs  []Codec     // of all layouts
+	numbers map[any]int // by codecKey
 	source  Source
+}
+
+// codecKey returns the same key for equal codecs: frames may run again for a record, and makes its codecs each time.
+func codecKey(c Codec) any {
+	if w, ok := c.(*written); ok {
+		return *w
+	}
+	return fmt.Sprintf("%T %+v", c, c)
 }
 
 func (s *served) answer(r *request) *response {
@@ -81,10 +90,15 @@ func (s *served) answer(r *request) *response {
 			return failed(err)
 		}
 		shape.tokens(func(v *Value) {
-			if v.Codec != nil {
-				s.codecs = append(s.codecs, v.Codec)
-				v.CodecNumber = len(s.codecs)
+			if v.Codec == nil {
+				return
 			}
+			key := codecKey(v.Codec)
+			if s.numbers[key] == 0 {
+				s.codecs = append(s.codecs, v.Codec)
+				s.numbers[key] = len(s.codecs)
+			}
+			v.CodecNumber = s.numbers[key]
 		})
 		return &response{Shape: shape}
 	case r.Of == "info":

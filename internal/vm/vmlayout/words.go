@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.starlark.net/starlark"
 
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
 )
 
 // maxWords bounds the words of a value.
@@ -24,6 +26,10 @@ type wordsCodec interface {
 
 func decode(c Codec, from *Source, words []uint64) (Typed, error) {
 	if c, ok := c.(wordsCodec); ok {
+		if err := from.over(); err != nil {
+			return Typed{}, err
+		}
+		defer from.ran(time.Now())
 		return c.decode(from, words)
 	}
 	if len(words) != 1 {
@@ -49,12 +55,60 @@ func reads(c Codec) bool {
 	return ok && w.reads
 }
 
+// Bounds of all codecs at one exit, as a process may be stopped while they run.
+const (
+	maxCodecBytes = 16 << 20
+	maxCodecReads = 1 << 16
+	maxCodecTime  = 10 * time.Second // then no other codec begins
+)
+
+// spent is what codecs have used of these bounds.
+type spent struct {
+	bytes, reads int
+	time         time.Duration
+}
+
+// over returns an error if the codecs of the exit have used up a bound.
+func (from *Source) over() error {
+	switch {
+	case from == nil || from.codecs == nil:
+		return nil
+	case from.codecs.bytes > maxCodecBytes || from.codecs.reads > maxCodecReads:
+		return fmt.Errorf("the codecs of this exit read over %d MiB, or over %d times", maxCodecBytes>>20, maxCodecReads)
+	case from.codecs.time > maxCodecTime:
+		return fmt.Errorf("the codecs of this exit take over %v", maxCodecTime)
+	}
+	return nil
+}
+
+// ran adds the time of a codec.
+func (from *Source) ran(began time.Time) {
+	if from != nil && from.codecs != nil {
+		from.codecs.time += time.Since(began)
+	}
+}
+
+// codecMemory is the memory that codecs read.
+type codecMemory struct{ from *Source }
+
+// ReadMemory implements [machine.Memory].
+func (m codecMemory) ReadMemory(p []byte, addr machine.Addr) error {
+	if used := m.from.codecs; used != nil {
+		used.bytes, used.reads = used.bytes+len(p), used.reads+1
+		if err := m.from.over(); err != nil {
+			return err
+		}
+	}
+	return m.from.Memory.ReadMemory(p, addr)
+}
+
 // current returns the source for codecs, which read the memory of the exit; nil for none.
 func (from *Source) current() *Source {
 	if from == nil || from.Memory == nil {
 		return nil
 	}
-	return &Source{Memory: from.Memory, Static: from.Memory, Order: from.Order}
+	m := codecMemory{from}
+	return &Source{Memory: m, Static: m, Order: from.Order}
 }
 
 // written is a codec of two functions of a layout.

@@ -105,6 +105,58 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// TestCodecBounds requires that the codecs of an exit share a bound for what they read, and that the next exit has it again.
+func TestCodecBounds(t *testing.T) {
+	const text = `
+S = struct("u64 first, u8 rest[1000]")
+
+def decode(bits): return i32(S.at(bits).first)
+
+C = codec(decode, reads = True)
+
+def frames(site):
+    f = frame("m", 1)
+    f.stack(0, row(site.operands[0].pointee("u64").decoded_by(C), 4000, 0))
+    for n in range(1, 6): f.stack(4000 * n, row(site.operands[0].pointee("u64").decoded_by(C), 4000, 0))
+    return f
+`
+	here, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	operands := []Operand{value("ref", "%p")}
+	shape, err := here.Frames(&Site{Operands: operands})
+	require.NoError(t, err)
+	m := memory{0x1000: word(0x1000) + strings.Repeat(".", 2000)}
+	from := &Source{Slots: slots(operands, map[int]uint64{0: 0x1000}), Memory: m, Static: m, Order: binary.LittleEndian}
+	for range 2 {
+		list := shape.Read(from).Frames[0].Stack
+		require.Len(t, list, 24000)
+		require.Equal(t, "4096", list[0].Value)
+		last := list[len(list)-1]
+		require.Equal(t, frame.Missing, last.Status)
+		require.Equal(t, "its bits 0x1000: the codecs of this exit read over 16 MiB, or over 65536 times", last.Reason)
+	}
+}
+
+// TestCodecsElsewhere requires that the process of a layout keeps equal codecs once, however often frames runs.
+func TestCodecsElsewhere(t *testing.T) {
+	l := elsewhere(t, `
+def decode(bits): return i32(bits)
+def frames(site):
+    f = frame("m", 1)
+    f.local(0, site.operands[0].decoded_by(decode))
+    f.local(1, site.operands[1].decoded_by(low_tag(bits = 2, refs = 2)))
+    f.local(2, site.operands[2].decoded_by(low_tag()))
+    return f
+`)
+	for range 3 {
+		shape, err := l.Frames(&Site{Operands: []Operand{value("i64", "%a"), value("i64", "%b"), value("i64", "%c")}})
+		require.NoError(t, err)
+		for n := range 3 {
+			require.Equal(t, n+1, shape.Frames[0].Locals[n].CodecNumber)
+		}
+	}
+}
+
 // TestComputedSigns requires that constants and operands of any width keep their signs in computed values, positions and indices.
 func TestComputedSigns(t *testing.T) {
 	const text = `
