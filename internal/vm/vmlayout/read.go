@@ -130,6 +130,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		is := frame.VMFrame{Resume: f.Resume}
 		var method *subject
 		is.Method, is.MethodBits, method, is.Reason = s.name(from, "method", f.Method)
+		unread := method == nil && is.Reason != ""
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
@@ -137,18 +138,21 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			} else {
 				p := got.signed(f.Position)
 				is.Position = &p
-				is.Info = s.info(from, is.MethodBits, p, &is)
+				if !unread {
+					is.Info = s.info(from, is.MethodBits, p, &is)
+				}
 			}
 		}
 		is.Locals = from.all(f.Locals)
-		is.Stack = from.all(f.Stack)
+		var stack int
+		is.Stack, stack = from.allCounted(f.Stack)
 		is.Notes = append(is.Notes, s.nameAll(from, "local", method, is.Locals)...)
 		for k := range f.Monitors {
 			m := frame.VMMonitor{Eliminated: f.Monitors[k].Eliminated}
 			m.Owner = from.value(&f.Monitors[k].Owner)
 			is.Monitors = append(is.Monitors, m)
 		}
-		for _, why := range unexpected(f.Resume, len(is.Stack), len(is.Monitors), is.Info) {
+		for _, why := range unexpected(f.Resume, stack, len(is.Monitors), is.Info) {
 			is.Reason, is.Mismatch = join(is.Reason, why), join(is.Mismatch, why)
 		}
 		for k := range f.Extra {
@@ -238,26 +242,38 @@ func (s *Shape) info(from *Source, method uint64, position int64, f *frame.VMFra
 }
 
 // all reads values with their places.
-func (from *Source) all(list []Placed) (out []frame.VMValue) {
+func (from *Source) all(list []Placed) []frame.VMValue {
+	out, _ := from.allCounted(list)
+	return out
+}
+
+// allCounted is like all. It also returns the number of values, or unknownCount if that of a row is unavailable.
+func (from *Source) allCounted(list []Placed) (out []frame.VMValue, count int) {
 	if len(list) == 0 {
-		return nil
+		return nil, 0
 	}
 	out = make([]frame.VMValue, 0, len(list))
 	for k := range list {
 		p := &list[k]
 		if p.Run != nil {
-			out = from.row(out, p)
+			known := false
+			if out, known = from.row(out, p); !known {
+				count = unknownCount
+			}
 			continue
 		}
 		is, at := from.value(&p.Value), p.At
 		is.Index, is.Name = &at, p.Name
 		out = append(out, is)
 	}
-	return out
+	if count == unknownCount {
+		return out, count
+	}
+	return out, len(out)
 }
 
-// row adds the values of a row in memory.
-func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
+// row adds the values of a row in memory, and reports whether their number was read.
+func (from *Source) row(out []frame.VMValue, p *Placed) ([]frame.VMValue, bool) {
 	n := from.raw(&p.Run.Count)
 	if n.status == frame.OK && n.bits > maxRow {
 		n.status, n.why = frame.Missing, unread("a row of %d values; the limit is %d", n.bits, maxRow)
@@ -265,7 +281,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 	if n.status != frame.OK {
 		is, at := without(n.status, fmt.Errorf("their number: %w", n.why)), p.At
 		is.Index, is.Name = &at, p.Name
-		return append(out, is)
+		return append(out, is), false
 	}
 	mask := raw{}
 	for i := range n.bits {
@@ -294,7 +310,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) []frame.VMValue {
 		is.Index, is.Name = &at, p.Name
 		out = append(out, is)
 	}
-	return out
+	return out, true
 }
 
 // value reads one token.
