@@ -2,8 +2,8 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/vm/condition"
@@ -13,6 +13,7 @@ import (
 type ByCount struct {
 	Values []string `json:"values"` // in the order of Options.By; "" for a slot that does not exist or is unavailable
 	Count  uint64   `json:"count"`
+	Other  bool     `json:"other,omitempty"` // counts the exits with further values, once there are maxBy counters; Values is only a text
 }
 
 // byCounts holds the counters of [Summary].By.
@@ -21,7 +22,7 @@ type byCounts map[string]*ByCount
 // maxBy bounds the number of counters.
 const maxBy = 10_000
 
-// otherValues stands for the values of further exits once there are maxBy counters.
+// otherValues is shown for the values of further exits once there are maxBy counters. Their key is "", which no values have.
 const otherValues = "others"
 
 // countBy counts an exit by the values of names.
@@ -40,13 +41,13 @@ func (t *counts) countBy(x *Exited, names []string) {
 	if t.by == nil {
 		t.by = byCounts{}
 	}
-	key := strings.Join(values, "\x00")
+	key := fmt.Sprintf("%q", values)
 	if t.by[key] == nil {
 		if len(t.by) >= maxBy {
-			key, values = otherValues, []string{otherValues}
+			key, values = "", []string{otherValues}
 		}
 		if t.by[key] == nil {
-			t.by[key] = &ByCount{Values: values}
+			t.by[key] = &ByCount{Values: values, Other: key == ""}
 		}
 	}
 	t.by[key].Count++

@@ -111,7 +111,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// hold decides whether the place must hold all threads for the names of its VM frames. They stop once: if all memory from which the names were read
+// hold decides whether all threads must stop here so that the names of VM frames can be read. They stop once: if all memory from which the names were read
 // cannot change, later hits find them in the cache. It reports whether that changes the breakpoint.
 func (p *place) hold(varying, failed bool) bool {
 	p.renamed = p.renamed || varying || failed
