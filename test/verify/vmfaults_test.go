@@ -232,3 +232,25 @@ func TestVerifyWithNamesEarlyStore(t *testing.T) {
 		clitest.RequireValid(t, "verify.schema.json", strings.TrimSpace(line))
 	}
 }
+
+// TestVerifyWithComparesNoFramesAtReturn requires that a report does not say that frames are equal if only the result was compared.
+func TestVerifyWithComparesNoFramesAtReturn(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary := tinyvmtest.Binary(t, 19)
+	program := clitest.TempFile(t, "result.tvm", strings.Replace(early, "usual:\n", "usual:\n  int 20\n  int 22\n  add\n  set 1\n", 1))
+	r := clitest.Run(t, "verify", "--with", binary+" --serve "+program, "--from-entry", "--limit", "1", "--", binary, "--fault", "constant", "--entries", "--right-entries", program)
+	require.Equal(t, 3, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "  different result, i64 in rax\n")
+	require.NotContains(t, r.Stderr, "frames equal")
+}
+
+// TestVerifyWithLimitsStepsFromEntry requires that a run by single instructions ends at the limit of --steps.
+func TestVerifyWithLimitsStepsFromEntry(t *testing.T) {
+	livetest.Slow(t)
+	t.Parallel()
+	binary, program := tinyvmtest.Binary(t, 19), clitest.TempFile(t, "count.tvm", count)
+	r := clitest.Run(t, "verify", "--with", binary+" --serve "+program, "--from-entry", "--limit", "1", "--steps", "1", "--", binary, "--fuel", "600", "--entries", program)
+	require.NotEqual(t, 0, r.Code, r.Stderr)
+	require.Contains(t, r.Stderr, "  1  its interpreter cannot continue: it has run 16 instructions, the limit of --steps\n")
+}

@@ -353,12 +353,7 @@ func oneIf(is bool) uint64 {
 
 // reportOne reports the outcome of an exit. It removes the core of an exit without a difference.
 func (v *verifier) reportOne(out *Verified) error {
-	if v.session.Released() { // the compared states may be of different moments
-		out.notComparable(endReason(ptrace.ErrReleased))
-	}
-	if out.VMState.different() {
-		out.Status, out.Why = Different, ""
-	}
+	out.conclude(v.session.Released())
 	v.group(out)
 	if (out.Status != Different || out.SameAs != 0) && out.Core != "" {
 		if err := os.Remove(out.Core); err != nil {
@@ -373,6 +368,20 @@ func (v *verifier) reportOne(out *Verified) error {
 	}
 	v.summary.add(out)
 	return v.outcome(out)
+}
+
+// conclude sets the final verdict of an exit. If the process was let run, states that were compared after the exit may be of different moments, so only
+// a difference at the exit counts.
+func (v *Verified) conclude(released bool) {
+	if released {
+		v.notComparable(endReason(ptrace.ErrReleased))
+		if v.VMState != nil && v.VMState.atReturn {
+			v.VMState = nil
+		}
+	}
+	if v.VMState.different() {
+		v.Status, v.Why = Different, ""
+	}
 }
 
 // reportAll reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.

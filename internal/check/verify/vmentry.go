@@ -25,6 +25,8 @@ type entryRun struct {
 	why    string            // why later states are unknown; "" if the run reached its return
 	next   int               // the first state that the next exit may have
 	fault  string            // key of the difference that makes later ones likely, or ""
+
+	written, values int // bytes of writes, and frames and values of states
 }
 
 // vmState is the state of an interpreter before an instruction.
@@ -44,6 +46,7 @@ type vmWrite struct {
 const (
 	maxStates = 20_000
 	maxWrites = 16 << 20 // bytes
+	maxValues = 2 << 20  // frames and values of all states, of about 200 bytes each
 )
 
 // errNoStep is returned for an interpreter that cannot stop between two instructions.
@@ -86,9 +89,8 @@ func (v *verifier) runFromEntry(request *protocol.Resume, record uint64, t *ptra
 	h := handover.Host(v.watcher.View(), maps)
 	outermost := request.Frames[len(request.Frames)-1]
 	run := &entryRun{start: placeOf(outermost.Method, outermost.Position), record: record, memory: h.Memory}
-	written := 0
 	h.Memory.Observe(func(addr machine.Addr, data []byte) {
-		if written += len(data); written <= maxWrites {
+		if run.written += len(data); run.written <= maxWrites {
 			run.writes = append(run.writes, vmWrite{max(0, len(run.states)-1), addr, slices.Clone(data)})
 		}
 	})
@@ -116,22 +118,47 @@ func (v *verifier) runFromEntry(request *protocol.Resume, record uint64, t *ptra
 		if len(run.states) == 0 && a.Steps != 0 {
 			return nil, nil, fmt.Errorf("its interpreter ran %d instructions before it stopped, not 0 (doc/user/protocol.md, stop)", a.Steps)
 		}
-		run.states = append(run.states, vmState{a.Stopped, len(run.writes)})
-		r.Frames, r.Objects, r.Returned, r.Stop = a.Stopped.Frames, a.Stopped.Objects, nil, &protocol.Stop{After: 1}
-		r.Steps = max(1, interpSteps(v.options.Steps)-steps)
-		switch {
-		case len(run.states) == maxStates:
-			run.why = fmt.Sprintf("only the first %d instructions of a run are compared", maxStates)
-		case written > maxWrites:
-			run.why = fmt.Sprintf("only the first %d MiB that a run writes are compared", maxWrites>>20)
-		case time.Since(began) > v.options.Time/2:
-			run.why = "half of the time of --timeout was used for single instructions"
-		default:
-			continue
+		run.add(a.Stopped)
+		limit := interpSteps(v.options.Steps)
+		if steps >= limit {
+			run.why = fmt.Sprintf("it has run %d instructions, the limit of --steps", steps)
+			return run, &protocol.Answer{Steps: steps, Tail: tail, Unsupported: run.why}, nil
 		}
-		h.Memory.Observe(nil)
-		r.Stop = nil
+		r.Frames, r.Objects, r.Returned, r.Stop = a.Stopped.Frames, a.Stopped.Objects, nil, &protocol.Stop{After: 1}
+		r.Steps = limit - steps
+		if run.why = run.full(); run.why == "" && time.Since(began) > v.options.Time/2 {
+			run.why = "half of the time of --timeout was used for single instructions"
+		}
+		if run.why != "" {
+			h.Memory.Observe(nil)
+			r.Stop = nil
+		}
 	}
+}
+
+// add adds a state.
+func (r *entryRun) add(s *protocol.Stopped) {
+	r.states = append(r.states, vmState{s, len(r.writes)})
+	for n := range s.Frames {
+		f := &s.Frames[n]
+		r.values += 1 + len(f.Locals) + len(f.Stack) + len(f.Monitors) + len(f.Extra)
+	}
+	for n := range s.Objects {
+		r.values += 1 + len(s.Objects[n].Fields)
+	}
+}
+
+// full returns the bound that the run has reached, or "".
+func (r *entryRun) full() string {
+	switch {
+	case len(r.states) >= maxStates:
+		return fmt.Sprintf("only the first %d instructions of a run are compared", maxStates)
+	case r.values >= maxValues:
+		return fmt.Sprintf("only the first %d values of a run's states are compared", maxValues)
+	case r.written > maxWrites:
+		return fmt.Sprintf("only the first %d MiB that a run writes are compared", maxWrites>>20)
+	}
+	return ""
 }
 
 // until returns the writes before a state; those of all instructions for the number of states.
@@ -144,7 +171,7 @@ func (r *entryRun) until(state int) []vmWrite {
 
 // memoryAt returns the run's memory before the instruction of a state.
 func (r *entryRun) memoryAt(state int) *protocol.Overlay {
-	o := r.memory.Emptied()
+	o := r.memory.WithoutWrites()
 	for _, w := range r.until(state) {
 		_ = o.Write(w.data, w.addr) // the run has written it
 	}

@@ -30,6 +30,8 @@ type VMState struct {
 	Others int `json:"others,omitempty"`
 	// NotCompared counts states of the run whose frames may differ as little, and whose memory was not compared.
 	NotCompared int `json:"not_compared,omitempty"`
+
+	atReturn bool // memory was compared at the return, not at the exit
 }
 
 // VMDifference is a part of the VM frames of an exit that is wrong, if the exit has the state of the run that it is compared with.
@@ -136,7 +138,11 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 		c.exact, c.memory, c.made = a.Stopped, memory, memory
 		c.findObjects()
 	}
-	p.out.VMState = c.compare(func(addr machine.Addr) string { return v.whereabouts(p.out.Exit).memory(addr) })
+	state := c.compare(func(addr machine.Addr) string { return v.whereabouts(p.out.Exit).memory(addr) })
+	if v.session.Released() { // memory may have been read later
+		return incomparable(endReason(ptrace.ErrReleased))
+	}
+	p.out.VMState = state
 	if s := p.out.VMState; s.different() {
 		v.suspect(p, s.Differences[0].key())
 	} else if s.Why != "" {

@@ -116,3 +116,35 @@ func TestPartOfWord(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, "memory at 0x10001 is 07, should be 00", list[0].String())
 }
+
+// TestConcludeAfterRelease requires that a difference in memory that was compared at the return does not count if the process was let run.
+func TestConcludeAfterRelease(t *testing.T) {
+	for _, c := range []struct {
+		released, atReturn bool
+		status             string
+	}{{false, false, Different}, {false, true, Different}, {true, false, Different}, {true, true, NotComparable}} {
+		out := &Verified{Status: Different, VMState: &VMState{Differences: []VMDifference{{Place: "memory at 0x10"}}, atReturn: c.atReturn}}
+		out.conclude(c.released)
+		require.Equal(t, c.status, out.Status, "%+v", c)
+		require.Equal(t, c.status == Different, out.VMState.different(), "%+v", c)
+	}
+}
+
+// TestBoundsOfEntryRun requires that a run of few instructions with many frames ends before its states use too much memory.
+func TestBoundsOfEntryRun(t *testing.T) {
+	var frames []protocol.Frame
+	for range 1000 {
+		frames = append(frames, frameAt(1, 2)...)
+	}
+	run := &entryRun{}
+	for run.full() == "" {
+		run.add(&protocol.Stopped{Frames: frames})
+	}
+	require.Equal(t, "only the first 2097152 values of a run's states are compared", run.full())
+	require.Len(t, run.states, maxValues/2000+1)
+	run = &entryRun{}
+	for run.full() == "" {
+		run.add(&protocol.Stopped{Frames: frames[:1]})
+	}
+	require.Equal(t, "only the first 20000 instructions of a run are compared", run.full())
+}

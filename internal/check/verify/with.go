@@ -117,7 +117,7 @@ func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace
 	request.Stop = stop
 	h := handover.Host(v.watcher.View(), maps)
 	if stop != nil {
-		h.Memory.LeaveOut() // its objects are compared with those of another run
+		h.Memory.AllocateFromSecondHalf() // its objects are compared with those of another run
 	}
 	a, err := v.child.Resume(ctx, &request, h)
 	return a, h.Memory, withTimeout(err)
@@ -305,8 +305,9 @@ func (c *comparison) atReturnWith(regs *machine.Registers) {
 		out.Status = Different
 		if run := c.with.run; run != nil && run.why == "" && len(run.states) > 0 {
 			named := &vmComparison{run: run, order: t.Arch().Order}
-			out.VMState = &VMState{Start: run.start, Record: run.record, Steps: c.with.answer.Steps,
-				Differences: named.named(len(run.states), w, c.v.whereabouts(out.Exit).memory)}
+			if list := named.named(len(run.states), w, c.v.whereabouts(out.Exit).memory); len(list) > 0 { // else only the result differs
+				out.VMState = &VMState{Start: run.start, Record: run.record, Steps: c.with.answer.Steps, Differences: list, atReturn: true}
+			}
 		}
 		c.explain()
 	case why != "":

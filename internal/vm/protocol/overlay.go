@@ -56,8 +56,8 @@ func (o *Overlay) Fork() *Overlay {
 // Observe calls f for each later write, before it is stored. A fork does not call it.
 func (o *Overlay) Observe(f func(addr machine.Addr, data []byte)) { o.observe = f }
 
-// Emptied returns another overlay with the same allocations and without the writes.
-func (o *Overlay) Emptied() *Overlay {
+// WithoutWrites returns another overlay with the same allocations and without the writes.
+func (o *Overlay) WithoutWrites() *Overlay {
 	is := o.Fork()
 	clear(is.pages)
 	return is
@@ -206,9 +206,9 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	return at, nil
 }
 
-// LeaveOut makes the overlay allocate from the second half of its room, so that its objects have other addresses than those of an overlay of the same
+// AllocateFromSecondHalf makes the overlay allocate from the second half of its room, so that its objects have other addresses than those of an overlay of the same
 // target that uses less than the first half.
-func (o *Overlay) LeaveOut() { o.next += maxAllocated / 2 }
+func (o *Overlay) AllocateFromSecondHalf() { o.next += maxAllocated / 2 }
 
 // MakeUnreadable makes all memory unreadable from now on.
 func (o *Overlay) MakeUnreadable() { o.unreadable = true }
