@@ -176,9 +176,9 @@ func (w *exitPrinter) slot(s *frame.Slot) {
 	case s.Status == frame.Missing:
 		w.line.WriteString(w.style.Yellow("unavailable(" + shortened(s.Reason) + ")"))
 	default:
-		value := cmp.Or(s.Value, string(s.Hex))
+		value := Printable(cmp.Or(s.Value, string(s.Hex)))
 		if s.Status == frame.Guessed {
-			value = w.style.Yellow("guess(" + Printable(value) + ")")
+			value = w.style.Yellow("guess(" + value + ")")
 		}
 		w.line.WriteString(value)
 	}

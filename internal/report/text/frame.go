@@ -158,11 +158,12 @@ func printSlot(w io.Writer, s Style, slot *frame.Slot, width int) {
 
 // content returns the value of a slot, or the reason why it has none, plain and painted.
 func content(s Style, slot *frame.Slot) (plain, painted string) {
-	painted = slot.Value
-	if painted == "" {
-		painted = string(slot.Hex)
+	plain = slot.Value
+	if plain == "" {
+		plain = string(slot.Hex)
 	}
-	plain = painted
+	plain = Printable(plain) // a value may be text of the target
+	painted = plain
 	switch slot.Status {
 	case frame.Missing:
 		plain = "unavailable: " + Printable(slot.Reason)
@@ -171,7 +172,7 @@ func content(s Style, slot *frame.Slot) (plain, painted string) {
 		plain = "undef: " + Printable(slot.Reason)
 		painted = s.Dim(plain)
 	case frame.Guessed: // the frame gives the reason
-		plain = "guess: " + Printable(painted)
+		plain = "guess: " + plain
 		painted = s.Yellow(plain)
 	}
 	return plain, painted

@@ -118,7 +118,7 @@ func resumedText(g *replay.Resumed) string {
 	return "returns nothing"
 }
 
-// Exits prints everything known about the exits of a core.
+// exits prints everything known about the exits of a core.
 func (w *ReplayPrinter) exits(b *bytes.Buffer, f *replay.Found) {
 	fmt.Fprintf(b, "    %s, %s, %s\n", Printable(f.Arch), Count(f.Threads, "thread"), Count(f.Frames, "frame"))
 	for i := range f.Exits {

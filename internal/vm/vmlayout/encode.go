@@ -174,7 +174,8 @@ func inverse(op string, side int, result, other uint64) (uint64, bool) {
 	return 0, false
 }
 
-// apply returns the slots with a change, or an error if the slot is too narrow.
+// apply returns the slots with a change. It cuts the bits to the width of the slot: an operand that wraps around may still give the result, which the
+// caller checks.
 func (c Change) apply(from *Source) ([]frame.Slot, error) {
 	slots := slices.Clone(from.Slots)
 	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == c.Operand })
