@@ -169,8 +169,7 @@ var elsewhere = []string{
 	"end_code",             // of stacks that a limit cut short
 	"provider", "debugger", // of processes that another debugger holds
 	"registers",                                           // of frames --registers
-	"one_of",                                              // of references that a record does not distinguish
 	"goroutine", "goroutines", "state", "start", "labels", // of Go programs
-	"words", "text", "element", "notes", "mismatch", "one_of", // of values of several words, of layouts that describe objects or differ, and of ambiguous pointers
+	"words", "text", "element", "notes", "mismatch", "one_of", "one_of_more", // of values of several words, of layouts that describe objects or differ, and of ambiguous pointers
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }

@@ -57,11 +57,20 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 			return w.returned(f)
 		}
 		if f.PC != symbol.Start {
-			return nil, errors.New("the thread is switching stacks")
+			return nil, errSwitching
+		}
+	case "runtime.morestack":
+		if f.Return {
+			return nil, errors.New("the stack of its goroutine is growing, and its frames are not followed meanwhile")
+		}
+		if f.PC != symbol.Start {
+			return nil, errSwitching
 		}
 	}
 	return nil, nil
 }
+
+var errSwitching = errors.New("the thread is switching stacks")
 
 // maxCallback bounds the size of the frame of cgocallback.
 const maxCallback = 128

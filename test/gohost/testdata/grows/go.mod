@@ -1,0 +1,3 @@
+module grows
+
+go 1.24
