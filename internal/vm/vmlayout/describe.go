@@ -3,6 +3,7 @@ package vmlayout
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"go.starlark.net/starlark"
 
@@ -79,6 +80,19 @@ func (s *Shape) nameAll(from *Source, what string, of *subject, list []frame.VMV
 	return nil
 }
 
+// shortened cuts a text to maxTextSize bytes, at the end of a character, and marks the cut.
+func shortened(text string) string {
+	if len(text) <= maxTextSize {
+		return text
+	}
+	const mark = "…"
+	end := maxTextSize - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
 // describeAll adds the texts of the layout to references: strings, numbers of any size, containers.
 func (s *Shape) describeAll(from *Source, vm *frame.VM) {
 	if !s.Layout.has("text") {
@@ -99,8 +113,8 @@ func (s *Shape) describeAll(from *Source, vm *frame.VM) {
 			out.text, err = s.Layout.describe("text", from, subject{Value: &is})
 			return out, err
 		})
-		if v.Text = text.text[:min(len(text.text), maxTextSize)]; err != nil {
-			v.Text = "(" + err.Error() + ")"
+		if v.Text = shortened(text.text); err != nil {
+			v.Text = "(" + shortened(err.Error()) + ")"
 		}
 	}
 	for n := range vm.Frames {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,19 @@ def text(v):
     n = read(v.bits, "u32")
     return '"%s"' % read_string(v.bits + 4, n) if n < 300 else "over " + "9" * n
 `
+
+// TestShortened requires that a long text is cut between characters.
+func TestShortened(t *testing.T) {
+	whole := strings.Repeat("x", maxTextSize)
+	require.Equal(t, whole, shortened(whole))
+	for n := range 4 {
+		text := shortened(strings.Repeat("x", n) + strings.Repeat("é", maxTextSize))
+		require.True(t, utf8.ValidString(text), text)
+		require.True(t, strings.HasSuffix(text, "é…"))
+		require.LessOrEqual(t, len(text), maxTextSize)
+		require.Greater(t, len(text), maxTextSize-3)
+	}
+}
 
 // TestDescribeNumbers requires that local_name gets a method that is 0 as a number, and is not called for one that was not read.
 func TestDescribeNumbers(t *testing.T) {
@@ -75,7 +89,7 @@ func TestDescribe(t *testing.T) {
 			fields := vm.Objects[0].Fields
 			require.Equal(t, []string{"", "price"}, []string{fields[0].Name, fields[1].Name})
 			require.Equal(t, []bool{true, false}, []bool{fields[0].Element, fields[1].Element})
-			require.Equal(t, "over "+strings.Repeat("9", maxTextSize-5), fields[0].Text)
+			require.Equal(t, "over "+strings.Repeat("9", maxTextSize-len("over …"))+"…", fields[0].Text)
 			require.Empty(t, vm.Frames[0].Notes)
 
 			m[0x1000] = "\x04\x00\x00\x00good."
