@@ -155,14 +155,6 @@ func (c *call) look() (*deopt.View, error) {
 	return v, nil
 }
 
-// at returns the script's target.
-func (c *call) at() (*ptrace.Target, error) {
-	if c.session != nil {
-		return c.session.Target()
-	}
-	return c.target, nil
-}
-
 // only returns a view of one thread, or of all for 0.
 func only(v *deopt.View, thread int) (*deopt.View, error) {
 	if thread == 0 {

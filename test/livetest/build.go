@@ -137,7 +137,9 @@ func (r recipe) containsPaths() bool {
 	}
 	tool := filepath.Base(r.tool)
 	return r.output == answer || tool == "sh" || tool == "go" ||
-		slices.ContainsFunc(r.args, func(a string) bool { return strings.HasPrefix(a, "-g") || strings.HasPrefix(a, "-fsanitize") || a == "-emit-llvm" })
+		slices.ContainsFunc(r.args, func(a string) bool {
+			return strings.HasPrefix(a, "-g") || strings.HasPrefix(a, "-fsanitize") || a == "-emit-llvm"
+		})
 }
 
 // used marks an entry of the cache as used today, so that scripts/prune.sh keeps it.

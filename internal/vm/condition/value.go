@@ -118,14 +118,12 @@ var errWide = fmt.Errorf("a number of over %d bits", maxBits)
 
 // binary computes a comparison or an arithmetic operator.
 func (r *run) binary(e *syntax.BinaryExpr, x, y starlark.Value) (starlark.Value, error) {
-	a, xIsFloat := x.(starlark.Float)
-	b, yIsFloat := y.(starlark.Float)
 	if is, err := texts(e.Op, x, y); err != nil || is != nil {
 		return is, err
 	}
 	x, y = spelled(x), spelled(y)
-	a, xIsFloat = x.(starlark.Float)
-	b, yIsFloat = y.(starlark.Float)
+	a, xIsFloat := x.(starlark.Float)
+	b, yIsFloat := y.(starlark.Float)
 	slotX, slotY := r.find(e.X), r.find(e.Y)
 	untyped := func(s *frame.Slot) bool { return s != nil && s.Type.IsZero() }
 	if yIsFloat && untyped(slotX) || xIsFloat && untyped(slotY) {
