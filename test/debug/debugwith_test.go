@@ -83,7 +83,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 		{plain, "step", 2, "sh cannot stop before its end (doc/user/protocol.md, step): use resume"},
 		{plain, "restart\nfinish", 2, "sh cannot stop before its end"},
 		{plain, "restart\nprint $rsp", 2, "the interpreter has no registers"},
-		{plain, "until loop", 2, "with --with use step, next or finish"},
+		{plain, "until loop", 2, "sh cannot stop before its end"},
 		{plain, "back", 2, "the interpreter has not run since the exit"},
 		{plain, "result 7\nresume", 2, "its innermost VM frame has no pending call"},
 		{cannot, "resume\nlist", 0, "\nsh cannot continue: no bytecode 0xba at Foo.bar @ 17\n#0   vm      Foo.bar @ 17\n"},
@@ -133,6 +133,9 @@ func TestDebugPositions(t *testing.T) {
 	} {
 		require.Contains(t, r.Stdout, says)
 	}
+	r = debug(t, "break Meter.reading @ 4\ncontinue\nuntil positoin == 10\n", "--with", vm+" --serve "+meter, "--", vm, meter)
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stdout+r.Stderr, "the run has ended, and the condition was decided nowhere: ")
 	r = debug(t, `break if resume == "reexecutes"`+"\n", "--", vm, meter)
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stdout+r.Stderr, `resume is never "reexecutes": it is reexecute, after, in-call or rethrow`)

@@ -131,9 +131,10 @@ func (r *VMRun) Finish(ctx context.Context) error {
 }
 
 // Until runs at least one instruction, and then to where a condition on the innermost frames holds, or to the end. If ctx is done the run returns to
-// where it was.
+// where it was. It returns an error if the run has ended and the condition could not be decided anywhere, as with a misspelt name.
 func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
 	before := r.at
+	decided, undecided := false, ""
 	for {
 		err := r.Step(ctx, 1)
 		if err == nil {
@@ -142,11 +143,21 @@ func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
 		if err != nil && r.ended == nil {
 			r.stands(before)
 		}
-		if err != nil || r.over() {
+		switch {
+		case err != nil:
 			return err
-		}
-		if is, _ := c.Of(r.VM().Facts()); is == condition.Yes {
+		case r.over() && !decided && undecided != "":
+			return fmt.Errorf("the run has ended, and the condition was decided nowhere: %s", undecided)
+		case r.over():
 			return nil
+		}
+		switch is, why := c.Of(r.VM().Facts()); is {
+		case condition.Yes:
+			return nil
+		case condition.No:
+			decided = true
+		default:
+			undecided = why
 		}
 	}
 }
