@@ -169,6 +169,9 @@ func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
 		f.Roots = append(f.Roots, root)
 	}
 	for _, s := range all.Allocas {
+		if s.Status != frame.OK {
+			r.Summary.Unavailable++
+		}
 		f.Roots = append(f.Roots, Root{Slot: s, Alloca: true})
 	}
 	r.Summary.Roots += len(f.Roots)
