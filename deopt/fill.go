@@ -96,8 +96,8 @@ func (f *Frame) fillNamed(r *Reader) {
 		} else {
 			slot.Clear(frame.Missing, a.Unknown(k, v.Type()))
 		}
-		if m := f.match.Entry.Map; slot.Status == frame.OK && sites.MarksUndef(m, l) && !sites.IsConst(v) {
-			slot.Clear(frame.Missing, frame.Because(frame.MayBeUndef, sites.UndefMark))
+		if !sites.IsConst(v) {
+			markUndef(r, &slot, l)
 		}
 		if sites.IsUndef(v) {
 			// The record holds whatever was cheapest, which cannot be distinguished from a value.

@@ -16,13 +16,16 @@ import (
 func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 	held := sites.GCPointers(f.match.Site, sp)
 	oneOf := map[int][]ir.Value{}
-	var known []stackmap.Location
+	taken := map[stackmap.Location]bool{}
+	for _, l := range sp.Deopt {
+		taken[l] = true
+	}
 	for _, p := range sp.Pairs {
 		for _, l := range []stackmap.Location{p.Base, p.Derived} {
-			if slices.Contains(sp.Deopt, l) || slices.Contains(known, l) {
+			if taken[l] {
 				continue
 			}
-			known = append(known, l)
+			taken[l] = true
 			index := len(f.Slots)
 			slot, bindable := f.pointer(r, index, l, held[l])
 			f.Slots = append(f.Slots, slot)
