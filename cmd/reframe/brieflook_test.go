@@ -12,6 +12,7 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/ptrace"
 	"example.com/reframe/test/livetest"
 )
 
@@ -20,12 +21,7 @@ func TestBriefLook(t *testing.T) {
 	p := livetest.Lli(t, 19, "vmsimple.ll", "mcjit")
 	k := inputs{pid: p.PID, mute: true, Inputs: flags.Inputs{Modules: []string{p.IR}, Layouts: []string{"simple"}}}
 	a := &app{stdout: os.Stdout, stderr: os.Stderr}
-	o, err := k.options(a)
-	require.NoError(t, err)
-	target, view, err := k.lookBriefly(t.Context(), a, o)
-	require.NoError(t, err)
-	require.NotNil(t, target)
-	defer target.Close()
+	_, view := briefly(t, &k, a)
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	require.NoError(t, err)
 	require.NotContains(t, string(stat[bytes.LastIndexByte(stat, ')'):]), " t ", "it is stopped by a tracer")
@@ -39,6 +35,18 @@ func TestBriefLook(t *testing.T) {
 		}
 	}
 	require.Equal(t, "Foo.bar Foo.main", strings.Join(list, " "))
+}
+
+// briefly looks at a process without holding it, and requires that this succeeds.
+func briefly(t *testing.T, k *inputs, a *app) (*ptrace.Target, *deopt.View) {
+	t.Helper()
+	o, err := k.options(a)
+	require.NoError(t, err)
+	target, view, err := k.lookBriefly(t.Context(), a, o)
+	require.NoError(t, err)
+	require.NotNil(t, target)
+	t.Cleanup(func() { target.Close() })
+	return target, view
 }
 
 // reading starts a process, and writes a layout that reads n blocks of its memory to make a frame, and n more for the name of its method. A short stop
@@ -101,12 +109,7 @@ func methods(view *deopt.View) (list []string) {
 // TestBriefLookAgain requires that an attempt that did not have all memory leaves no error and no output, and that its stop counts.
 func TestBriefLookAgain(t *testing.T) {
 	k, a, said := reading(t, 3000)
-	o, err := k.options(a)
-	require.NoError(t, err)
-	target, view, err := k.lookBriefly(t.Context(), a, o)
-	require.NoError(t, err)
-	require.NotNil(t, target)
-	defer target.Close()
+	target, view := briefly(t, &k, a)
 	require.Equal(t, []string{"read all"}, methods(view))
 	require.Positive(t, k.paused)
 	require.Greater(t, target.Pause, k.paused)

@@ -7,7 +7,7 @@ import (
 )
 
 // Follow returns the value at a path that leads through objects that were not allocated, such as local[0].price or object[1].next.8. It returns false
-// if there is no such value.
+// if the path leads to no value.
 func (v *VM) Follow(path string) (Slot, bool) {
 	base, rest := path, ""
 	for {
@@ -50,7 +50,7 @@ func (v *VM) object(id int64) *VMObject {
 	return nil
 }
 
-// follow goes on from a value or an object by the names or offsets of fields.
+// follow returns the value at the end of rest, the names or offsets of fields, which begins at a value or an object.
 func (v *VM) follow(path string, at *VMValue, of *VMObject, rest string) (Slot, bool) {
 	for _, step := range strings.FieldsFunc(rest, func(r rune) bool { return r == '.' }) {
 		if at != nil {

@@ -647,7 +647,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	case r.number == 0:
 		return stop, true, c.idles(stop.PC)
 	case r.number == sigTrap:
-		if _, behind := c.inserted[stop.PC-1]; behind && c.description.arch == machine.AMD64 {
+		if _, trapped := c.inserted[stop.PC-1]; trapped && c.description.arch == machine.AMD64 {
 			return stop, false, fmt.Errorf("%w: moving the pc back to a breakpoint (swbreak)", holder.ErrLacks)
 		}
 	}

@@ -32,8 +32,8 @@ type Heap struct {
 
 func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 }
 
-// find returns where a pointer's base points. by has the pointers of the frame by the index of their slot. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
-// object moved.
+// find returns where a pointer's base points. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
+// object moved. by holds the pointers of the frame by the index of their slot.
 func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) Found {
 	if h.empty() {
 		return ""

@@ -15,8 +15,8 @@ import (
 //
 // The code generator writes one pair for each relocated pointer, and one for each gc pointer in the deopt bundle that is not relocated, in an order that
 // it chooses (StatepointLowering.cpp). It merges pointers that it found to be equal, and drops relocates that it found to be unused. A record fits only
-// if it has as many pairs and pointers as the module requires. Pairs are then distinguished by their shape: how many pointers are derived from a base, whether it is relocated itself,
-// whether a pointer is null or in a vector, and the location of those that are also deopt values.
+// if it has as many pairs and pointers as the module requires. Pairs are then distinguished by their shape: how many pointers are derived from a base,
+// whether it is relocated itself, whether a pointer is null or in a vector, and the location of those that are also deopt values.
 func GCPointers(s *ir.Site, sp *stackmap.Statepoint) map[stackmap.Location][]ir.Value {
 	module, ok := pointersOfSite(s)
 	if !ok || len(module.nodes) == 0 {

@@ -16,7 +16,7 @@ const (
 	maxTextSize = 256 // bytes of one
 )
 
-// subject is what a layout describes: a local of a method, a field of a class, or a value.
+// subject identifies what a layout describes: a local of a method, a field of a class, or a value.
 type subject struct {
 	Bits  uint64 // of the method or the class
 	Name  string // of the method or the class

@@ -67,7 +67,7 @@ def local_name(method, i): return type(method) + str(method)
 	require.Equal(t, "int0", vm.Frames[0].Locals[0].Name)
 	require.Equal(t, "int3", vm.Frames[1].Locals[0].Name)
 	require.Empty(t, vm.Frames[2].Locals[0].Name, "the method is unknown")
-	require.Equal(t, "its method: nobody kept it", vm.Frames[2].Reason)
+	require.Equal(t, "its method: not recorded", vm.Frames[2].Reason)
 }
 
 // TestDescribe requires the names of locals and fields by method and class, and texts of objects, which are read again if their memory changes.

@@ -58,7 +58,7 @@ func slots(operands []Operand, bits map[int]uint64) (list []frame.Slot) {
 		}
 		raw := binary.LittleEndian.AppendUint64(nil, v)[:size]
 		if !there {
-			s.Status, s.Reason = frame.Missing, "nobody kept it"
+			s.Status, s.Reason = frame.Missing, "not recorded"
 		} else {
 			s.Bytes, s.Hex, s.Value = raw, frame.HexBytes(raw, binary.LittleEndian), o.Type.Format(raw, binary.LittleEndian)
 		}
@@ -100,14 +100,14 @@ func TestSimple(t *testing.T) {
 	  {"method":"Foo.bar","position":17,"resume":"reexecute",
 	   "locals":[{"index":0,"type":"f64","value":"3.5","hex":"0x400d000000000000","status":"ok","slot":11},{"index":1,"object":4}],
 	   "stack":[{"index":0,"type":"ref","value":"0x7f001230","hex":"0x7f001230","status":"ok","slot":15},
-	            {"index":1,"type":"i64","status":"unavailable","reason":"nobody kept it","slot":17}],
+	            {"index":1,"type":"i64","status":"unavailable","reason":"not recorded","slot":17}],
 	   "monitors":[{"owner":{"object":4},"eliminated":true}],
 	   "extra":{"fuel":{"type":"i64","value":"1000","hex":"0x3e8","status":"ok","slot":28}}},
 	  {"method":"Foo.main","position":9,"resume":"in-call",
 	   "locals":[{"index":0,"type":"i32","value":"-2","hex":"0xfffffffe","status":"ok","slot":4},{"index":1,"status":"dead"}]}],
 	 "objects":[{"id":4,"class":"Point","fields":[
 	   {"at":8,"type":"i32","value":"7","hex":"0xffff000000000007","status":"ok","slot":24},{"at":16,"object":4}]}]}`, string(got))
-	require.Equal(t, "stack[1]: unavailable: nobody kept it", vm.Lacks())
+	require.Equal(t, "stack[1]: unavailable: not recorded", vm.Lacks())
 }
 
 // TestErrors requires that the error for a malformed record names the line of the layout, the record and the operand.

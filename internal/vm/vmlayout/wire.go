@@ -39,7 +39,7 @@ type response struct {
 	At     string            `json:",omitempty"` // position of the error in the layout
 	Error  string            `json:",omitempty"`
 	Prints []string          `json:",omitempty"` // printed since the last response
-	Needs  bool              `json:",omitempty"` // the error is that there is no target
+	Needs  bool              `json:",omitempty"` // the layout failed because the site has no target
 	Read   *wireRead         `json:",omitempty"` // a read of memory before the answer
 }
 

@@ -62,7 +62,7 @@ const (
 	maxCodecTime  = 10 * time.Second // then no other codec begins
 )
 
-// spent is what codecs have used of these bounds.
+// spent counts what codecs have used of these bounds.
 type spent struct {
 	bytes, reads int
 	time         time.Duration

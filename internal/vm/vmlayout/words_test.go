@@ -100,7 +100,7 @@ func TestWords(t *testing.T) {
 			vm = shape.Read(&Source{Slots: slots(operands, bits), Memory: m, Static: m, Order: binary.LittleEndian})
 			require.Equal(t, "its words 0x9, 0xffff00000000002a: unknown tag 9", vm.Frames[0].Locals[0].Reason)
 			require.Equal(t, "its word 0: u64 at 0x1008: 8 bytes at 0x1008: not mapped", vm.Frames[0].Locals[1].Reason)
-			require.Equal(t, "its word 1: nobody kept it", vm.Objects[0].Fields[0].Reason)
+			require.Equal(t, "its word 1: not recorded", vm.Objects[0].Fields[0].Reason)
 		})
 	}
 }
@@ -236,7 +236,7 @@ def frames(site):
 	bits[5] = 64
 	require.Equal(t, "it is computed: a shift by 64 bits", shape.Read(&Source{Slots: slots(operands, bits), Memory: m, Order: binary.LittleEndian}).Frames[0].Locals[1].Reason)
 	delete(bits, 1)
-	require.Equal(t, "it is computed: nobody kept it", shape.Read(&Source{Slots: slots(operands, bits), Memory: m, Order: binary.LittleEndian}).Frames[0].Locals[0].Reason)
+	require.Equal(t, "it is computed: not recorded", shape.Read(&Source{Slots: slots(operands, bits), Memory: m, Order: binary.LittleEndian}).Frames[0].Locals[0].Reason)
 
 	for text, says := range map[string]string{
 		"a = a + 1\n  for _ in range(40): a = a + a": "a value that is computed from over 32 others",
