@@ -1,12 +1,19 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"slices"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/internal/check/roots"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
+	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/replay"
 )
 
 func (a *app) rootsCommand() *cobra.Command {
@@ -14,9 +21,10 @@ func (a *app) rootsCommand() *cobra.Command {
 	var heap, from []string
 	var count bool
 	var o roots.Options
+	var file string // with stack maps, in place of a target
 	c := &cobra.Command{
-		Use:   "roots {PID | CORE} [--ir FILE.ll]",
-		Short: "Show the garbage collector's roots in every frame",
+		Use:   "roots {PID | CORE | FILE} [--ir FILE.ll]",
+		Short: "Show the garbage collector's roots in every frame, or at every safepoint of a file",
 		Long: `roots lists what the records of statepoints tell a garbage collector, frame by frame: each pointer
 that the collector must update, with its location and its value, and for a derived pointer its base and
 the distance from it. Stack objects (allocas) whose content the collector reads are listed by their
@@ -29,22 +37,34 @@ them, and finds no roots in them.
 --heap checks where the base of each root points. Several ranges may be given, such as those of static
 objects. --from-space names parts that the collector has left: a root there is stale.
 
+For a file that is not a core (an object, an executable, a shared object or an archive) it lists the same
+for each safepoint, without values: the return address, and each pointer with its location and its base.
+
 ` + positionalHelp + ` ` + coreHelp + `
 
 ` + debuggerHelp + `
 
 Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a stack is incomplete,
-2 no frame is at a statepoint, or another error.`,
+2 no frame is at a statepoint, or another error. For a file: 1 some maps are unreadable, 2 no safepoint.`,
 		Example: `  reframe roots 41822
   reframe roots -p 41822 --ir program.ll
   reframe roots -p 41822 --heap 7f1200000000-7f1210000000
   reframe roots exit.core --ir program.ll --json
-  reframe roots -p 41822 --count`,
-		Args:              onlyTarget,
+  reframe roots -p 41822 --count
+  reframe roots program.o --ir program.ll`,
+		Args: func(c *cobra.Command, args []string) (err error) {
+			if file, err = rootsFile(c, args); file != "" || err != nil {
+				return err
+			}
+			return onlyTarget(c, args)
+		},
 		ValidArgsFunction: completeTarget,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if count && a.json {
 				return usage("--count and --json cannot be combined: JSON has each root")
+			}
+			if file != "" {
+				return a.rootMaps(c, file, &k, o.Function, count)
 			}
 			var err error
 			if o.Heap.Ranges, err = rangesOf("--heap", heap); err != nil {
@@ -80,6 +100,68 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a
 	c.Flags().BoolVar(&count, "count", false, "print only the number of frames and roots of each function")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+roots.Schema+")")
 	return c
+}
+
+// rootsFile returns the argument if it is a file whose stack maps roots lists; "" if it is a target.
+func rootsFile(c *cobra.Command, args []string) (string, error) {
+	if len(args) != 1 || isNumber(args[0]) || len(kindsGiven(c)) > 0 {
+		return "", nil
+	}
+	info, err := os.Stat(args[0])
+	if err != nil || !info.Mode().IsRegular() {
+		return "", nil // onlyTarget reports it
+	}
+	if is, err := replay.IsCore(args[0]); is || err != nil {
+		return "", nil
+	}
+	return args[0], nil
+}
+
+// rootMaps prints the roots of each safepoint in the maps of a file.
+func (a *app) rootMaps(c *cobra.Command, file string, k *inputs, function *names.Pattern, count bool) error {
+	var wrong error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if c.LocalNonPersistentFlags().Lookup(f.Name) != nil && !slices.Contains([]string{"ir", "function", "count", "json"}, f.Name) {
+			wrong = usage("--%s requires a process or a core; %s is neither", f.Name, file)
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	k.apart = true
+	read, err := k.options(a)
+	if err != nil {
+		return err
+	}
+	m, err := maps.OfFile(file, maps.Options{Modules: read.Modules})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if err := m.Unreadable(); err != nil {
+		return err
+	}
+	print := text.PrintRootMaps
+	if count {
+		print = text.PrintRootMapCounts
+	}
+	var sum roots.FileSummary
+	if a.json {
+		sum, err = text.WriteRootMaps(a.stdout, m, function)
+	} else {
+		sum, err = print(text.Fold(a.stdout), a.style(), m, function)
+	}
+	switch {
+	case err != nil:
+		return err
+	case sum.Safepoints == 0 && function != nil:
+		return &status{exitFailed, fmt.Sprintf("%s: no safepoint of %s; the file has %s", file, function.Text, text.Count(m.Records(), "record"))}
+	case sum.Safepoints == 0:
+		return &status{exitFailed, fmt.Sprintf("%s: none of its %s is that of a statepoint", file, text.Count(m.Records(), "record"))}
+	case sum.Unreadable > 0:
+		return &status{code: exitPartial}
+	}
+	return nil
 }
 
 // rangesOf parses the values of a flag.

@@ -179,7 +179,7 @@ func (f *Function) JSONRecord(rec *stackmap.Record, out *RecordJSON) {
 	}
 	for n, l := range rec.Locations {
 		role := r.Role(n)
-		doc := LocationJSON{Location: f.Image.location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(&r, n, l)}
+		doc := LocationJSON{Location: f.Image.Location(f.Map, l), Role: role.String(), Name: role.Name, Type: role.Type, Pointers: f.Pointers(&r, n, l)}
 		if variable != nil {
 			doc.Variable = &variable[n]
 		}
@@ -261,8 +261,8 @@ func (i *Image) FramePointer() string {
 // unknownArch has no registers, so that registers are shown by number.
 var unknownArch = new(machine.Arch)
 
-// location returns the location of a value.
-func (i *Image) location(m *stackmap.Map, l stackmap.Location) frame.Location {
+// Location returns the location of a value in a map of the image.
+func (i *Image) Location(m *stackmap.Map, l stackmap.Location) frame.Location {
 	arch := i.Arch
 	if arch == nil {
 		arch = unknownArch
