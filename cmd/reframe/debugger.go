@@ -90,7 +90,7 @@ func (k *inputs) attach(ctx context.Context) (*ptrace.Session, error) {
 		return nil, err
 	}
 	if k.remote != "" {
-		state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait, Control: true})
+		state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait, Control: true, Program: k.files.Exe})
 		if err != nil {
 			return nil, &ptrace.HeldError{Addr: k.remote, Err: err, Hint: remoteHint(err)}
 		}
@@ -117,7 +117,7 @@ func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.T
 		}
 		return ptrace.OpenHeld(state, o)
 	}
-	state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait})
+	state, err := remote.Open(ctx, k.remote, remote.Options{Timeout: k.wait, Program: o.Exe})
 	if err != nil {
 		return nil, &ptrace.HeldError{Addr: k.remote, Err: err, Hint: remoteHint(err)}
 	}

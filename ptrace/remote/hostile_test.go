@@ -3,9 +3,11 @@ package remote
 import (
 	"bufio"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -235,12 +237,23 @@ func TestByteOrder(t *testing.T) {
 		"both":                {nil, values{"pc": make([]byte, 8)}, nil},
 		"none":                {nil, values{"pc": {1, 2, 3, 4, 5, 6, 7, 9}}, nil},
 	} {
-		got, err := orderOf(machine.ARM64, c.auxv, c.v)
+		got, err := orderOf(machine.ARM64, c.auxv, c.v, "")
 		if c.want == nil {
 			require.ErrorIs(t, err, errOrder, name)
 			continue
 		}
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, got, name)
+	}
+	// The registers of a machine after reset fit both orders.
+	after := values{"pc": {0, 0, 8, 0x40, 0, 0, 0, 0}, "sp": make([]byte, 8)}
+	_, err := orderOf(machine.ARM64, nil, after, "")
+	require.ErrorIs(t, err, errOrder)
+	for data, want := range map[elf.Data]*machine.Arch{elf.ELFDATA2LSB: machine.ARM64, elf.ELFDATA2MSB: machine.ARM64BE} {
+		program := filepath.Join(t.TempDir(), "program")
+		require.NoError(t, os.WriteFile(program, append([]byte(elf.ELFMAG+"\x02"), byte(data), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0o600))
+		got, err := orderOf(machine.ARM64, nil, after, program)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 	}
 }

@@ -1,8 +1,11 @@
 package remote
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"errors"
+	"io"
+	"os"
 
 	"example.com/reframe/internal/machine"
 )
@@ -10,11 +13,12 @@ import (
 // bigEndian maps architectures whose target descriptions do not give the byte order to the same ones in big-endian order.
 var bigEndian = map[*machine.Arch]*machine.Arch{machine.ARM64: machine.ARM64BE, machine.PPC64LE: machine.PPC64}
 
-var errOrder = errors.New("the byte order is unknown: the stub does not provide the auxiliary vector (qXfer:auxv:read), and the registers fit both orders or none")
+var errOrder = errors.New("the byte order is unknown: the stub does not provide the auxiliary vector (qXfer:auxv:read), and the registers fit both orders or none; give the program with --exe")
 
 // orderOf selects the byte order of an architecture: that in which the first entry of the auxiliary vector is one or, without a vector, that in which the
-// program counter and the stack pointer can be addresses.
-func orderOf(a *machine.Arch, auxv []byte, v values) (*machine.Arch, error) {
+// program counter and the stack pointer can be addresses. Both orders may fit: a machine's stack pointer is 0 after reset. Then it is that of the program's
+// file, if there is one.
+func orderOf(a *machine.Arch, auxv []byte, v values, program string) (*machine.Arch, error) {
 	big := bigEndian[a]
 	if big == nil {
 		return a, nil
@@ -40,5 +44,28 @@ func orderOf(a *machine.Arch, auxv []byte, v values) (*machine.Arch, error) {
 	case also && !little:
 		return big, nil
 	}
+	switch orderOfFile(program) {
+	case elf.ELFDATA2LSB:
+		return a, nil
+	case elf.ELFDATA2MSB:
+		return big, nil
+	}
 	return nil, errOrder
+}
+
+// orderOfFile returns the byte order of an ELF file, or ELFDATANONE if the file cannot be read.
+func orderOfFile(name string) elf.Data {
+	if name == "" {
+		return elf.ELFDATANONE
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return elf.ELFDATANONE
+	}
+	defer f.Close()
+	var ident [elf.EI_NIDENT]byte
+	if _, err := io.ReadFull(f, ident[:]); err != nil || string(ident[:4]) != elf.ELFMAG {
+		return elf.ELFDATANONE
+	}
+	return elf.Data(ident[elf.EI_DATA])
 }

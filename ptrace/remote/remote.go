@@ -37,6 +37,8 @@ type Options struct {
 	Timeout time.Duration
 	// Control asks for a [holder.Control] in the state. Then ctx ends only Open; afterwards Timeout bounds the time of each reply.
 	Control bool
+	// Program is the path of the program's file on this machine, or "". Its byte order is used if neither the auxiliary vector nor the registers show one.
+	Program string
 }
 
 // Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
@@ -68,7 +70,7 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 	if err != nil {
 		return nil, err
 	}
-	s := &stub{conn: newConn(ctx, c, request, end), addr: addr, controls: o.Control}
+	s := &stub{conn: newConn(ctx, c, request, end), addr: addr, controls: o.Control, programFile: o.Program}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -129,6 +131,7 @@ type stub struct {
 	noBinary    bool   // it does not know the packet x
 	addr        string
 	controls    bool // the process is to be run
+	programFile string
 	multi       bool // numbers of threads have that of the process before them
 	unthreaded  bool // the stub has no threads
 	pcRegister  int  // the index of the program counter in the description; -1 if it has another name
@@ -323,7 +326,7 @@ func (s *stub) threads(out *holder.State) error {
 			return s.lost
 		}
 		if err == nil && !settled {
-			if s.description.arch, err = orderOf(s.description.arch, s.auxv, v); err != nil {
+			if s.description.arch, err = orderOf(s.description.arch, s.auxv, v, s.programFile); err != nil {
 				return err
 			}
 			settled = true
