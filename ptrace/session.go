@@ -523,7 +523,9 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	out := s.event(e)
 	switch e.Kind {
 	case tracer.Hit:
-		out.Thread = s.thread(&e.Raw, s.vectors[out.At])
+		if out.Thread, err = s.reported(e); err != nil {
+			return Event{}, s.failed("cannot read its threads", err)
+		}
 		out.Data = split(s.reads[out.At], e.Data, e.Got)
 		out.held = e.Held
 		s.stands = s.stands || e.Held
@@ -578,11 +580,16 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 // maxNames bounds the number of names of threads that are kept.
 const maxNames = 1 << 12
 
-// thread returns a thread that the driver has reported.
-func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
+// reported returns the thread of a hit.
+func (s *Session) reported(e *tracer.Event) (machine.Thread, error) {
 	if s.held != nil {
-		return s.held.thread(raw.TID)
+		return s.held.control.Thread(e.Raw.TID)
 	}
+	return s.thread(&e.Raw, s.vectors[machine.Addr(e.Addr)]), nil
+}
+
+// thread returns a thread that the tracer has reported.
+func (s *Session) thread(raw *tracer.Raw, vectors bool) machine.Thread {
 	name, known := s.names[raw.TID]
 	if !known {
 		if len(s.names) >= maxNames {

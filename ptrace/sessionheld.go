@@ -345,15 +345,6 @@ func (d *debugger) read(e *tracer.Event, b *heldBreakpoint) error {
 	return d.cache.Lost()
 }
 
-// thread returns a thread of the stopped process.
-func (d *debugger) thread(tid int) machine.Thread {
-	th, err := d.control.Thread(tid)
-	if err != nil {
-		return machine.Thread{ID: tid, Missing: err.Error()}
-	}
-	return th
-}
-
 // survey returns the process as it is now. It takes what has not changed from before, which may be nil.
 func (d *debugger) survey(before *Target, given []Object) (*Target, error) {
 	state, err := d.control.State()
