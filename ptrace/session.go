@@ -523,7 +523,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	out := s.event(e)
 	switch e.Kind {
 	case tracer.Hit:
-		if out.Thread, err = s.reported(e); err != nil {
+		if out.Thread, err = s.threadOfHit(&e.Raw, s.vectors[out.At]); err != nil {
 			return Event{}, s.failed("cannot read its threads", err)
 		}
 		out.Data = split(s.reads[out.At], e.Data, e.Got)
@@ -580,12 +580,12 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 // maxNames bounds the number of names of threads that are kept.
 const maxNames = 1 << 12
 
-// reported returns the thread of a hit.
-func (s *Session) reported(e *tracer.Event) (machine.Thread, error) {
+// threadOfHit returns the thread of a hit. It fails if a debugger holds the process and no longer answers.
+func (s *Session) threadOfHit(raw *tracer.Raw, vectors bool) (machine.Thread, error) {
 	if s.held != nil {
-		return s.held.control.Thread(e.Raw.TID)
+		return s.held.control.Thread(raw.TID)
 	}
-	return s.thread(&e.Raw, s.vectors[machine.Addr(e.Addr)]), nil
+	return s.thread(raw, vectors), nil
 }
 
 // thread returns a thread that the tracer has reported.

@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -262,4 +263,29 @@ func TestStubEndsDuringTrace(t *testing.T) {
 	require.Equal(t, 2, c.ProcessState.ExitCode())
 	require.Equal(t, 1, strings.Count(failed.String(), "reframe: "+addr+": "), failed.String())
 	require.Contains(t, failed.String(), "the debugger no longer answers: the stub closed the connection")
+}
+
+// TestStubEndsAtAHit requires one error, and no panic, whichever request after the first hit the stub does not answer.
+func TestStubEndsAtAHit(t *testing.T) {
+	livetest.NeedsTools(t)
+	object, module := clitest.TickObject(t)
+	for last := range 10 { // two of them read the thread for the exit
+		t.Run(fmt.Sprint(last), func(t *testing.T) {
+			p, start := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 200})
+			hit, requests := false, 0
+			addr := relay(t, gdbserver(t, p), func(request []byte) bool {
+				switch {
+				case hit && bytes.HasPrefix(request, []byte("$")):
+					requests++
+				case bytes.HasPrefix(request, []byte("$vCont;c")):
+					hit = true
+				}
+				return requests > last
+			})
+			start()
+			r := clitest.Run(t, "trace", "--remote", addr, "--ir", module)
+			require.Equal(t, 2, r.Code, r.Stderr)
+			require.Equal(t, 1, strings.Count(r.Stderr, "the debugger no longer answers: the stub closed the connection"), r.Stderr)
+		})
+	}
 }

@@ -180,16 +180,25 @@ func TestNoStub(t *testing.T) {
 func TestStubEndsMidway(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	addr := gdbserver(t, p)
+	relay := relay(t, addr, func(request []byte) bool { // memory is read for the first time
+		return bytes.HasPrefix(request, []byte("$m")) || bytes.HasPrefix(request, []byte("$x"))
+	})
+	clitest.Run(t, "frames", "--remote", relay, "--ir", p.IR).FailsEmpty(t, 2, "the debugger no longer answers: the stub closed the connection")
+}
+
+// relay passes one connection on to a stub, and returns the address where it accepts it. It closes the connection at the first request that ends it.
+func relay(t *testing.T, stub string, ends func(request []byte) bool) (addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close()
-	go func() { // relays the replies of gdbserver, until memory is read for the first time
+	t.Cleanup(func() { l.Close() })
+	go func() {
 		client, err := l.Accept()
 		if err != nil {
 			return
 		}
 		defer client.Close()
-		stub, err := net.Dial("tcp", addr)
+		stub, err := net.Dial("tcp", stub)
 		if err != nil {
 			return
 		}
@@ -198,7 +207,7 @@ func TestStubEndsMidway(t *testing.T) {
 		b := make([]byte, 64<<10)
 		for {
 			n, err := client.Read(b)
-			if err != nil || bytes.HasPrefix(b[:n], []byte("$m")) || bytes.HasPrefix(b[:n], []byte("$x")) {
+			if err != nil || ends(b[:n]) {
 				return
 			}
 			if _, err := stub.Write(b[:n]); err != nil {
@@ -206,5 +215,5 @@ func TestStubEndsMidway(t *testing.T) {
 			}
 		}
 	}()
-	clitest.Run(t, "frames", "--remote", l.Addr().String(), "--ir", p.IR).FailsEmpty(t, 2, "the debugger no longer answers: the stub closed the connection")
+	return l.Addr().String()
 }

@@ -42,9 +42,6 @@ type reached map[activation]reach
 
 // at handles a thread at a place: it adds the marks there, and returns how the thread has reached the points there that jumps lead to.
 func (r reached) at(p *place, registers *machine.Registers) map[*Tracepoint]reach {
-	if registers == nil { // the thread ended, or the debugger refused to read it
-		return nil
-	}
 	var came map[*Tracepoint]reach
 	sp, err := registers.Addr(registers.Arch().SP)
 	if err != nil {

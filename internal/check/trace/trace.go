@@ -205,6 +205,9 @@ func (t *tracer) event(ev ptrace.Event) error {
 // hit handles a thread that reached a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
+	if ev.Thread.Registers == nil { // a debugger holds the process, and does not give them
+		return fmt.Errorf("the registers of thread %d cannot be read at a breakpoint: %s", ev.Thread.ID, ev.Thread.Missing)
+	}
 	came := t.reached.at(p, ev.Thread.Registers)
 	if len(p.points) == 0 {
 		return nil
