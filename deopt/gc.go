@@ -40,8 +40,7 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 	stackmap.Pairs(f.Slots, sp, r.Map, r.Arch)
 	for index, values := range oneOf {
 		if gc := f.Slots[index].GC; gc != nil {
-			shown := values[:min(len(values), maxOneOf)]
-			gc.OneOf, gc.OneOfMore = namesOf(shown), len(values)-len(shown)
+			gc.OneOf, gc.OneOfMore = sites.PossibleNames(values)
 		}
 	}
 }
@@ -49,7 +48,8 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 // pointer reads a gc pointer that may be any of the module's values. bindable reports whether it is certainly one that no slot holds yet.
 func (f *Frame) pointer(r *Reader, index int, l stackmap.Location, values []ir.Value) (slot frame.Slot, bindable bool) {
 	name := fmt.Sprintf("loc%d", index)
-	if len(values) == 0 || slices.ContainsFunc(values, func(v ir.Value) bool { return v.Type().String() != values[0].Type().String() }) {
+	t := sites.CommonType(values)
+	if t == nil {
 		slot = r.slot(index, name, frame.Type{}, l)
 		markUndef(r, &slot, l)
 		return slot, false
@@ -59,7 +59,7 @@ func (f *Frame) pointer(r *Reader, index int, l stackmap.Location, values []ir.V
 		name = sites.NameOf(v)
 		bindable = !slices.ContainsFunc(f.values, func(b bound) bool { return b.value == v })
 	}
-	slot = r.operand(index, name, f.match.Site, v.Type(), interp.FrameType(f.dataLayout(), v.Type()), l)
+	slot = r.operand(index, name, f.match.Site, t, interp.FrameType(f.dataLayout(), t), l)
 	markUndef(r, &slot, l)
 	return slot, bindable
 }
@@ -69,15 +69,4 @@ func markUndef(r *Reader, slot *frame.Slot, l stackmap.Location) {
 	if slot.Status == frame.OK && sites.MarksUndef(r.Map, l) {
 		slot.Clear(frame.Missing, frame.Because(frame.MayBeUndef, sites.UndefMark))
 	}
-}
-
-// maxOneOf bounds the names in [frame.GC].OneOf: a record may have thousands of pointers that it does not distinguish.
-const maxOneOf = 64
-
-// namesOf returns the names of values.
-func namesOf(values []ir.Value) (names []string) {
-	for _, v := range values {
-		names = append(names, sites.NameOf(v))
-	}
-	return names
 }

@@ -141,15 +141,14 @@ func (a *app) rootMaps(c *cobra.Command, file string, k *inputs, function *names
 	if err := m.Unreadable(); err != nil {
 		return err
 	}
-	print := text.PrintRootMaps
-	if count {
-		print = text.PrintRootMapCounts
-	}
 	var sum roots.FileSummary
-	if a.json {
+	switch {
+	case a.json:
 		sum, err = text.WriteRootMaps(a.stdout, m, function)
-	} else {
-		sum, err = print(text.Fold(a.stdout), a.style(), m, function)
+	case count:
+		sum, err = text.PrintRootMapCounts(text.Fold(a.stdout), a.style(), m, function)
+	default:
+		sum, err = text.PrintRootMaps(text.Fold(a.stdout), a.style(), m, function)
 	}
 	switch {
 	case err != nil:

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/files"
 )
 
 // bigEndian maps architectures whose target descriptions do not give the byte order to the same ones in big-endian order.
@@ -16,8 +16,8 @@ var bigEndian = map[*machine.Arch]*machine.Arch{machine.ARM64: machine.ARM64BE, 
 var errOrder = errors.New("the byte order is unknown: the stub does not provide the auxiliary vector (qXfer:auxv:read), and the registers fit both orders or none; give the program with --exe")
 
 // orderOf selects the byte order of an architecture: that in which the first entry of the auxiliary vector is one or, without a vector, that in which the
-// program counter and the stack pointer can be addresses. Both orders may fit: a machine's stack pointer is 0 after reset. Then it is that of the program's
-// file, if there is one.
+// program counter and the stack pointer can be addresses. Both orders may fit: a machine's stack pointer is 0 after reset. Then the program's file
+// decides, if there is one.
 func orderOf(a *machine.Arch, auxv []byte, v values, program string) (*machine.Arch, error) {
 	big := bigEndian[a]
 	if big == nil {
@@ -58,7 +58,7 @@ func orderOfFile(name string) elf.Data {
 	if name == "" {
 		return elf.ELFDATANONE
 	}
-	f, err := os.Open(name)
+	f, err := files.OpenRegular(name, 0) // opening a pipe would block
 	if err != nil {
 		return elf.ELFDATANONE
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -19,8 +18,7 @@ func object(t *testing.T, version int, program string) (object, module string) {
 	t.Helper()
 	module = livetest.Testdata(t, "..", "deopt", "testdata", "gc", program+".ll")
 	object = filepath.Join(t.TempDir(), program+".o")
-	out, err := exec.Command(livetest.LLVM(t, version, "llc"), "-O2", "-relocation-model=pic", "-filetype=obj", module, "-o", object).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	livetest.Make(t, livetest.LLVM(t, version, "llc"), "-O2", "-relocation-model=pic", "-filetype=obj", module, "-o", object)
 	return object, module
 }
 

@@ -69,11 +69,9 @@ func (s *FileSummary) add(p *Safepoint) {
 	}
 }
 
-// Certain reports whether the record is certainly that of a statepoint. A stackmap with such constants has the same form.
-func (p *Safepoint) Certain() bool { return p.Sure || p.ID == statepointID }
-
-// statepointID is the id that LLVM gives to statepoints by default (StatepointDirectives::DefaultStatepointID).
-const statepointID = 0xABCDEF00
+// Certain reports whether the record is certainly that of a statepoint: a module confirms it, or the id is one that LLVM chooses. A stackmap with such
+// constants has the same form.
+func (p *Safepoint) Certain() bool { return p.Sure || sites.ByDefault(stackmap.RecordID(p.ID)) }
 
 // FileFunctions yields the selected functions of an image that have safepoints, with these. function may be nil. The number of functions and safepoints
 // that were yielded is added to the summary.
@@ -158,27 +156,14 @@ func isConstant(l stackmap.Location) bool {
 	return l.Kind == stackmap.Constant || l.Kind == stackmap.ConstantIndex
 }
 
-// maxOneOf bounds the names in [Pointer].OneOf.
-const maxOneOf = 64
-
 // named sets the name and the type from the pointers of the module that the location may hold.
 func (p *Pointer) named(values []ir.Value) {
-	if len(values) == 0 {
-		return
-	}
-	p.Type = values[0].Type().String()
-	for _, v := range values[1:] {
-		if v.Type().String() != p.Type {
-			p.Type = ""
-			break
-		}
+	if t := sites.CommonType(values); t != nil {
+		p.Type = t.String()
 	}
 	if len(values) == 1 {
 		p.Name = sites.NameOf(values[0])
 		return
 	}
-	for _, v := range values[:min(len(values), maxOneOf)] {
-		p.OneOf = append(p.OneOf, sites.NameOf(v))
-	}
-	p.OneOfMore = len(values) - len(p.OneOf)
+	p.OneOf, p.OneOfMore = sites.PossibleNames(values)
 }

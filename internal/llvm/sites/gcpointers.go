@@ -47,6 +47,30 @@ func GCPointers(s *ir.Site, sp *stackmap.Statepoint) map[stackmap.Location][]ir.
 	return held
 }
 
+// maxPossible bounds the result of [PossibleNames]: a record may have thousands of pointers that it does not distinguish.
+const maxPossible = 64
+
+// PossibleNames returns the names of the pointers that a location may hold, and the number of further pointers that it omits.
+func PossibleNames(values []ir.Value) (names []string, more int) {
+	shown := values[:min(len(values), maxPossible)]
+	for _, v := range shown {
+		names = append(names, NameOf(v))
+	}
+	return names, len(values) - len(shown)
+}
+
+// CommonType returns the type of all values. It returns nil if they have different types, or if there are none.
+func CommonType(values []ir.Value) *ir.Type {
+	if len(values) == 0 {
+		return nil
+	}
+	t := values[0].Type()
+	if slices.ContainsFunc(values, func(v ir.Value) bool { return v.Type().String() != t.String() }) {
+		return nil
+	}
+	return t
+}
+
 // pointerGraph holds the pairs of a site or of its record: an edge leads from each derived pointer to its base.
 type pointerGraph[N comparable] struct {
 	nodes []N

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -40,9 +41,7 @@ func (p *mapsText) printf(format string, args ...any) { p.b = fmt.Appendf(p.b, f
 // PrintMaps prints the wanted records as text, and returns their number.
 func PrintMaps(w io.Writer, s Style, m *maps.Maps, want *maps.Filter) (shown int, err error) {
 	p := &mapsText{out: w, style: s, want: want}
-	for _, note := range m.Notes {
-		p.printf("%s\n", p.style.Yellow(Printable(note)))
-	}
+	p.b = append(p.b, notesOf(s, m)...)
 	for n, i := range m.Images {
 		if n > 0 {
 			p.printf("\n")
@@ -53,15 +52,34 @@ func PrintMaps(w io.Writer, s Style, m *maps.Maps, want *maps.Filter) (shown int
 	return p.shown, p.err
 }
 
-func (p *mapsText) image(i *maps.Image) {
+// notesOf returns the notes of maps, a line each.
+func notesOf(s Style, m *maps.Maps) (lines string) {
+	for _, note := range m.Notes {
+		lines += s.Yellow(Printable(note)) + "\n"
+	}
+	return lines
+}
+
+// imageTitle returns a line with the name and the kind of an image, and a line with the reason if its maps cannot be read.
+func imageTitle(s Style, i *maps.Image) string {
 	what := i.Format
 	if i.Arch != nil {
 		what += ", " + i.Arch.Title
 	}
-	p.printf("%s  %s\n", p.style.Bold(Printable(i.Name)), p.style.Dim(strings.TrimPrefix(what, ", ")))
+	title := fmt.Sprintf("%s  %s\n", s.Bold(Printable(i.Name)), s.Dim(strings.TrimPrefix(what, ", ")))
 	if i.Err != nil {
-		p.printf("  %s\n", p.style.Yellow(Printable(i.Err.Error())))
+		title += fmt.Sprintf("  %s\n", s.Yellow(Printable(i.Err.Error())))
 	}
+	return title
+}
+
+// functionTitle returns the name of a function of a map.
+func functionTitle(f *maps.Function) string {
+	return cmp.Or(Printable(f.Demangled), "(no symbol)")
+}
+
+func (p *mapsText) image(i *maps.Image) {
+	p.b = append(p.b, imageTitle(p.style, i)...)
 	if i.Section == nil {
 		return
 	}
@@ -110,11 +128,7 @@ func (p *mapsText) head(f *maps.Function) {
 		p.printf("\n  %s\n", p.style.Yellow("records of unknown functions: a map of version 1 with several functions does not assign its records to them"))
 		return
 	}
-	name := Printable(f.Demangled)
-	if name == "" {
-		name = "(no symbol)"
-	}
-	b := append(append(p.b, "\n  "...), p.style.Bold(name)...)
+	b := append(append(p.b, "\n  "...), p.style.Bold(functionTitle(f))...)
 	if len(f.Aliases) > 0 {
 		b = append(append(b, " (also "...), Printable(strings.Join(f.Aliases, ", "))...)
 		b = append(b, ')')

@@ -21,13 +21,7 @@ type mapsJSON struct {
 // WriteMaps writes the wanted records as JSON, and returns their number.
 func WriteMaps(w io.Writer, m *maps.Maps, want *maps.Filter) (shown int, err error) {
 	p := &mapsJSON{out: w, want: want}
-	p.say("{")
-	p.member("  ", "schema", maps.Schema, true)
-	p.member("  ", "source", m.Source, false)
-	if len(m.Notes) > 0 {
-		p.member("  ", "notes", m.Notes, false)
-	}
-	p.say(",\n  \"images\": [")
+	p.begin(maps.Schema, m)
 	for n, i := range m.Images {
 		p.openWith("    ", n > 0, i.JSON(), "functions")
 		p.closeAt("    ", p.functions(i))
@@ -36,6 +30,17 @@ func WriteMaps(w io.Writer, m *maps.Maps, want *maps.Filter) (shown int, err err
 	p.say("\n}\n")
 	p.flush()
 	return p.shown, p.err
+}
+
+// begin writes what precedes the images.
+func (p *mapsJSON) begin(schema string, m *maps.Maps) {
+	p.say("{")
+	p.member("  ", "schema", schema, true)
+	p.member("  ", "source", m.Source, false)
+	if len(m.Notes) > 0 {
+		p.member("  ", "notes", m.Notes, false)
+	}
+	p.say(",\n  \"images\": [")
 }
 
 // flush writes what has accumulated.

@@ -2,9 +2,7 @@ package text
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -19,9 +17,9 @@ import (
 // PrintRootMaps prints the roots of each safepoint in the maps of a file. function selects functions; nil selects all.
 func PrintRootMaps(w io.Writer, s Style, m *maps.Maps, function *names.Pattern) (sum roots.FileSummary, err error) {
 	out := bufio.NewWriterSize(w, pile)
-	printNotes(out, s, m)
+	_, _ = io.WriteString(out, notesOf(s, m))
 	for _, i := range m.Images {
-		printImageTitle(out, s, i)
+		_, _ = io.WriteString(out, imageTitle(s, i)) // Flush returns the error
 		for f, list := range roots.FileFunctions(i, function, &sum) {
 			fmt.Fprintf(out, "\n  %s\n", s.Bold(functionTitle(f)))
 			for k := range list {
@@ -31,29 +29,6 @@ func PrintRootMaps(w io.Writer, s Style, m *maps.Maps, function *names.Pattern) 
 	}
 	fmt.Fprintf(out, "\n%s\n", rootMapsSummary(s, &sum))
 	return sum, out.Flush()
-}
-
-func printNotes(w io.Writer, s Style, m *maps.Maps) {
-	for _, note := range m.Notes {
-		fmt.Fprintln(w, s.Yellow(Printable(note)))
-	}
-}
-
-// printImageTitle prints the name and the kind of an image, and why its maps cannot be read.
-func printImageTitle(w io.Writer, s Style, i *maps.Image) {
-	what := i.Format
-	if i.Arch != nil {
-		what += ", " + i.Arch.Title
-	}
-	fmt.Fprintf(w, "%s  %s\n", s.Bold(Printable(i.Name)), s.Dim(strings.TrimPrefix(what, ", ")))
-	if i.Err != nil {
-		fmt.Fprintf(w, "  %s\n", s.Yellow(Printable(i.Err.Error())))
-	}
-}
-
-// functionTitle returns the name of a function of a map.
-func functionTitle(f *maps.Function) string {
-	return cmp.Or(Printable(f.Demangled), "(no symbol)")
 }
 
 // printSafepoint prints a safepoint and its pairs.
@@ -128,9 +103,9 @@ func PrintRootMapCounts(w io.Writer, s Style, m *maps.Maps, function *names.Patt
 		pairs, safepoints int
 	}
 	out := bufio.NewWriterSize(w, pile)
-	printNotes(out, s, m)
+	_, _ = io.WriteString(out, notesOf(s, m))
 	for _, i := range m.Images {
-		printImageTitle(out, s, i)
+		_, _ = io.WriteString(out, imageTitle(s, i)) // Flush returns the error
 		var all []count
 		for f, list := range roots.FileFunctions(i, function, &sum) {
 			c := count{name: functionTitle(f), safepoints: len(list)}
@@ -148,14 +123,6 @@ func PrintRootMapCounts(w io.Writer, s Style, m *maps.Maps, function *names.Patt
 	return sum, out.Flush()
 }
 
-// rootMapsImage is an image without its functions.
-type rootMapsImage struct {
-	Name   string `json:"name"`
-	Format string `json:"format,omitempty"`
-	Arch   string `json:"arch,omitempty"`
-	Error  string `json:"error,omitempty"`
-}
-
 // rootMapsFunction is a function with its safepoints.
 type rootMapsFunction struct {
 	Name       string            `json:"name,omitempty"`
@@ -166,54 +133,27 @@ type rootMapsFunction struct {
 
 // WriteRootMaps writes the same as JSON, one function at a time: a file may have a million records.
 func WriteRootMaps(w io.Writer, m *maps.Maps, function *names.Pattern) (sum roots.FileSummary, err error) {
-	out := bufio.NewWriterSize(w, pile)
-	var failed error
-	encoded := func(v any) []byte {
-		var text bytes.Buffer
-		e := json.NewEncoder(&text)
-		e.SetEscapeHTML(false)
-		failed = cmp.Or(failed, e.Encode(v))
-		return SafeJSON(bytes.TrimRight(text.Bytes(), "\n"))
-	}
-	put := func(v any) { _, _ = out.Write(encoded(v)) } // Flush returns the error
-	say := func(text string) { _, _ = out.WriteString(text) }
-	say("{\n  \"schema\": ")
-	put(roots.FileSchema)
-	say(",\n  \"source\": ")
-	put(m.Source)
-	if len(m.Notes) > 0 {
-		say(",\n  \"notes\": ")
-		put(m.Notes)
-	}
-	say(",\n  \"images\": [")
+	p := &mapsJSON{out: w}
+	p.begin(roots.FileSchema, m)
 	for n, i := range m.Images {
-		if n > 0 {
-			say(",")
-		}
-		image := rootMapsImage{Name: i.Name, Format: i.Format}
-		if i.Arch != nil {
-			image.Arch = i.Arch.Name
-		}
-		if i.Err != nil {
-			image.Error = i.Err.Error()
-		}
-		say("\n    ")
-		_, _ = out.Write(bytes.TrimSuffix(encoded(image), []byte("}")))
-		say(", \"functions\": [")
+		head := i.JSON()
+		head.Dialect, head.Also, head.Maps = "", nil, nil
+		p.openWith("    ", n > 0, head, "functions")
 		some := false
 		for f, list := range roots.FileFunctions(i, function, &sum) {
-			if some {
-				say(",")
-			}
-			some = true
+			const indent = "        "
+			p.separate(indent, some)
 			is := f.JSON()
-			say("\n      ")
-			put(rootMapsFunction{is.Name, is.Demangled, is.Address, list})
+			p.b = append(p.b, p.marshal(indent, rootMapsFunction{is.Name, is.Demangled, is.Address, list})...)
+			if some = true; len(p.b) > pile {
+				p.flush()
+			}
 		}
-		say("]}")
+		p.closeAt("    ", some)
 	}
-	say("],\n  \"summary\": ")
-	put(sum)
-	say("\n}\n")
-	return sum, cmp.Or(failed, out.Flush())
+	p.end("  ", len(m.Images) > 0)
+	p.member("  ", "summary", sum, false)
+	p.say("\n}\n")
+	p.flush()
+	return sum, p.err
 }
