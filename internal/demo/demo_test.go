@@ -23,7 +23,7 @@ import (
 
 const sumOfSquaresBelow1000 = 999 * 1000 * 1999 / 6
 
-// Both ways of starting the program end with the sum that its native code computes.
+// TestStart requires that the program, started from memory or from a file, returns the sum that its native code computes.
 func TestStart(t *testing.T) {
 	ways := map[string]func(...string) (*Process, error){"memfd": startInMemory, "file": startFromFile}
 	for name, start := range ways {
@@ -67,7 +67,7 @@ func TestKill(t *testing.T) {
 	require.Error(t, err)
 }
 
-// gdb reads the registered object and unwinds through it by the CFI of both the JIT code and its host.
+// TestGDBSeesEveryFrame requires that gdb reads the registered object, and unwinds by the CFI of the JIT code and of its host.
 func TestGDBSeesEveryFrame(t *testing.T) {
 	for _, target := range []struct {
 		start func() (*Process, error)
@@ -130,7 +130,7 @@ func TestRebuild(t *testing.T) {
 		require.Equal(t, string(IR), string(read(filepath.Join(dir, "target-llc19.ll"))), "the IR is stale: run make generate")
 	}
 
-	// The program gets one byte of input, and then none.
+	// The first run gets one byte of input, the second gets none.
 	for _, input := range []io.Reader{strings.NewReader("\n"), nil} {
 		cmd := exec.Command(filepath.Join(dir, program))
 		cmd.Stdin = input

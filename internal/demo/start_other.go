@@ -11,7 +11,7 @@ import (
 // Start fails: the target is a program for Linux on x86-64.
 func Start() (*Process, error) { return nil, errElsewhere() }
 
-// StartVM fails as well.
+// StartVM fails for the same reason as [Start].
 func StartVM() (*Process, error) { return nil, errElsewhere() }
 
 func (k *Kept) start(context.Context) error { return errElsewhere() }

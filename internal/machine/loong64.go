@@ -9,8 +9,8 @@ import (
 // Names and callee-saved registers are in "Procedure Call Standard for the LoongArch Architecture", "Register Convention". tp and r21 have the same value
 // in all frames of a thread.
 //
-// fa0 to fs7 have their greatest width, that of the LASX registers xr0 to xr31: fa0 to fs7 are the low 8 bytes of those. Only these bytes of fs0 to fs7
-// are callee-saved. Frames are linked as gcc and LLVM do it; calls are those of "LoongArch Reference Manual", volume 1, section "Branch Instructions".
+// fa0 to fs7 are the low 8 bytes of the LASX registers xr0 to xr31. The table gives them the width of those. Only these bytes of fs0 to fs7 are
+// callee-saved. Frames are linked as gcc and LLVM do it; calls are those of "LoongArch Reference Manual", volume 1, section "Branch Instructions".
 var LOONG64 = newArch(Arch{
 	Name: "loong64", Title: "loongarch64", Pointer: 8, Order: binary.LittleEndian, Align: 4, Fixed: true,
 	SP: 3, FP: 22, PC: noNumber, Link: 1,

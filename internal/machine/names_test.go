@@ -104,7 +104,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestUnique requires that each number and each name occurs once in a table, except for those that LLVM gives the halves of ppc64's general registers.
+// TestUnique requires that each number and each name occurs once in a table. The exceptions are the numbers that LLVM gives the halves of ppc64's
+// general registers.
 func TestUnique(t *testing.T) {
 	require.Len(t, Archs(), 8)
 	for _, a := range Archs() {

@@ -11,9 +11,9 @@ import (
 // 2.4, "DWARF Definition". Compilers use them under ELFv1 too, although its own document numbers lr and ctr differently. Section 2.2.2.1, "Register Roles",
 // defines the callee-saved registers; they are the same in both ABIs.
 //
-// f0 to f31 have their greatest width, that of the VSX registers vs0 to vs31: they are the first half of those, the half with bit 0 (Power ISA, "VSX
-// Registers"). The table puts it first in both byte orders, although a little-endian store puts it last. Only that half of vs14 to vs31 is callee-saved.
-// A callee must preserve r13, the thread pointer.
+// f0 to f31 are the first half of the VSX registers vs0 to vs31, the half with bit 0 (Power ISA, "VSX Registers"). The table gives them the width of
+// those. The table puts this half first in both byte orders, although a little-endian store puts it last. Only this half of vs14 to vs31 is
+// callee-saved. A callee must preserve r13, the thread pointer.
 //
 // Frames are linked by the back chain, which every function with a frame keeps. The return address is saved in the caller's frame (section 2.2.3.1,
 // "General Stack Frame Requirements"); in ELFv1 too it is 16 bytes from the frame's start.

@@ -9,11 +9,11 @@ import (
 // S390X is z/Architecture. The numbers are those of "ELF Application Binary Interface s390x Supplement", "DWARF Register Number Mapping"; its section
 // 1.2.1, "Registers", defines the callee-saved registers.
 //
-// f0 to f15 have their greatest width, that of the vector registers v0 to v15: they are the first half of those. Only that half of v8 to v15 is
+// f0 to f15 are the first half of the vector registers v0 to v15. The table gives them the width of those. Only this half of v8 to v15 is
 // callee-saved. a0 and a1 hold the thread pointer.
 //
-// The CFA lies past the 160 bytes at the stack pointer that a caller reserves for its callees (section 1.2.2, "The Stack Frame"). Frames are linked only
-// in code compiled with a back chain (gcc's -mbackchain), and nothing in the code shows that it was.
+// The CFA lies past the 160 bytes at the stack pointer that a caller reserves for its callees (section 1.2.2, "The Stack Frame"). Frames are linked
+// only in code compiled with a back chain (gcc's -mbackchain), and the machine code does not show whether it was compiled so.
 var S390X = newArch(Arch{
 	Name: "s390x", Title: "s390x", Pointer: 8, Order: binary.BigEndian, Align: 2,
 	SP: 15, FP: 11, PC: 65, Link: 14,

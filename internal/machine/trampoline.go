@@ -2,7 +2,7 @@ package machine
 
 // Trampoline is the code that a signal handler returns to. It restores the registers of the interrupted code.
 type Trampoline struct {
-	Code []byte // its instructions; the pc of its frame is at the first
+	Code []byte // its instructions; the pc of its frame is the address of the first
 	// Saved maps registers to the offset at which the kernel saved their first eight bytes, from the stack pointer at the first instruction. The offset of
 	// PC holds the address of the interrupted instruction.
 	Saved map[DWARFReg]int64

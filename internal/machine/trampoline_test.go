@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// signalFrame describes in C the struct that the kernel pushes for a signal handler, which only the kernel's own sources define, and its fields that hold
-// registers, with %d for their number.
+// signalFrame describes the struct that the kernel pushes for a signal handler, as C source, because only the kernel's own sources define it. Its
+// fields that hold registers have %d for the register number.
 type signalFrame struct {
 	arch     *Arch
 	compiler string

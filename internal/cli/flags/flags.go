@@ -1,7 +1,7 @@
 // Package flags defines the flags that verbs and the commands of scripts share: names, defaults, and the errors of their values.
 //
 // Each of its functions and types adds some flags to a set. Its main types are [Inputs], for modules and layouts, [Exits], which selects exits, and
-// [Resume]. The help texts are the verb's own, as [Usage].
+// [Resume]. Each verb supplies its own help texts, as a [Usage].
 //
 // # Security
 //
@@ -114,8 +114,8 @@ func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at"
 // Hit adds --hit, which selects one of several exits.
 func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
 
-// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless the target may describe more
-// modules or layouts later (yet).
+// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless yet says that the target may
+// describe more modules or layouts later.
 func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Undescribed) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil

@@ -9,11 +9,12 @@ import (
 	"example.com/reframe/deopt"
 )
 
-// frameNumber is the number of a frame as users write it: 0, 1, … from the innermost frame, or -1, -2, … from the outermost. It is stored as in a
-// [deopt.Choice].
+// frameNumber is the number of a frame as users write it: 0, 1, … from the innermost frame, or -1, -2, … from the outermost. It is stored in the form
+// of [deopt.Choice].
 type frameNumber struct{ to *int }
 
-// Frame adds --frame, the number of a frame: -1 if it is not given, and counted from [deopt.Outermost] if it counts from the outermost frame.
+// Frame adds --frame, the number of a frame. It sets number to -1 if the flag is not given. A frame counted from the outermost one is stored as an
+// offset from [deopt.Outermost].
 func Frame(f *pflag.FlagSet, number *int, u Usage) {
 	*number = -1
 	f.VarP(frameNumber{number}, "frame", "f", u["frame"])

@@ -149,7 +149,7 @@ const (
 	wordLines  = 6
 	wordTables = 7 // the number of other tables by address
 	wordUnit   = 8
-	wordCounts = 10 // the last of its bytes is the number of data
+	wordCounts = 10 // its last byte is nfuncdata, the number of rows of funcdata
 	fixedWords = 11
 
 	treeIndex = 2 // the inlined calls by address
@@ -247,7 +247,7 @@ func (t *Table) calls(f Function, pc uint64) (calls []Call, err error) {
 	}
 }
 
-// maxValues bounds the size of a table of values by address. That of the largest function in Go's library has some ten thousand bytes.
+// maxValues bounds the size of a table of values by address. The table of the largest function in Go's library has some ten thousand bytes.
 const maxValues = 1 << 20
 
 // value returns the value for an address in the table at an offset, or -1 if it has none (runtime/symtab.go, pcvalue).

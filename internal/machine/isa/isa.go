@@ -32,13 +32,13 @@ type Set struct {
 	// CallFrom reports whether a call ends at pc. It decodes from start, which must be an instruction boundary, and returns false if it cannot decode up to
 	// pc.
 	CallFrom func(m machine.Memory, start, pc machine.Addr) bool
-	// PatchpointCall returns the length of the call that LLVM puts at the start of a patchpoint's region if its target is a number. It returns 0 for other
-	// code, and for code that may equally be an ordinary call after a stackmap. A call with a symbol as its target is always of the latter kind.
+	// PatchpointCall returns the length of the call that LLVM puts at the start of a patchpoint's region if its target is a number. It returns 0 for
+	// other code, and for code that may also be an ordinary call after a stackmap. A call whose target is a symbol always has such code.
 	PatchpointCall func(code []byte) int
 	// CallTarget returns the target of the direct call that ends at pc; nil if not implemented.
 	CallTarget func(m machine.Memory, pc machine.Addr) (to machine.Addr, ok bool)
 	// LoadedTarget returns the target of the call through a register at offset call, if the function always loads that register with a number before the
-	// call. LLVM's large code model compiles every call so. load is the offset of the load. nil if not implemented.
+	// call. In LLVM's large code model every call has this form. load is the offset of the load. LoadedTarget is nil if not implemented.
 	LoadedTarget func(code []byte, start machine.Addr, call int) (load int, to machine.Addr, ok bool)
 	// Text returns an instruction in the syntax of the GNU assembler. symbol returns a name for an address. nil if not implemented.
 	Text func(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text string, length int)

@@ -35,8 +35,8 @@ var compiled = []struct {
 	{machine.S390X, []string{"-mtriple=s390x-linux-gnu"}, regexp.MustCompile(`^basr`), 14, []int{14, 16, 19, 22}},
 }
 
-// TestPatchpointCallOfLLVM requires that the call of a patchpoint ends at llc's only call through a register, for any target. An ordinary call of the same
-// target after a stackmap must not be recognized. On s390x the two are equal for some targets; then neither may be recognized.
+// TestPatchpointCallOfLLVM requires that the call of a patchpoint ends at llc's only call through a register, for any target. An ordinary call of the
+// same target after a stackmap must not be recognized. On s390x both calls have the same code for some targets; then neither may be recognized.
 func TestPatchpointCallOfLLVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

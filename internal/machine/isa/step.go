@@ -20,5 +20,5 @@ const (
 	StepJump                     // continues at the target
 	StepComputed                 // continues at an address from a register or memory
 	StepReturn                   // returns from the function
-	StepTrap                     // does not continue
+	StepTrap                     // ends execution here, such as ud2 or brk
 )

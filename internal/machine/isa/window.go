@@ -16,7 +16,7 @@ type Window struct {
 // instruction is decoded once.
 const maxSwept = 64 << 20
 
-// windowSizes lists the sizes of a read. Smaller ones follow because memory may end before.
+// windowSizes lists the sizes of a read. The smaller ones are tried if memory ends before the larger read does.
 var windowSizes = [...]int{64 << 10, 8 << 10, 4 << 10}
 
 const pageMask = 4<<10 - 1

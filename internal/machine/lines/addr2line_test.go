@@ -132,8 +132,8 @@ func spelled(addrs []machine.Addr) string {
 	return b.String()
 }
 
-// plain returns the part of a result that can be compared with a tool's: functions if both know one, but no columns and, for elfutils, no directories. For a
-// function without a symbol, gdb makes up a name with scope and parameters.
+// plain returns the part of a result that can be compared with a tool's: functions if both know one, without columns, and for elfutils without
+// directories. For a function without a symbol, gdb constructs a name with scope and parameters.
 func plain(list, other []frame.Source, columns bool) (out []frame.Source) {
 	if len(list) == 1 && list[0].File == "" {
 		return nil

@@ -134,7 +134,7 @@ func (b *buf) indirect() uint32 {
 	return uint32(form)
 }
 
-// value reads the value of an attribute. Of a block it returns only the position.
+// value reads the value of an attribute. For a block it returns only the position.
 func (b *buf) value(a attr, sizes formSizes) value {
 	form := a.form
 	if form == formIndirect {

@@ -128,8 +128,8 @@ func (u *unit) chain(pc uint64) ([]entry, error) {
 	return chain, nil
 }
 
-// function returns the function that contains an address, or nil. It first searches the functions that are not nested in other functions, because nearly
-// all functions are such.
+// function returns the function that contains an address, or nil. It first searches the functions that are not nested in other functions, because
+// nearly all functions are not nested.
 func (u *unit) function(pc uint64) (*function, error) {
 	for {
 		if !u.indexed {

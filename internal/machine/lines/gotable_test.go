@@ -22,7 +22,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestGoTableAgainstRuntime compares the table of the test's own program with what Go's run time makes of it.
+// TestGoTableAgainstRuntime requires that the table of the test's own program gives the functions, files and lines that runtime.CallersFrames
+// returns.
 func TestGoTableAgainstRuntime(t *testing.T) {
 	name, err := os.Executable()
 	require.NoError(t, err)
@@ -50,7 +51,7 @@ func TestGoTableAgainstRuntime(t *testing.T) {
 		at, _ := runtime.CallersFrames([]uintptr{uintptr(addr) + 1}).Next()
 		want := frame.Source{Function: at.Function, File: at.File, Line: at.Line, Inlined: len(got) > 1}
 		got[0].Function = withoutTypes(got[0].Function)
-		if want.Function == "" { // Go's run time takes the first name of the table, at offset 0, for none
+		if want.Function == "" { // Go's run time treats the first name of the table, at offset 0, as no name
 			got[0].Function = ""
 		}
 		require.Equal(t, want, got[0], "%s", addr)
@@ -160,7 +161,7 @@ func TestEndlessGoCalls(t *testing.T) {
 		}
 		f, _, err := img.GoTable().At(uint64(addr))
 		require.NoError(t, err)
-		call := binary.LittleEndian.AppendUint32(nil, uint32(uint64(addr)-f.Entry)) // for each word of each call
+		call := binary.LittleEndian.AppendUint32(nil, uint32(uint64(addr)-f.Entry)) // for each word of an inlined call's row
 		text := uint64(img.Section(".text").Addr)
 		table, err := gotable.New(bytesAt(data), bytesAt(bytes.Repeat(call, 1<<18)), text, binary.LittleEndian)
 		require.NoError(t, err)

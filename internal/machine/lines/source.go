@@ -2,13 +2,13 @@
 // the table of a Go program if there is no DWARF for the address or if reading it takes long.
 //
 // Its main type is [Reader]. For an address it reads only the unit that contains the address and the first entries of other units. It does not use
-// debug/dwarf. That requires all sections in memory, reads the header and the abbreviations of every unit first, and allocates as much as the counts in a
-// line table's header claim.
+// debug/dwarf, which requires all sections in memory, reads the header and the abbreviations of every unit first, and allocates as much as the counts
+// in a line table's header claim.
 //
 // # Security
 //
-// An image is hostile. Every offset and size is checked against its section. References are followed only a few times. A [Budget] limits the bytes that are
-// read, and so the memory that is allocated.
+// An image is hostile. Every offset and size is checked against its section. References are followed only a few times. A [Budget] limits the bytes
+// that are read and the memory that is allocated.
 package lines
 
 import (
@@ -88,7 +88,7 @@ type Reader struct {
 	heads    map[uint64]*unit // units by the offset of their header
 	aranges  []arange
 	arranged map[uint64]bool // offsets of the units that .debug_aranges describes; nil until it is read
-	units    []*unit         // the first units of .debug_info, as many as lookups needed
+	units    []*unit         // the first units of .debug_info, as many as lookups have needed
 	lines    map[uint64]*lineTable
 	known    map[machine.Addr]answer
 }
@@ -151,7 +151,7 @@ func (r *Reader) At(addr machine.Addr) (Place, error) {
 	return known.place, known.err
 }
 
-// byGoTable returns the source locations that the table of a Go program has for an address of the file. Wrong tables have none.
+// byGoTable returns the source locations that the table of a Go program has for an address of the file. It returns nil if the table is malformed.
 func (r *Reader) byGoTable(pc uint64) (list []frame.Source) {
 	t := r.code.GoTable()
 	if t == nil {

@@ -68,7 +68,7 @@ func parse(text string, loose bool, before, after string) (*Pattern, error) {
 		case err == nil:
 			p.re = regexp.MustCompile(before + text + after)
 		case isName(text):
-			err = nil // the name of a function, such as operator[] or f(int*), that is not a valid expression
+			err = nil // text is the name of a function, such as operator[] or f(int*), and not a valid regular expression
 		}
 	}
 	if err != nil {

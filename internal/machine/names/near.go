@@ -54,15 +54,15 @@ func (n *Nearest) Add(symbol string) {
 	}
 }
 
-// steps returns the distance between the name and a symbol; ok is false if they are too different. Nearest are names that differ only in case, then names
-// with a few wrong letters, then names that contain the typed one.
+// steps returns the distance between the name and a symbol; ok is false if they are too different. Names that differ only in case have the smallest
+// distance, then names with a few wrong letters, then names that contain the typed one.
 func (n *Nearest) steps(symbol string) (steps int, ok bool) {
 	a, b := strings.ToLower(n.name), strings.ToLower(symbol)
 	if a == b {
 		return 0, true
 	}
 	last := b[strings.LastIndexByte(b, ':')+1:]
-	if a == last { // the name f for ns::f
+	if a == last { // the user typed f for ns::f
 		return 1, true
 	}
 	limit := 0

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// These describe an archive: a magic string and members, each with a header of 60 bytes of text (ar(5)). A name that does not fit in the header is in the
-// member "//" (GNU) or before the member's bytes (BSD). Import libraries of Windows are GNU archives with one more index.
+// These describe an archive: a magic string and members, each with a header of 60 bytes of text (ar(5)). A name that does not fit in the header is in
+// the member "//" (GNU) or before the member's bytes (BSD). Import libraries of Windows are GNU archives with a second index.
 const (
 	archiveMagic = "!<arch>\n"
 	thinMagic    = "!<thin>\n"

@@ -108,7 +108,7 @@ func TestPlainImages(t *testing.T) {
 	require.Empty(t, failures)
 }
 
-// TestThinArchive requires that the members of a thin archive are named but not opened: an archive from elsewhere must not choose which files of this machine
+// TestThinArchive requires that the members of a thin archive are named but not opened: a hostile archive must not choose which files of this machine
 // are read.
 func TestThinArchive(t *testing.T) {
 	dir, files := memberFiles(t)
@@ -121,7 +121,7 @@ func TestThinArchive(t *testing.T) {
 	require.Contains(t, failures[0], `a.o"`)
 }
 
-// TestImportLibrary reads the library that lld-link writes beside a DLL. It contains an index and stubs.
+// TestImportLibrary requires that the library that lld-link writes with a DLL is readable. It contains an index and stubs.
 func TestImportLibrary(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "x.lib")

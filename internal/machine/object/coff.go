@@ -197,7 +197,7 @@ func coffSectionName(field [8]byte, strings []byte) (string, error) {
 	var err error
 	switch {
 	case bytes.HasPrefix(short, []byte("//")):
-		// Six digits are 36 bits. Two digits before them make whole bytes for the decoder.
+		// Six digits are 36 bits. Prepend two digits, because the decoder needs whole bytes: 48 bits.
 		var b []byte
 		if b, err = base64.StdEncoding.DecodeString("AA" + string(short[2:])); err == nil && len(b) == 6 {
 			at = binary.BigEndian.Uint64(append([]byte{0, 0}, b...))

@@ -12,7 +12,7 @@ const coffRelocationSize = 10
 type coffFixup struct {
 	size int // size of the place in bytes; 0 if only a linker can compute its contents
 	to   coffBase
-	skip uint64 // for fromPlace: offset from the place of the byte that the distance counts from
+	skip uint64 // for fromPlace: the distance counts from the place plus skip
 }
 
 type coffBase uint8
@@ -57,7 +57,7 @@ func (f *coffFormat) relocate(s *Section, data []byte) ([]Relocation, error) {
 		return nil, fail(0, "relocations of %s are not supported", coffMachines[f.machine])
 	}
 	if h.Flags&coffManyRelocs != 0 && count == 0xffff {
-		// If the count does not fit, the first row holds it. It includes that row.
+		// If the count does not fit, the first row holds it. The count includes that row.
 		var b [4]byte
 		if _, err := f.file.ReadAt(b[:], int64(h.Relocations)); err != nil {
 			return nil, fail(0, "lies outside of the image")

@@ -42,9 +42,9 @@ func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 }
 
 const (
-	coffStatic      = 3    // storage classes
-	coffFile        = 0x67 //
-	coffWeak        = 0x69 //
+	coffStatic      = 3    // IMAGE_SYM_CLASS_STATIC
+	coffFile        = 0x67 // IMAGE_SYM_CLASS_FILE
+	coffWeak        = 0x69 // IMAGE_SYM_CLASS_WEAK_EXTERNAL
 	coffFunction    = 2    // IMAGE_SYM_DTYPE_FUNCTION
 	coffFirstString = 4
 )
@@ -61,8 +61,9 @@ func (f *coffFormat) symbolTables() []*symbolTable {
 	return []*symbolTable{t}
 }
 
-// table reads the symbol table, or returns nil if there is none. A row is followed by auxiliary rows; it holds their count, and they have symbol numbers
-// too. A name of up to 8 characters is in the row itself and need not end with a zero byte. table appends these names to the string table with a zero byte.
+// table reads the symbol table, or returns nil if there is none. Auxiliary rows follow a row. The row holds their count, and they have symbol numbers
+// too. A name of up to 8 characters is in the row itself and need not end with a zero byte. table appends these names to the string table with a zero
+// byte.
 func (f *coffFormat) table() (*symbolTable, error) {
 	if f.read != nil {
 		return f.read, nil
@@ -145,7 +146,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 		sym.section = absolute
 	}
 	switch {
-	case class == coffFile || number < 0: // symbols such as @feat.00 are numbers and not addresses
+	case class == coffFile || number < 0: // the value of a symbol such as @feat.00 is a number and not an address
 		sym.kind = placeless
 	case class == coffStatic && sym.value == 0 && more > 0:
 		sym.kind = sectionSymbol

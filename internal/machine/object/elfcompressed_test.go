@@ -147,7 +147,7 @@ func TestCompressedHostile(t *testing.T) {
 	}
 }
 
-// TestCompressedAltogether requires that the limit applies to the sum of all sections, because many sections may have the same bytes.
+// TestCompressedAltogether requires that the limit applies to the sum of all sections, because many section headers may refer to the same bytes.
 func TestCompressedAltogether(t *testing.T) {
 	const each = 1 << 20
 	img := image(t, packedSections(pack(t, each), 300, each))

@@ -15,9 +15,9 @@ const (
 	maxSectionName = 1 << 14
 )
 
-// checkHeader checks the fields that debug/elf uses unchecked: the number of sections and their names. debug/elf allocates a string for each name, up to
-// the next zero byte however far away. It also decompresses a compressed string table to any size that the table claims. Layouts are those of the System V
-// ABI, chapter 4.
+// checkHeader checks the fields that debug/elf uses unchecked: the number of sections and their names. debug/elf allocates a string for each name, up
+// to the next zero byte, at any distance. It also decompresses a compressed string table to any size that the table claims. Layouts are those of the
+// System V ABI, chapter 4.
 func checkHeader(r io.ReaderAt, size int64) error {
 	var h [64]byte
 	if n, err := r.ReadAt(h[:], 0); err != nil && n < binary.Size(elf.Header32{}) {
@@ -114,7 +114,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		if end < 0 {
 			return fmt.Errorf("the name of section %d does not end", n)
 		}
-		// A name may be the end of another, so all names together may be longer than the table.
+		// One name may be a suffix of another and share its bytes, so all names together may be longer than the table.
 		if total += end; total > 4*len(text)+maxSectionName {
 			return errors.New("its section names overlap")
 		}

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// load applies to data, the bytes of s, the relocations of a linked image as the dynamic linker does, for a load at the image's own addresses. Before, a
-// place holds its address (GNU ld) or 0 (lld).
+// load applies the relocations of a linked image to data, the bytes of s, as the dynamic linker does for a load at the image's own addresses. Before
+// that, a place holds its address (GNU ld) or 0 (lld).
 func (f *elfFormat) load(s *Section, data []byte) (done []Relocation, err error) {
 	if !s.Alloc {
 		return nil, nil
@@ -106,8 +106,8 @@ func linkedAddress(sym rawSymbol) (machine.Addr, bool) {
 	return machine.Addr(sym.value), sym.section != undefined && sym.kind != placeless
 }
 
-// loadRELR lists the words to which the loader adds the load address; they already hold an address. An even entry is the address of a word. An odd entry is
-// a bitmap of the words that follow.
+// loadRELR lists the words to which the loader adds the load address; each word already holds an address. An even entry is the address of a word. An
+// odd entry is a bitmap of the words that follow.
 func (f *elfFormat) loadRELR(s *Section, data []byte, table *Section) (done []Relocation, err error) {
 	rows, err := table.Data()
 	if err != nil {

@@ -97,7 +97,7 @@ func TestPackedRelocationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownInPlace requires an error for relocations without addends other than a plain address, because their place holds no addend.
+// TestUnknownInPlace requires an error for an SHT_REL relocation that does not store a plain address, because its place holds no addend.
 func TestUnknownInPlace(t *testing.T) {
 	var row [16]byte
 	binary.LittleEndian.PutUint64(row[:], 0x1000)

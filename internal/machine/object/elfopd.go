@@ -42,8 +42,8 @@ func (i *Image) Entry(addr machine.Addr) (machine.Addr, bool) {
 	return machine.Addr(f.file.ByteOrder.Uint64(f.opd[off:])) + i.Bias, true
 }
 
-// describedFrom returns all functions with a descriptor in the order of their code, and the index of the first whose code starts at addr or later. Their
-// code has no symbols, so their names are those of the descriptors. Functions with the same code are in the order of [Image.SymbolsStarting].
+// describedFrom returns all functions with a descriptor in the order of their code, and the index of the first whose code starts at addr or later.
+// Their code has no symbols, so they have the names of their descriptors. Functions with the same code are in the order of [Image.SymbolsStarting].
 func (i *Image) describedFrom(addr machine.Addr) (all []start, n int) {
 	opd := i.Section(".opd")
 	if f, ok := i.format.(*elfFormat); !ok || f.file.Machine != elf.EM_PPC64 || opd == nil {

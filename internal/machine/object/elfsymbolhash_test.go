@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// exported returns the names that the dynamic symbol table of a file defines, according to readelf, with their addresses. A name with a default version
-// (NAME@@VERSION, or no version) has only that address. missing lists the undefined names that it refers to.
+// exported returns the names that the dynamic symbol table of a file defines, according to readelf, with their addresses. For a name with a default
+// version (NAME@@VERSION, or no version) it returns only the address of that version. missing lists the undefined names that it refers to.
 func exported(t *testing.T, path string) (defined map[string]map[machine.Addr]bool, missing []string) {
 	t.Helper()
 	defined = map[string]map[machine.Addr]bool{}
@@ -114,7 +114,7 @@ func TestNameHash(t *testing.T) {
 	}
 }
 
-// TestNameHashReadsLittle requires that looking up a name in a large library takes few reads, whether it exists or not.
+// TestNameHashReadsLittle requires that looking up a name in a large library takes few reads, whether the name exists or not.
 func TestNameHashReadsLittle(t *testing.T) {
 	path := library(t, "/usr/lib/*/libLLVM.so.19.1")
 	f, err := os.Open(path)
@@ -187,7 +187,7 @@ func TestSymbolAtOfOthers(t *testing.T) {
 			functions++
 			sym, ok := img.SymbolAt(img.Bias + machine.Addr(r.addr+r.size-1))
 			require.True(t, ok, r.name)
-			require.GreaterOrEqual(t, uint64(sym.Addr-img.Bias), r.addr, r.name) // it may be one that starts later
+			require.GreaterOrEqual(t, uint64(sym.Addr-img.Bias), r.addr, r.name) // SymbolAt may return another symbol, which starts later
 			require.Greater(t, uint64(sym.Addr-img.Bias)+sym.Size, r.addr+r.size-1, r.name)
 		}
 		require.GreaterOrEqual(t, functions, 50, path)

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// LoadAt sets the addresses of sections of an unlinked image. The addresses of the other sections are unknown: they are placed after these, so that
-// distances in unwind information fit, and their symbols have no address. It returns an error if two sections overlap.
+// LoadAt sets the addresses of sections of an unlinked image. The addresses of the other sections are unknown. LoadAt places them after these, so
+// that distances in unwind information fit, and their symbols have no address. It returns an error if two sections overlap.
 func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	type placed struct {
 		*Section
@@ -72,9 +72,9 @@ func (i *Image) InSection(name string) (s *Section, offset uint64, ok bool) {
 	return nil, 0, false
 }
 
-// Fixed returns the bytes of a section of an ELF image. fixed is true for each byte that no relocation may change, so it is the same wherever the section is
-// loaded. In an unlinked image a linker may also rewrite the instruction of a relocation, such as a load from the GOT (System V ABI, AMD64 supplement, B.2);
-// fixed is false for the bytes of such an instruction.
+// Fixed returns the bytes of a section of an ELF image. fixed is true for each byte that no relocation may change: the byte is the same at any load
+// address. In an unlinked image a linker may also rewrite the instruction of a relocation, such as a load from the GOT (System V ABI, AMD64
+// supplement, B.2); fixed is false for the bytes of such an instruction.
 func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	f, ok := s.image.format.(*elfFormat)
 	if !ok {
@@ -95,7 +95,7 @@ func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 		if int(table.Info) != s.index || table.Type != elf.SHT_RELA {
 			continue
 		}
-		if relocated { // as relocate requires
+		if relocated { // [elfFormat.relocate] rejects this too
 			return nil, nil, &Error{s.image.Name, table.Name, 0, fmt.Errorf("relocates %s a second time", s.Name)}
 		}
 		relocated = true

@@ -7,16 +7,16 @@ import (
 	"example.com/reframe/internal/machine/gotable"
 )
 
-// CompiledByGo reports whether Go's linker has made the image, or the object files from which another linker has made it.
+// CompiledByGo reports whether Go's linker made the image, or the objects from which another linker made it.
 func (i *Image) CompiledByGo() bool {
 	return i.Section(goTableSection) != nil || i.Section(".data.rel.ro"+goTableSection) != nil || i.Section(".go.buildinfo") != nil
 }
 
-// goTableSection contains the table of the functions of a Go program. In a position-independent executable of Go 1.25 and older, it is writable and has
-// another name, or is a part of .data.rel.ro.
+// goTableSection contains the table of the functions of a Go program. In a position-independent executable of Go 1.25 and older, it is writable and
+// has another name, or is part of .data.rel.ro.
 const goTableSection = ".gopclntab"
 
-// Words of Go's moduledata (runtime/symtab.go). Before the second, there are six slices of the parts of the table.
+// These are word offsets in Go's moduledata (runtime/symtab.go). The slices with the parts of the table begin at moduleNames.
 const (
 	moduleHeader = 0 // the address of the table
 	moduleNames  = 1
@@ -51,7 +51,7 @@ func (i *Image) goFunctionAt(addr machine.Addr) (Symbol, bool) {
 // goModule is a moduledata whose words are relocated.
 type goModule struct {
 	words []uint64
-	named bool // it is in a section of its own
+	named bool // the moduledata has its own section
 }
 
 // maxModule bounds the size of the section that contains Go's moduledata.
@@ -65,7 +65,7 @@ func (i *Image) readGoTable() *gotable.Table {
 	}
 	order := f.file.ByteOrder
 	m, table, ok := i.goModule(f)
-	if !ok { // up to Go 1.25 the table alone has all but the inlined calls
+	if !ok { // up to Go 1.25 the table without moduledata gives everything except the inlined calls
 		s := i.Section(goTableSection)
 		if s == nil {
 			return nil
@@ -109,8 +109,8 @@ func headerOf(s *Section, off uint64, f *elfFormat) (gotable.Header, bool) {
 	return gotable.ReadHeader(b[:], f.file.ByteOrder)
 }
 
-// goModule finds the moduledata of the program, and the section with its table. Up to Go 1.25 it is among other data without a name of its own, and is
-// recognized by the addresses of the table and of the table's names.
+// goModule finds the moduledata of the program, and the section with its table. Up to Go 1.25 the moduledata is among other data and has no section
+// of its own. goModule recognizes it by the addresses of the table and of the table's names.
 func (i *Image) goModule(f *elfFormat) (m goModule, table *Section, ok bool) {
 	s := i.Section(".go.module")
 	m.named = s != nil

@@ -46,7 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrNotObject is wrapped by errors about files in an unknown format.
 var ErrNotObject = errors.New("not an object file")
 
-// ErrCore is wrapped by errors about files that are a core, the memory of a process that has ended.
+// ErrCore is wrapped by errors about files that are a core dump.
 var ErrCore = errors.New("a core")
 
 // Image is one image. Its methods are not safe for concurrent use.

@@ -143,7 +143,8 @@ func TestRelocatedIsWhatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestRelocatedOfJITLink covers JITLink, which keeps no section in memory. The relocated section must name functions whose code in memory is the object's.
+// TestRelocatedOfJITLink covers JITLink, which keeps no stack map section in memory. At the function addresses of the relocated section, memory must
+// hold the code of the object.
 func TestRelocatedOfJITLink(t *testing.T) {
 	for _, version := range []int{19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {

@@ -226,7 +226,7 @@ func checkMachOSymbols(t *testing.T, path string, img *Image, moved, bias uint64
 			at = machine.Addr(r.addr)
 		}
 		require.Equal(t, Symbol{Name: r.name, Addr: at}, sym)
-		hidden := r.name == "_hidden" // private extern; in an object it has the same letter as others
+		hidden := r.name == "_hidden" // private extern; llvm-nm gives it the letter of a global symbol in an object
 		require.Equal(t, !hidden && strings.ToUpper(r.kind) == r.kind, exported, r.name)
 		if strings.ToUpper(r.kind) != "T" || r.name == "ltmp0" || r.name == "__mh_execute_header" {
 			continue

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// surveyMachO calls what [survey] does not: it relocates each section and reads its properties.
+// surveyMachO relocates each section and reads its properties, which [survey] does not do.
 func surveyMachO(t testing.TB, data []byte) {
 	survey(t, data)
 	_, _ = fatSlices(bytes.NewReader(data), int64(len(data)))

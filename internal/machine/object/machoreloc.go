@@ -17,7 +17,7 @@ const (
 	relocSigned               // an address that a loader signs with keys of the process
 	relocNothing              // no effect here: it modifies the next row, which relocates an instruction
 	// relocLeft leaves the place unchanged. Such places are fields of arm64 instructions, and references through a table of addresses that only a linker
-	// creates. In the sections that are read here, only the personality of an exception frame is such a reference.
+	// creates. Of the sections that this program reads, only exception frames have such a reference: their personality.
 	relocLeft
 )
 
@@ -210,7 +210,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 		if r.external {
 			value -= here + r.off + 4
 			t.found.Addend = int64(held)
-		} else { // the field already holds the distance, but the two sections may have been moved
+		} else { // the field already holds the distance, but PlaceSections may have moved the two sections
 			value -= here - l.f.sections[l.section.index].addr
 			t.found.Addend = int64(held + l.f.sections[l.section.index].addr + r.off + 4 - t.start)
 		}

@@ -28,8 +28,8 @@ func (r Relocation) Symbol() string {
 // Relocated returns the bytes of the section after relocation, with the image's own addresses (without Bias), and the relocations in the order of the
 // image.
 //
-// For an unlinked image, address = sh_addr[st_shndx] + st_value + addend. The result equals byte for byte what RuntimeDyld wrote into memory. JITLink keeps
-// no section in memory, so there is no other source.
+// For an unlinked image, address = sh_addr[st_shndx] + st_value + addend. The result equals byte for byte what RuntimeDyld wrote into memory. JITLink
+// does not keep the stack map section in memory, so this is its only source.
 //
 // If the image does not define the symbol of a relocation, it is not applied, and Defined is false.
 func (s *Section) Relocated() ([]byte, []Relocation, error) {

@@ -80,8 +80,8 @@ func (i *Image) near(t *symbolTable, addr machine.Addr) iter.Seq[uint64] {
 	}
 }
 
-// place returns the address of a symbol that may name code or data. It rejects absolute symbols. They are numbers, but may equal an address, especially
-// one of [Image.PlaceSections].
+// place returns the address of a symbol that may name code or data. It rejects absolute symbols, because their values are numbers that may equal an
+// address, especially one of [Image.PlaceSections].
 func (i *Image) place(sym rawSymbol) (machine.Addr, bool) {
 	if sym.name == 0 || sym.kind != codeOrData || sym.section == absolute {
 		return 0, false

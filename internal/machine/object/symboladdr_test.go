@@ -32,7 +32,8 @@ func symbolNames(list []Symbol) (names []string) {
 	return names
 }
 
-// TestSymbolsStarting has symbols with one address, each listed before a better one, and compares them with those that llvm-nm prints.
+// TestSymbolsStarting requires that symbols with one address are returned best first, although the object lists each before a better one. It compares
+// them with those that llvm-nm prints.
 func TestSymbolsStarting(t *testing.T) {
 	const elfSource = `
 	.set number, 0x1000
@@ -248,7 +249,7 @@ func TestSymbolAtPassesOverMarks(t *testing.T) {
 	}
 }
 
-// TestSymbolsStartingAmplification has symbols that all have one address, and long names that share their bytes.
+// TestSymbolsStartingAmplification limits the cost of symbols that all have one address, and whose long names share their bytes.
 func TestSymbolsStartingAmplification(t *testing.T) {
 	const symbols, names = 40000, 45000
 	var b bytes.Buffer

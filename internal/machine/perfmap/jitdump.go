@@ -180,7 +180,7 @@ func (m *Map) move(r io.ReaderAt, total int64) error {
 	return m.take(f)
 }
 
-// readFull reads all of b. The file is shorter than its size said if that fails.
+// readFull reads all of b. It fails if the file is shorter than the size that the caller gave.
 func readFull(r io.ReaderAt, b []byte, at int64) error {
 	if n, err := r.ReadAt(b, at); n < len(b) {
 		return &Error{at + int64(n), fmt.Errorf("it ends before its size: %w", err)}

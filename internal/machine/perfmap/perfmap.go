@@ -47,7 +47,7 @@ func (e *Error) Error() string { return fmt.Sprintf("at %#x: %v", e.Offset, e.Er
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrTooLarge is returned for a file beyond the limits. No functions are known then: the end of the file, which may replace earlier functions, is not read.
+// ErrTooLarge is returned for a file beyond the limits. Such a file has no functions, because its unread end may replace earlier functions.
 var ErrTooLarge = errors.New("too large to read")
 
 // Function is a piece of code with a name.

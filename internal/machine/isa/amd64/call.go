@@ -15,8 +15,8 @@ const (
 	longestCall  = 10
 )
 
-// CallBefore reports whether a call may end at pc; one does if pc is a return address. Instruction boundaries are not known, so bytes that only look like
-// a call count too. The error is the one of reading the memory before pc.
+// CallBefore reports whether a call may end at pc; one does if pc is a return address. Instruction boundaries are not known, so bytes that only look
+// like a call count too. CallBefore returns an error if it cannot read the memory before pc.
 func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 	var err error
 	// A function may start at the beginning of readable memory, so fewer bytes may be readable.
@@ -32,7 +32,7 @@ func CallBefore(m machine.Memory, pc machine.Addr) (bool, error) {
 // endsInCall reports whether some suffix of code is a call.
 func endsInCall(code []byte) bool {
 	if !mayEndInCall(code) {
-		return false // cheap early exit: most code ends in no call
+		return false // cheap early exit: most code does not end in a call
 	}
 	for ; len(code) >= shortestCall; code = code[1:] {
 		if inst, known := Decode(code); known && inst.Len == len(code) && IsCall(inst) {
@@ -42,8 +42,8 @@ func endsInCall(code []byte) bool {
 	return false
 }
 
-// mayEndInCall reports whether code has a call opcode where a call that ends code must have it: e8 followed by two or four bytes, or ff /2 or /3 followed
-// by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
+// mayEndInCall reports whether a call opcode is at a distance from the end of code at which the last instruction may be that call: e8 followed by two
+// or four bytes, or ff /2 or /3 followed by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
 	n := len(code)
 	if n >= DirectCall && code[n-DirectCall] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {

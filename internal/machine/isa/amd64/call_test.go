@@ -18,7 +18,7 @@ func TestEndsInCall(t *testing.T) {
 		{"\x90\x41\xff\xd3", true},                          // call *%r11
 		{"\xff\x15\x01\x02\x03\x04", true},                  // call *0x4030201(%rip)
 		{"\x41\xff\x94\xc0\x01\x02\x03\x04", true},          // call *0x4030201(%r8,%rax,8)
-		{"\x66\x66\x48\xe8\x01\x02\x03\x04", true},          // as in a call of __tls_get_addr
+		{"\x66\x66\x48\xe8\x01\x02\x03\x04", true},          // a call of __tls_get_addr, with its padding prefixes
 		{"\xff\xe0", false},                                 // jmp *%rax
 		{"\x90\x90\x90\x90\x90\x90\xc3", false},             // ret
 		{"\xe9\x01\x02\x03\x04", false},                     // jmp rel32

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Decode decodes the first instruction in code. Its Len is that of [Length], or 0 if that is unknown. known reports whether the other fields are valid.
-// An instruction that is only a hint to the processor is returned as a NOP.
+// Decode decodes the first instruction in code. Its Len is the result of [Length]. known reports whether the other fields are valid. An instruction
+// that is only a hint to the processor is returned as a NOP.
 func Decode(code []byte) (inst x86asm.Inst, known bool) {
 	n := Length(code)
 	if n == 0 {

@@ -195,7 +195,7 @@ func (x *decoder) vector(field byte) int {
 	case 3:
 		return x.operands(xMb)
 	}
-	return 0 // 4 is APX; the immediates of 7 are not decoded
+	return 0 // map 4 is APX; the immediates of map 7 are not decoded
 }
 
 // operands advances past the bytes that follow an opcode.

@@ -118,8 +118,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestOpcodes requires, for each opcode of each map with every kind of addressing and the prefixes that change lengths, the length on which the disassemblers
-// of binutils and LLVM agree.
+// TestOpcodes requires the length on which the disassemblers of binutils and LLVM agree. It tries each opcode of each map with every kind of
+// addressing and the prefixes that change lengths.
 func TestOpcodes(t *testing.T) {
 	livetest.Slow(t)
 	const slot = 16
@@ -172,7 +172,7 @@ func TestOpcodes(t *testing.T) {
 		b := code[at : at+slot]
 		g, l := gnu[uint64(at)], llvm[uint64(at)]
 		if g.n == 0 || g.n != l.n {
-			continue // one of them does not know it, or processors differ
+			continue // one disassembler does not know the instruction, or processors differ
 		}
 		switch n := Length(b); n {
 		case g.n:

@@ -28,7 +28,7 @@ const (
 // vectorWrites lists the instructions with a VEX or EVEX prefix that write general registers, by opcode map and opcode. It ignores the rest of the prefix,
 // so it includes vector instructions with the same opcode (Intel SDM, volume 2: chapters 3 to 5 by the opcodes of appendix A).
 var vectorWrites = map[[2]byte]int{
-	{1, 0x2c}: inReg, {1, 0x2d}: inReg, {1, 0x78}: inReg, {1, 0x79}: inReg, // vcvt(t)ss2si, vcvt(t)ss2usi and of sd
+	{1, 0x2c}: inReg, {1, 0x2d}: inReg, {1, 0x78}: inReg, {1, 0x79}: inReg, // vcvt(t)ss2si, vcvt(t)ss2usi, vcvt(t)sd2si, vcvt(t)sd2usi
 	{1, 0x50}: inReg, {1, 0xd7}: inReg, // vmovmskps, vpmovmskb
 	{1, 0x7e}: inRM,  // vmovd, vmovq
 	{1, 0x93}: inReg, // kmov
@@ -44,7 +44,7 @@ var vectorWrites = map[[2]byte]int{
 	{3, 0xf0}: inReg, // rorx
 
 	{5, 0x2c}: inReg, {5, 0x2d}: inReg, {5, 0x78}: inReg, {5, 0x79}: inReg, // vcvt(t)sh2si, vcvt(t)sh2usi
-	{5, 0x6c}: inReg, {5, 0x6d}: inReg, // vcvttss2sis, vcvttss2usis and of sd
+	{5, 0x6c}: inReg, {5, 0x6d}: inReg, // vcvttss2sis, vcvttss2usis, vcvttsd2sis, vcvttsd2usis
 	{5, 0x7e}: inRM, // vmovw
 }
 
@@ -100,8 +100,8 @@ func named(code []byte) Set {
 // prefixes holds the legacy prefixes of instructions (Intel SDM, volume 2, 2.1.1).
 var prefixes = [256]bool{0x26: true, 0x2e: true, 0x36: true, 0x3e: true, 0x64: true, 0x65: true, 0x66: true, 0x67: true, 0xf0: true, 0xf2: true, 0xf3: true}
 
-// Clobbers returns the general registers that a sequence of instructions may write, or all if an instruction is unknown. It skips a word in the code that
-// an indirect jump reads its target from: runtimes put such a word after the jump with which they overwrite a site.
+// Clobbers returns the general registers that a sequence of instructions may write, or all if an instruction is unknown. It skips a word in the code
+// from which an indirect jump reads its target. Runtimes overwrite a site with such a jump, and put the word after it.
 func Clobbers(code []byte) (s Set) {
 	const word = 8
 	words := map[int]bool{}

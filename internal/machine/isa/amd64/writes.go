@@ -75,7 +75,7 @@ func Stores(inst x86asm.Inst) (at x86asm.Mem, size int, ok bool) {
 		return x86asm.Mem{}, 0, false
 	}
 	size = inst.MemBytes
-	if size == 0 { // x86asm omits the size for these
+	if size == 0 { // x86asm omits the size for these instructions
 		switch inst.Op {
 		case x86asm.FSTP, x86asm.FBSTP:
 			size = 10
