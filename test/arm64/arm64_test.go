@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// On arm64 the verbs that look at a process work as on x86-64: Linux for arm64 boots in QEMU, with target programs. Their output for a process there
-// is the same as here for its cores, and gdb agrees.
+// TestLiveOnARM64 requires that the verbs for processes work on arm64 as on x86-64. Linux for arm64 and the target programs run in QEMU. For each
+// process the output there must equal this machine's output for the process's core, and gdb must agree.
 func TestLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
@@ -35,7 +35,7 @@ func TestLiveOnARM64(t *testing.T) {
 	files := map[string]string{
 		"cross.ll": module,
 		"work":     c.Build(t, []string{"-static"}, object),
-		// Its return addresses are signed.
+		// The return addresses of this program are signed.
 		"threads": c.Build(t, []string{"-static", "-pthread", "-O1", "-mbranch-protection=standard"}, filepath.Join(livetest.Testdata(t, "."), "threads.c")),
 	}
 	given := []string{"--ir", module}
@@ -50,7 +50,7 @@ func TestLiveOnARM64(t *testing.T) {
 	there("explain", "explain", "--json", "-p", "@work", "--ir", "/cross.ll")
 	there("maps", "maps", "--json", "-p", "@work")
 	programs, memories := []string{"work", "threads"}, []string{"minimal", "writable", "all"}
-	// Recording a core and reading it on an emulated processor takes a second: make test has each program and each kind of memory.
+	// Recording a core and reading it on an emulated processor takes a second, so make test covers each program and each kind of memory only once.
 	var recorded []string
 	var turns livetest.Turns
 	for _, program := range programs {
@@ -94,7 +94,7 @@ func TestLiveOnARM64(t *testing.T) {
 			core := clitest.TempFile(t, name+".zst", string(out[name+".core"]))
 			here := func(verb string, more ...string) map[string]any {
 				r := clitest.Run(t, append([]string{verb, "--json", "--core", core, "--sysroot", root}, more...)...)
-				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // as the file was passed to the machine
+				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // the machine has the module at another path
 				return r.Object(t)
 			}
 			report := here("frames")
@@ -106,7 +106,7 @@ func TestLiveOnARM64(t *testing.T) {
 						require.NotNil(t, there[key])
 						require.Equal(t, there[key], here[key], "%s of %s", verb, name)
 					}
-					if verb == "explain" { // a core has more mappings
+					if verb == "explain" { // a core has more mappings, so only the first place is compared
 						there, here = clitest.Objects(t, there["places"])[0], clitest.Objects(t, here["places"])[0]
 						require.NotEmpty(t, there["stack"])
 						require.Equal(t, there["stack"], here["stack"], name)
@@ -160,15 +160,15 @@ func ticked(t *testing.T, threads, rounds int) string {
 	return checksum + "\n"
 }
 
-// This tests breakpoints on arm64: the reported exits match the program's recurrence, a traced program computes the same as its C version, and a
-// core of an exit that is written there can be read here.
+// TestControlOnARM64 tests breakpoints on arm64. The reported exits must match the program's recurrence, a traced program must print the same as its
+// C version, and a core that was written there at an exit must be readable here.
 func TestControlOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
 		return
 	}
 	c, head := arm64(t)
-	// An exit takes 5 ms of an emulated processor: make test reports a few of them.
+	// An exit takes 5 ms on an emulated processor, so make test reports only a few.
 	loop := livetest.Times(40, 1000)
 	hit := loop * 3 / 4
 	at := clitest.TickAt(hit)
@@ -275,7 +275,7 @@ func TestControlOnARM64(t *testing.T) {
 	require.Contains(t, stdout, "1 script: 1 ok", stderr)
 }
 
-// share returns the contribution of a call to the checksum of a program, as in testdata/programs/checksum.h.
+// share returns the amount that one call adds to the program's checksum, as in testdata/programs/checksum.h.
 func share(argument, result uint64) uint64 {
 	z := result + (argument+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -283,14 +283,14 @@ func share(argument, result uint64) uint64 {
 	return z ^ z>>31
 }
 
-// A watcher on arm64 may be killed at any moment: the program computes the same as its C version.
+// TestWatcherKilledOnARM64 kills a watcher on arm64 at random moments. The program must print the same as its C version.
 func TestWatcherKilledOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
 		return
 	}
 	_, program := ticksOnARM64(t, 1000)
-	const threads, rounds = 2, 2000 // enough exits to be killed while they are reported
+	const threads, rounds = 2, 2000 // enough exits that the watcher is killed while it reports them
 	var script, names []string
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL} {
 		for _, ms := range livetest.ShareOf([]int{0, 30, 100}, "killed", signal) {
@@ -307,17 +307,17 @@ func TestWatcherKilledOnARM64(t *testing.T) {
 		number, _, _ := strings.Cut(name, "-")
 		code := string(out[name+".code"])
 		if number == "3" && code == "-1" {
-			// Go prints the stacks of its threads in its signal handler, with every signal blocked. If it faults meanwhile (the others run on) the
-			// kernel ends it; the output shows that it reached the handler.
+			// Go's signal handler prints all stacks with every signal blocked, while other threads run. If it faults meanwhile, the kernel ends the
+			// program. The output shows that the handler was reached.
 			require.Contains(t, stderr, "SIGQUIT: quit")
 			continue
 		}
-		want := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // SIGQUIT gets Go's own handler
+		want := map[string]int{"1": 129, "2": 130, "3": 2, "9": -1, "15": 143}[number] // Go handles SIGQUIT itself and exits with 2
 		require.Equal(t, fmt.Sprint(want), code, "%s: %s", name, stderr)
 	}
 }
 
-// resultsModule has a function for each way in which code of arm64 returns values.
+// resultsModule has one function for each way in which arm64 code returns a value.
 const resultsModule = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @seed = dso_local global i64 1234567890123

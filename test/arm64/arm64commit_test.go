@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// committedOnARM64 lists functions that wait and then return a value computed from %a, which is 100, with the arguments that main prints of %r, and
-// the registers in which AAPCS64 returns the value.
+// committedOnARM64 lists functions that wait, and then return a value computed from %a, which is 100. print, format and args tell main how to print
+// the result %r; where names the registers in which AAPCS64 returns it.
 var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want, where string }{
 	{"i64", "", "%x = mul i64 %a, -7\nstore i64 %x, ptr @seen\nret i64 %x", "%w = load i64, ptr @seen", "%ld %ld", "i64 %r, i64 %w", "-700 -700", "x0"},
 	{"i8", "signext", "%x = trunc i64 %a to i8\n%y = sub i8 5, %x\nret i8 %y", "%w = sext i8 %r to i32", "%d", "i32 %w", "-95", "x0"},
@@ -30,8 +30,8 @@ var committedOnARM64 = []struct{ typ, attribute, body, print, format, args, want
 		"%.0f %.0f", "double %w2, double %w3", "100 4", "q0 q0+4 q0+8 q0+12"},
 }
 
-// committing returns their module, with @work_held for held.c and a fastcc function. Its statepoints are written out: two blanks before gc keep
-// livetest from running opt's rewriting pass.
+// committing returns a module with these functions, with @work_held for held.c, and with a fastcc function. Its statepoints are written by hand:
+// livetest runs opt's rewriting pass on modules with one blank before gc, so this module has two.
 func committing() string {
 	var b, calls strings.Builder
 	b.WriteString(`
@@ -103,7 +103,7 @@ func TestCommitOnARM64(t *testing.T) {
 	levels := livetest.ShareOf([]string{"O0", "O2"}, "commit on arm64")
 	for _, level := range levels {
 		program := "commits-" + level
-		// Its return addresses are signed.
+		// The return addresses of this program are signed.
 		files[program] = c.Build(t, []string{"-static", "-O2", "-mbranch-protection=standard"}, "testdata/held.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-"+level))
 		script = append(script, "start "+program)
 		for _, function := range functions {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// sharedMachine is a Linux for arm64 in QEMU, which boots once for all tests that run something on it.
+// sharedMachine is a Linux for arm64 in QEMU. It boots once and runs the scripts of all tests that need it.
 type sharedMachine struct {
 	files  map[string]string
 	script []string
@@ -22,7 +22,7 @@ type sharedMachine struct {
 
 var arm64Machine = &sharedMachine{}
 
-// machineTurn reports whether make test runs a test on that machine: a selection has one of the two groups, because emulation takes minutes of
+// machineTurn reports whether the tests on that machine run. make test runs only one of their two groups, because emulation takes minutes of
 // processor time.
 func machineTurn(t *testing.T) bool {
 	t.Helper()
@@ -35,11 +35,11 @@ func machineTurn(t *testing.T) bool {
 	return false
 }
 
-// onARM64 runs the script of a parallel test on that machine, with its files and a reframe, together with those of other tests, and returns all
-// results. Each test registers its files before it waits for the tests that are not parallel, and the first that continues boots the machine.
+// onARM64 runs a test's script on that machine, together with the scripts of other tests, and returns all results. The test must be parallel. Each
+// test first registers its files and script, then waits for the tests that are not parallel. The first test that continues boots the machine.
 func onARM64(t *testing.T, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
-	if arm64Machine.booted { // go test -count
+	if arm64Machine.booted { // the machine ran in an earlier round of go test -count
 		arm64Machine = &sharedMachine{}
 	}
 	m := arm64Machine
@@ -67,7 +67,7 @@ func onARM64(t *testing.T, files map[string]string, script ...string) map[string
 	return m.out
 }
 
-// leaves returns the name of the results of a line of a script, or "".
+// leaves returns the name under which the machine stores the results of a line of a script, or "" if the line has no results.
 func leaves(line string) string {
 	if words := strings.Fields(line); words[0] == "run" || words[0] == "end" || words[0] == "kill" {
 		return words[1]

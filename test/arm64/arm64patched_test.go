@@ -13,11 +13,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// patchForms are the forms of patch of deopt/testdata/arm64patches/host.c.
+// patchForms are the arguments that select a form of patch in deopt/testdata/arm64patches/host.c.
 var patchForms = []string{"bl", "nop bl", "push bl", "bl stub", "b cfi", "b nocfi", "brk", "udf"}
 
-// TestPatchedShadowsLiveOnARM64 requires that live processes on arm64 show a function with a patched shadow with all values, in each form of patch, and
-// the callers of a function that keeps vectors of SVE on its stack. A core that is written there shows the same callers here.
+// TestPatchedShadowsLiveOnARM64 requires that frames of a live process on arm64 have all values of a function whose stackmap shadow is patched, in
+// each form of patch, and the callers of a function that saves SVE vectors on its stack. A core that was written there must show the same callers
+// here.
 func TestPatchedShadowsLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
@@ -46,7 +47,7 @@ func TestPatchedShadowsLiveOnARM64(t *testing.T) {
 	report := func(name string) map[string]any {
 		return clitest.Result{Code: int(out[name+".code"][0] - '0'), Stdout: string(out[name+".stdout"]), Stderr: string(out[name+".stderr"])}.Object(t)
 	}
-	// certain lists the frames of the named functions that are not guesses, with whether they have a record.
+	// certain lists the frames of the named functions that are not guesses, and whether each has a record.
 	certain := func(report map[string]any, functions ...string) (list []string) {
 		for _, f := range clitest.Objects(t, clitest.Objects(t, report["threads"])[0]["frames"]) {
 			if name, _ := f["function"].(string); slices.Contains(functions, name) && f["guess"] == nil {

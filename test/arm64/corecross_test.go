@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// framesOfGDB returns the program counters and functions of gdb's frames, thread by thread.
+// framesOfGDB returns the program counters and functions of gdb's frames, for each thread.
 func framesOfGDB(t *testing.T, tool, program, core string) [][]string {
 	t.Helper()
 	script := clitest.TempFile(t, "frames.py", `
@@ -35,7 +35,7 @@ for t in gdb.selected_inferior().threads():
 	return all
 }
 
-// crossModule ends by abort after a site, with values in callee-saved registers, or on the stack.
+// crossModule calls abort after a site. Its values are in callee-saved registers, or on the stack.
 const crossModule = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare void @abort()
@@ -69,20 +69,20 @@ define dso_local i32 @main() {
 }
 `
 
-// crossLayouts are the data layouts of clang 19.
+// crossLayouts holds the triples of other machines, with the data layouts of clang 19.
 var crossLayouts = map[string]struct{ triple, layout string }{
 	"arm64":   {"aarch64-linux-gnu", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"},
 	"ppc64le": {"powerpc64le-linux-gnu", "e-m:e-Fn32-i64:64-n32:64-S128-v256:256:256-v512:512:512"},
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// Cores of other machines name no files, so the program is given. The frames are gdb's, the recorded values are available, and the interpreter
-// computes the same as that machine.
+// TestCoresOfOtherMachines reads cores of other machines. Such cores name no files, so --exe gives the program. The frames must equal gdb's, the
+// recorded values must be available, and the interpreter must compute the same result as the machine.
 func TestCoresOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range livetest.Crosses {
-		if !c.WritesCores() || c.Arch == "ppc64" { // each call is followed by a nop, and that by the record
+		if !c.WritesCores() || c.Arch == "ppc64" { // on ppc64 a nop follows each call, and the record describes the address after the nop
 			continue
 		}
 		t.Run(c.Arch, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestCoresOfOtherMachines(t *testing.T) {
 			want := map[string]string{"%a": "120", "%n": "40", "%small": "-2", "": "-5"}
 			for _, s := range clitest.Objects(t, work["slots"]) {
 				name, _ := s["name"].(string)
-				if name == "%d" { // QEMU 7.2 writes no registers but the general ones
+				if name == "%d" { // QEMU 7.2 writes only the general registers
 					require.Regexp(t, `^[fv](8|31): not in the core$`, s["reason"])
 					continue
 				}
@@ -127,7 +127,7 @@ func TestCoresOfOtherMachines(t *testing.T) {
 			r = clitest.Run(t, append([]string{"resume"}, given...)...)
 			require.Equal(t, 2, r.Code)
 			require.Regexp(t, `%d: [fv](8|31): not in the core`, r.Stderr)
-			// @outer has all that it needs, and its memory is in the core.
+			// All values of @outer are available, and its memory is in the core.
 			r = clitest.Run(t, append([]string{"resume", "--function", "outer", "--result", "158"}, given...)...)
 			require.Equal(t, 0, r.Code, r.Stderr)
 			require.Contains(t, r.Stdout, "outer returned i64 198 after ")
@@ -138,13 +138,14 @@ func TestCoresOfOtherMachines(t *testing.T) {
 			require.Equal(t, 1, r.Code, r.Stderr)
 			require.Contains(t, r.Stdout, "record 7")
 
-			// Without the program there is no code and no stack map.
+			// Without the program, neither code nor stack maps are available.
 			clitest.Run(t, "resume", "--core", core, "--ir", module).FailsEmpty(t, 2, "core "+core)
 		})
 	}
 }
 
-// For a process of several threads whose core the kernel has written, all frames are gdb's, up to the start of a thread or of the program.
+// TestKernelCoreAsGDBSeesIt requires that all frames of a multithreaded process equal gdb's, in a core that the kernel wrote, up to the start of each
+// thread or of the program.
 func TestKernelCoreAsGDBSeesIt(t *testing.T) {
 	t.Parallel()
 	program := livetest.CBinary(t, "threads.c")
@@ -173,7 +174,7 @@ func stackOf(t *testing.T, thread map[string]any) (stack []string) {
 	return stack
 }
 
-// pcsOf returns the program counters of a stack. It omits the functions, because gdb chooses another of several names for one address.
+// pcsOf returns the program counters of a stack without the functions: if an address has several symbols, gdb may choose another one.
 func pcsOf(stack []string) string {
 	var pcs []string
 	for _, f := range until(stack) {
@@ -183,7 +184,7 @@ func pcsOf(stack []string) string {
 	return strings.Join(pcs, " ")
 }
 
-// until ends a stack after the first function of a thread or a program: gdb stops at main.
+// until cuts a stack after the first function of a thread or a program, because gdb stops at main.
 func until(stack []string) []string {
 	for n, f := range stack {
 		if strings.HasSuffix(f, " main") || strings.HasSuffix(f, " start_thread") {

@@ -18,12 +18,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// emulators are the programs that run the offline verbs for other machines. A build for 386 runs natively, unless the kernel supports none; QEMU's
-// user mode does not run Go's threads on that processor.
+// emulators are the programs that run the offline verbs for other machines. A 386 build runs natively, because QEMU's user mode does not run Go's
+// threads on that processor. It is skipped if the kernel does not support 386 programs.
 var emulators = map[string]string{"386": "", "arm": "qemu-arm", "arm64": "qemu-aarch64", "s390x": "qemu-s390x"}
 
-// hosts returns the tested machines: one with 32-bit words, one with a processor that fuses a product with a sum and has its own NaNs, and one with
-// the other byte order. make test uses one of them, a different one for each selection, because building for one takes longer than most tests.
+// hosts returns the tested machines: one has 32-bit words, one has a processor that fuses a product with a sum and has its own NaNs, and one has the
+// other byte order. make test uses one of them, chosen by its selection, because building for one takes longer than most tests.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	narrow := "386"
@@ -33,7 +33,7 @@ func hosts(t *testing.T) []string {
 	return livetest.ShareOf([]string{narrow, "arm64", "s390x"}, "hosts")
 }
 
-// emulation bounds a run on another host.
+// emulation limits the time of a run on another host.
 const emulation = 5 * time.Minute
 
 // onHost prepares a run of a program that was built for a host.
@@ -56,7 +56,7 @@ func goFor(t *testing.T, arch string, args ...string) {
 	require.NoError(t, err, "%s\n%s", c, out)
 }
 
-// builds are those of reframe for other hosts, each built once for all tests, because linking takes two seconds.
+// builds holds one sync.Once for each other host. Linking takes two seconds, so each reframe is built once for all tests.
 var builds = map[string]*sync.Once{"386": {}, "arm": {}, "arm64": {}, "s390x": {}}
 
 // buildFor builds reframe for a host.
@@ -68,7 +68,7 @@ func buildFor(t *testing.T, arch string) string {
 	return path
 }
 
-// Every verb that needs no live process prints the same on every host, byte for byte.
+// TestOtherHostsSayTheSame requires that every verb for files and cores prints the same bytes on every host.
 func TestOtherHostsSayTheSame(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	said := func(c *exec.Cmd, verb string) clitest.Result {
 		r := clitest.Finish(t, c)
 		if verb == "replay" {
-			r.Stderr = "" // how long it took
+			r.Stderr = "" // it contains the duration
 		}
 		return r
 	}
@@ -121,7 +121,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 			program := buildFor(t, arch)
 			seen := map[string]bool{}
 			for _, args := range commands {
-				// Emulating a processor takes long: each verb is run on it, and a ninth of the similar cases.
+				// Emulation is slow: each verb is run once, and a ninth of the further command lines.
 				verb := args[0]
 				if emulators[arch] != "" && seen[verb] && !livetest.Share(9, arch, verb, filepath.Base(args[len(args)-1])) {
 					continue
@@ -134,7 +134,8 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	}
 }
 
-// A reduced core is the same file on each host, and the error of a verb for live processes names its requirement and an alternative.
+// TestOtherHosts requires that a reduced core is the same file on each host, and that the error of a verb for live processes names the required
+// systems and the flag --core.
 func TestOtherHosts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -159,7 +160,7 @@ func TestOtherHosts(t *testing.T) {
 				{"record", "-p", "1", "-o", filepath.Join(t.TempDir(), "core")},
 				{"trace", "-p", "1"}, {"trace", "--", "/bin/true"}, append(append([]string{"verify"}, names...), "--", "/bin/true"), append(append([]string{"stress"}, names...), "--", "/bin/true")}
 			if arch == "arm64" {
-				live = nil // there they work, which TestLiveOnARM64 and TestControlOnARM64 show
+				live = nil // these verbs work on arm64: see TestLiveOnARM64 and TestControlOnARM64
 			}
 			for _, args := range live {
 				r := run(args...)
@@ -175,7 +176,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// The packages that only compute pass their own tests on every host; tests of the interpreter that need LLVM are left out.
+// TestOtherHostsCompute runs the tests of packages that only compute on every host. It omits tests of the interpreter that require LLVM.
 func TestOtherHostsCompute(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -14,8 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// patchModule has patchpoints of 64 bytes after an ordinary call: one whose target is a number, one whose target is a symbol, and two without a
-// target.
+// patchModule has patchpoints of 64 bytes, each after an ordinary call: one with a number as its target, one with a symbol, and two without a target.
 const patchModule = `
 declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 @__LLVM_StackMaps = external hidden constant i8
@@ -39,16 +38,16 @@ define dso_local i64 @work(i64 %n, i64 %m) noinline {
 
 const patchSymbol = `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 12, i32 64, ptr @stop, i32 0, i64 %a, i64 %n, i64 %m, i64 -5)`
 
-// patchMachine holds how the program is built for an architecture.
+// patchMachine describes how the program is built for an architecture.
 type patchMachine struct {
 	triple, layout string
 	flags          []string // of llc
-	llvm           []int    // that compile it
-	target         uint64   // of the patchpoint that has a number; on ppc64 where the descriptor of stop is
-	links          []string // flags of the linker: the addresses of stop and its descriptor
-	noSymbol       bool     // llc has no relocation for the call of a symbol, or a wrong one
-	nop            bool     // one follows each ordinary call
-	ends           int      // where the last near call in a region starts
+	llvm           []int    // releases that compile the patchpoints
+	target         uint64   // of the patchpoint whose target is a number; on ppc64 the address of the descriptor of stop
+	links          []string // flags of the linker: the addresses of stop and of its descriptor
+	noSymbol       bool     // llc has no relocation, or a wrong one, for the call of a symbol
+	nop            bool     // each ordinary call is followed by a nop
+	ends           int      // offset in a region at which its last near call starts
 	ways           []string
 }
 
@@ -65,8 +64,9 @@ var patchMachines = map[string]patchMachine{
 		target: 0x30000000, links: []string{"-Wl,--section-start=.stop=0x30000000"}, noSymbol: true, ends: 60, ways: []string{"near", "register", "short"}},
 }
 
-// In cores of other machines a patchpoint is recognized by the call in its region, LLVM's own or one that the program wrote there: the return
-// address is the one that the callee prints. An ordinary call that ends where a region starts is not one.
+// TestPatchpointsOfOtherMachines requires that a core's frame at a patchpoint is recognized by the call in the patchpoint's region, whether LLVM or
+// the program wrote it. The callee prints its return address, which must be the frame's pc. An ordinary call that ends at the start of a region must
+// not be taken for a call of the patchpoint.
 func TestPatchpointsOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestPatchpointsOfOtherMachines(t *testing.T) {
 			t.Parallel()
 			for v, version := range m.llvm {
 				if !livetest.Whole() && v != at%len(m.llvm) {
-					continue // each release with one or two machines
+					continue // each release is tested with one or two machines
 				}
 				t.Run(fmt.Sprint(version), func(t *testing.T) { patchpointsOf(t, &c, &m, version) })
 			}
@@ -105,12 +105,12 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 
 	type run struct {
 		args   []string
-		record int  // the number of the function of the frame, 0 for none
-		bare   bool // also reported without the module
+		record int  // the id of the frame's record, 0 for none
+		bare   bool // the frame has the record also without the module
 	}
 	runs := []run{{[]string{"ordinary"}, 0, true}, {[]string{"constant"}, 11, true}}
 	if !m.noSymbol {
-		// Without a module it may also be an ordinary call before a stackmap.
+		// Without a module, the call may also be an ordinary one before a stackmap.
 		runs = append(runs, run{[]string{"symbol"}, 12, false})
 	}
 	for _, way := range m.ways {
@@ -133,7 +133,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 			require.NoError(t, err)
 			pc := strings.TrimSpace(string(said))
 
-			if r.record == 0 { // nothing is found without the program: a note says what may be missing
+			if r.record == 0 { // without --exe no code is found, so a note names the flag
 				for _, verb := range []string{"frames", "resume", "explain"} {
 					x := clitest.Run(t, verb, "--core", core)
 					require.Contains(t, x.Stderr, "the core names none of its files; --exe says which program it is of")
@@ -152,7 +152,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 				return
 			}
 			x := clitest.Run(t, "resume", "--core", core, "--exe", program, "--ir", module)
-			if r.record == 11 && !m.noSymbol { // then it reaches the call of a symbol
+			if r.record == 11 && !m.noSymbol { // the interpreter reaches the patchpoint with a symbol
 				require.Equal(t, 2, x.Code)
 				require.Contains(t, x.Stderr, "a call of @stop is not supported")
 				return
@@ -163,7 +163,7 @@ func patchpointsOf(t *testing.T, c *livetest.Cross, m *patchMachine, version int
 	}
 }
 
-// checkPatched compares the frame of work with what the program printed about it.
+// checkPatched requires the frame of work at the pc that the program printed, with the given record.
 func checkPatched(t *testing.T, report map[string]any, pc string, record int, named bool) {
 	t.Helper()
 	f := clitest.FrameOf(t, report, "work")

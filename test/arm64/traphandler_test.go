@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTrapHandlerOnARM64 runs ptrace's tests of the SIGTRAP handler on arm64, except for one that needs another program.
+// TestTrapHandlerOnARM64 runs ptrace's tests of the SIGTRAP handler on arm64. It omits one that requires another program.
 func TestTrapHandlerOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {

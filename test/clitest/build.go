@@ -31,7 +31,7 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv("JITDUMPDIR", dir) // the files of MCJIT's perf listener are removed with dir (livetest's processes use other directories)
+	os.Setenv("JITDUMPDIR", dir) // MCJIT's perf listener writes here; dir is removed at the end (livetest's processes use other directories)
 	program = filepath.Join(dir, "reframe")
 	if err := build(dir, program); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,8 +40,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// dependOnSources makes the go command's cached results of these tests depend on the program's sources, which the tests do not import. The go command
-// records which files of the module a test has inspected, and runs the test again if one has changed (go help test).
+// dependOnSources makes the go command's cached results of these tests depend on the sources of the program, which the tests do not import. The go
+// command repeats a test if a file of the module that the test has inspected changes (go help test).
 var dependOnSources = sync.OnceFunc(func() {
 	const files = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
@@ -51,14 +51,14 @@ var dependOnSources = sync.OnceFunc(func() {
 		panic(fmt.Errorf("go list -deps: %w", err)) // unexpected: the program was built just before
 	}
 	for path := range strings.Lines(string(list)) {
-		_, _ = os.Stat(strings.TrimSuffix(path, "\n")) // a file that has been removed since then counts as changed
+		_, _ = os.Stat(strings.TrimSuffix(path, "\n")) // if the file has been removed since, the go command treats it as changed
 	}
 })
 
-// build builds the program into the cache of the tests and copies it. Packages that run at the same time wait for one build, and the go command does
-// not link an up-to-date program again. A later build of changed sources does not change the copy.
+// build builds the program into the tests' cache and copies it to path. Packages that run at the same time wait for one build, and the go command
+// does not link an up-to-date program again. A later build of changed sources does not change the copy.
 func build(dir, path string) error {
-	if err := os.Chmod(dir, 0o755); err != nil { // independent of the umask
+	if err := os.Chmod(dir, 0o755); err != nil { // set it explicitly, so that it does not depend on the umask
 		return err
 	}
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()

@@ -39,7 +39,7 @@ func ReplayNames(t *testing.T) []string {
 	return []string{"--ir", livetest.IR(t, 19, "deoptimize.ll"), "--layout", DeoptimizeLayout(t)}
 }
 
-// RecordedCore returns the path of the core that record writes of a process or of a core.
+// RecordedCore runs record on a process or a core, and returns the path of the new core.
 func RecordedCore(t *testing.T, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "exit.core")

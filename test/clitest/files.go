@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ChangedObject returns the path of a changed copy of an object. at is the offset of its stack maps.
+// ChangedObject writes a changed copy of an object and returns its path. change gets the bytes and the offset of the stack maps.
 func ChangedObject(t *testing.T, object, name string, change func(b []byte, at int) []byte) string {
 	t.Helper()
 	b, err := os.ReadFile(object)
@@ -33,7 +33,7 @@ func ChangedObject(t *testing.T, object, name string, change func(b []byte, at i
 // RunTool runs a tool and returns its output.
 func RunTool(t *testing.T, tool string, args ...string) string {
 	t.Helper()
-	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // the test result may be cached
+	if o := slices.Index(args, "-o"); o >= 0 && args[o+1] != "-" { // writes a file, which may be in the cache
 		livetest.Make(t, tool, args...)
 		return ""
 	}
@@ -44,7 +44,7 @@ func RunTool(t *testing.T, tool string, args ...string) string {
 	return stdout.String()
 }
 
-// FilesIn returns the names in a directory.
+// FilesIn returns the names of the files in a directory.
 func FilesIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -55,7 +55,7 @@ func FilesIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TickValues returns the values of tick.ll's stackmap in iteration n of the first call, computed as in C.
+// TickValues returns the values of tick.ll's stackmap in iteration n of the first call, computed by the formula of the C version.
 func TickValues(n uint64) [4]uint64 {
 	acc, x, y := uint64(0), uint64(12345), uint64(1)
 	for i := range n {
@@ -67,7 +67,7 @@ func TickValues(n uint64) [4]uint64 {
 	return [4]uint64{n, acc, x, y}
 }
 
-// JoinedLines joins lines that were wrapped for a terminal.
+// JoinedLines joins lines that were wrapped to the width of a terminal.
 func JoinedLines(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
@@ -75,5 +75,5 @@ func JoinedLines(text string) string {
 // CaptureVerbs are the verbs that inspect a process and require no other argument.
 var CaptureVerbs = []string{"frames", "resume", "maps", "explain"}
 
-// SumOfSquaresBelow1000 is n(n+1)(2n+1)/6 for n = 999.
+// SumOfSquaresBelow1000 is the sum of the squares from 0 to 999: n(n+1)(2n+1)/6 for n = 999.
 const SumOfSquaresBelow1000 = "332833500"

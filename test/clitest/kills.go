@@ -19,13 +19,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Victim is a program that exits optimized code constantly.
+// Victim is a program that continuously takes exits of optimized code.
 type Victim struct {
 	Name, Program string
 	Options       livetest.ObjectHostOptions
 }
 
-// Victims are the programs to trace. Those without Middle run long enough without reframe that they can be stopped before they end.
+// Victims are the programs to trace. Each program without Middle runs long enough to be stopped before it ends.
 var Victims = []Victim{
 	{"one thread", "tick.ll", livetest.ObjectHostOptions{Rounds: 60000}},
 	{"16 threads", "tick.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 4000}},
@@ -34,7 +34,8 @@ var Victims = []Victim{
 	{"signals", "tick.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 8000, Signals: true}},
 	{"unload", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 600, Unload: 1}},
 	{"threads come and go", "tick.ll", livetest.ObjectHostOptions{Threads: 2, Rounds: 20000, Churn: 500}},
-	// Floating-point instructions are run while all other threads are stopped; the instructions above are emulated.
+	// Floating-point instructions are single-stepped while all other threads are stopped. The programs above need no steps, because their
+	// instructions are emulated.
 	{"stepped", "floats.ll", livetest.ObjectHostOptions{Threads: 16, Rounds: 600000}},
 	{"stepped, signals", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 20000, Signals: true}},
 	{"stepped, fork", "floats.ll", livetest.ObjectHostOptions{Threads: 4, Rounds: 400, Middle: "fork"}},
@@ -53,8 +54,8 @@ type Watching struct {
 type Ending struct {
 	Name   string
 	Args   []string
-	Attach bool // it would also end a command that reframe has started, as without reframe
-	Writes bool // reframe ends at its next write, so not while the process is stopped
+	Attach bool // it also ends a command that reframe has started, as it would without reframe
+	Writes bool // it ends reframe only at reframe's next write, so not while the process is stopped
 	End    func(w Watching) error
 }
 
@@ -87,7 +88,7 @@ var Endings = []Ending{
 	{Name: "terminal gone", Attach: true, End: func(w Watching) error { return w.Terminal.Close() }},
 }
 
-// Watch starts reframe. Without stdout it gets a terminal of its own.
+// Watch starts reframe. If stdout is nil, it gets a terminal of its own.
 func Watch(t *testing.T, stdout *os.File, args ...string) Watching {
 	t.Helper()
 	c := Command(t, args...)
@@ -104,7 +105,7 @@ func Watch(t *testing.T, stdout *os.File, args ...string) Watching {
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
 	require.NoError(t, c.Start())
-	go io.Copy(io.Discard, r) // until reframe ends or closes it
+	go io.Copy(io.Discard, r) // until reframe ends or closes its end
 	return Watching{c, r, master}
 }
 
@@ -116,7 +117,7 @@ func (w Watching) Over(t *testing.T, tracing int) {
 	if w.Terminal != nil {
 		w.Terminal.Close()
 	}
-	// The tracer is this process's child now, unless reframe has waited for it.
+	// Unless reframe has waited for the tracer, the tracer is now a child of this process.
 	require.Eventually(t, func() bool {
 		var ws unix.WaitStatus
 		got, err := unix.Wait4(tracing, &ws, unix.WNOHANG, nil)
@@ -158,7 +159,7 @@ func AllThreadsStop(t *testing.T, pid int) (stopped bool) {
 	return !Ended(pid)
 }
 
-// TracedHost returns the tracer of a reframe that starts a host, and the host. Both are 0 if they ended before TracedHost found them.
+// TracedHost returns the processes of the tracer and of the host that a reframe has started. Both are 0 if they ended before they were found.
 func TracedHost(t *testing.T, pid int) (tracing, process int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -170,7 +171,7 @@ func TracedHost(t *testing.T, pid int) (tracing, process int) {
 	return tracing, process
 }
 
-// RequireEndedWell requires that the exit status of a host is 0.
+// RequireEndedWell requires that the exit status of a host is 0. If the host was released before TracedHost found it, process is 0.
 func RequireEndedWell(t *testing.T, process int) {
 	t.Helper()
 	var ws unix.WaitStatus
@@ -220,7 +221,7 @@ func TracerOf(pid int) int {
 	return n
 }
 
-// ChildOf returns a process that parent has started, or 0. It ignores the watchdog of a tracer.
+// ChildOf returns a child of the process parent, or 0 if it has none. It ignores the watchdog of a tracer.
 func ChildOf(parent int) int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
 	for _, dir := range dirs {

@@ -1,7 +1,7 @@
 // Package clitest runs the program in tests as its users do, and checks its exit status, its output, and its effect on the target. Its main functions
 // are Main, which builds the program, and Run.
 //
-// It trusts the program as any test does, and the tools that the tests call.
+// It trusts the program and the tools that the tests call.
 package clitest
 
 import (
@@ -30,7 +30,7 @@ type Result struct {
 	Stdout, Stderr string
 }
 
-// Command prepares a run that is killed if it hangs. It raises the timeout of verify, whose steps may take long on a slow machine.
+// Command prepares a run, which is killed if it hangs. It raises the timeout of verify, whose steps can be slow on a loaded machine.
 func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	if len(args) > 1 && args[0] == "verify" && strings.HasPrefix(args[1], "-") && !slices.Contains(args, "--timeout") {
@@ -40,7 +40,7 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, Binary(), args...)
 	c.Cancel = func() error {
-		if ctx.Err() == context.DeadlineExceeded { // otherwise the test has ended before it
+		if ctx.Err() == context.DeadlineExceeded { // otherwise the end of the test has canceled it
 			t.Errorf("%s hung", c)
 		}
 		return c.Process.Kill()
@@ -48,7 +48,7 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// Finish runs c and returns its result. A run must never panic.
+// Finish runs c and returns its result. It requires that the program does not panic.
 func Finish(t *testing.T, c *exec.Cmd) Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -58,12 +58,12 @@ func Finish(t *testing.T, c *exec.Cmd) Result {
 	require.True(t, c.ProcessState.Exited(), "%v\n%s", err, &stderr)
 	require.NotContains(t, stderr.String(), "goroutine ")
 	if verb := c.Args[min(1, len(c.Args)-1)]; (verb == "frames" || verb == "resume") && slices.Contains(c.Args, "--json") && stdout.Len() > 0 {
-		RequireValid(t, verb+".schema.json", stdout.String()) // by every test that prints such JSON
+		RequireValid(t, verb+".schema.json", stdout.String()) // every test that prints this JSON validates it
 	}
 	return Result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// Run runs the program to its end.
+// Run runs the program and returns its result.
 func Run(t *testing.T, args ...string) Result {
 	t.Helper()
 	return Finish(t, Command(t, args...))
@@ -82,7 +82,7 @@ func AsNobody(t *testing.T, c *exec.Cmd) *exec.Cmd {
 	return c
 }
 
-// Fails requires the exit status, and one line on stderr that contains all of the texts.
+// Fails requires the exit status, and exactly one line on stderr, which contains all of the texts.
 func (r Result) Fails(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	require.Equal(t, code, r.Code, "%s%s", r.Stdout, r.Stderr)
@@ -99,13 +99,13 @@ func (r Result) Fails(t *testing.T, code int, texts ...string) {
 	}
 }
 
-// Notes requires the exit status, and one note on stderr that contains all of the texts.
+// Notes requires the exit status, and exactly one note on stderr, which contains all of the texts.
 func (r Result) Notes(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.Fails(t, code, append([]string{"reframe: note: "}, texts...)...)
 }
 
-// FailsEmpty is Fails for a run that also printed no data.
+// FailsEmpty is like Fails, and also requires that stdout is empty.
 func (r Result) FailsEmpty(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	r.Fails(t, code, texts...)
@@ -137,7 +137,7 @@ func ThreadStatus(pid, tid int, field string) string {
 	return ""
 }
 
-// Threads returns the threads of a process that exist now.
+// Threads returns the current threads of a process.
 func Threads(pid int) []int {
 	dirs, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid)) // the pattern is well-formed
 	var tids []int
@@ -149,8 +149,8 @@ func Threads(pid int) []int {
 	return tids
 }
 
-// RequireUnharmed requires that a process that waited in the kernel still does: it is alive, no thread is stopped, and no tracer is attached. A
-// released thread runs for a moment until it waits again.
+// RequireUnharmed requires that a process which waited in a system call still waits there: it is alive, no thread is stopped, and no tracer is
+// attached. A released thread may run for a moment until it waits again.
 func RequireUnharmed(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	var state string

@@ -29,7 +29,7 @@ func StoringModule(t *testing.T) string {
 	for _, r := range [][2]string{
 		{"%r = call i64 @sum_opt(i64 1000, i64 5000)\n", "%r = call i64 @sum_opt(i64 1000, i64 5000)\n  %m = load i64, ptr @mark\n" +
 			"  %p = call i32 (ptr, ...) @printf(ptr @text, i64 %r, i64 %m)\n"},
-		// The block of this name occurs twice; the second is in @sum.
+		// Two blocks have this name; the second is in @sum.
 		{"done:\n  ret i64 %acc1\n}\ndefine i32", "done:\n  store i64 770, ptr @mark\n  ret i64 %acc1\n}\ndefine i32"},
 	} {
 		require.Equal(t, 1, strings.Count(text, r[0]), r[0])
@@ -98,7 +98,7 @@ func TickAt(n int) TickState {
 	return s
 }
 
-// RunSuggestion runs the command that the report of a difference suggests, and returns its result.
+// RunSuggestion runs the command that a report of a difference suggests, and returns its result.
 func RunSuggestion(t *testing.T, text string) Result {
 	t.Helper()
 	lines := Suggestions(text)
@@ -106,7 +106,7 @@ func RunSuggestion(t *testing.T, text string) Result {
 	return RunInShell(t, lines[0])
 }
 
-// TinyVM returns the path of the virtual machine, one of its programs, and the command of its interpreter for frames of that program.
+// TinyVM returns the path of the virtual machine, the path of one of its programs, and the command of its interpreter for frames of that program.
 func TinyVM(t *testing.T) (binary, program, serve string) {
 	t.Helper()
 	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
@@ -128,7 +128,7 @@ func TickObject(t *testing.T) (object, module string) {
 	return livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.IR(t, 19, "tick.ll")
 }
 
-// OutputUntraced returns the output of a command that runs without a tracer.
+// OutputUntraced runs a command without a tracer and returns its output.
 func OutputUntraced(t *testing.T, command []string) string {
 	t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).Output()
@@ -138,7 +138,7 @@ func OutputUntraced(t *testing.T, command []string) string {
 
 var TickExitLine = regexp.MustCompile(`^\d+\.\d{6}  \d+( obj_host)?  tick\+0x[0-9a-f]+  record 1 stackmap  %i=(\d+) %acc=(-?\d+) %x=(\d+) %y=(-?\d+)$`)
 
-// WaitTraced waits until a process that was at rest is under control: it is, or was, stopped.
+// WaitTraced waits until a process that was waiting in the kernel has been stopped by a tracer at least once.
 func WaitTraced(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -147,7 +147,7 @@ func WaitTraced(t *testing.T, p *livetest.Process) {
 	}, livetest.Patience, time.Millisecond)
 }
 
-// AllocasModule has three allocas in records, and waits in a call that has no record.
+// AllocasModule records the addresses of three allocas, and waits in a call that has no record.
 const AllocasModule = livetest.Prelude + `
 declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)
@@ -172,8 +172,9 @@ entry:
 }
 ` + livetest.Start
 
-// DerivedPointersModule waits in @inner, which @outer called. Both have pointers into an object at 0x10000, 24 bytes after its start and 24 before.
-// An offset that is not constant cannot be added again after the call, so LLVM records pairs of two pointers.
+// DerivedPointersModule waits in @inner, called by @outer. Each of the two functions has pointers to 24 bytes after and 24 bytes before the start of
+// an object at 0x10000. Their offsets are not constant, so LLVM cannot recompute the pointers after the call and records pairs of base and derived
+// pointer.
 const DerivedPointersModule = `
 declare i32 @pause()
 declare i32 @puts(ptr)
@@ -230,8 +231,8 @@ define i32 @main() {
 }
 `
 
-// AnsweringInterpreter returns the command of an interpreter that writes its request to the file handed, sends some lines, and answers a resume with
-// a result.
+// AnsweringInterpreter returns the command of an interpreter that writes its request to the file handed, prints the given lines, and answers a resume
+// request with a result.
 func AnsweringInterpreter(t *testing.T, result string, lines ...string) (command, handed string) {
 	t.Helper()
 	handed = filepath.Join(t.TempDir(), "handed")
@@ -247,7 +248,7 @@ func AnsweringInterpreter(t *testing.T, result string, lines ...string) (command
 
 const Returned42 = `{"returned":{"type":"i64","bits":"0xffff00000000002a","text":"42"},"steps":3,"tail":["Foo.main @ 11 RETURN"]}`
 
-// StartCalling starts vmframes.ll as a program that prints ready. Point.norm, inlined into main, is in a call.
+// StartCalling starts vmframes.ll as a program that prints ready and then waits in a call from Point.norm, which is inlined into main.
 func StartCalling(t *testing.T) *livetest.Process {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmframes.ll"))

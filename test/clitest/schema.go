@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireValid validates JSON against a schema of doc, closed to unknown members, and against the published schema of that name.
+// RequireValid validates JSON against two schemas: that of doc, with unknown members forbidden, and that of the last release.
 func RequireValid(t *testing.T, schema, text string) {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
@@ -24,7 +24,7 @@ func RequireValid(t *testing.T, schema, text string) {
 	require.NoError(t, published.Validate(asPublished(v)), "what was published refuses: %s", text)
 }
 
-// asPublished replaces a machine by a core. This kind of target was added after the publication; a reader meets it only if it gives the new flags.
+// asPublished replaces the target kind machine by core. The kind was added after the last release; a reader meets it only if it passes the new flags.
 func asPublished(v any) any {
 	report, ok := v.(map[string]any)
 	if !ok {
@@ -41,7 +41,7 @@ func asPublished(v any) any {
 	return report
 }
 
-// SchemaOf returns a schema of doc, closed to unknown members.
+// SchemaOf returns a schema of doc that forbids unknown members.
 func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
 	t.Helper()
 	s, err := SchemaIn("../../doc/user/schema/"+name, ClosedSchema)
@@ -49,7 +49,7 @@ func SchemaOf(t *testing.T, name string) *jsonschema.Schema {
 	return s
 }
 
-// Schemas holds the schemas that were requested. Each is read once.
+// Schemas caches the schemas that were requested.
 var Schemas sync.Map
 
 // SchemaIn returns the schema in a file. read reads the file.
@@ -77,7 +77,8 @@ func OpenSchema(path string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(file))
 }
 
-// ClosedSchema reads a schema, and changes it to reject members that it does not name. Readers must accept such members, but the program writes none.
+// ClosedSchema reads a schema and changes it to forbid members that it does not name. Readers must accept such members, but the program must not
+// write them.
 func ClosedSchema(path string) (any, error) {
 	schema, err := OpenSchema(path)
 	for _, o := range ObjectsOf(schema, nil) {
@@ -88,7 +89,7 @@ func ClosedSchema(path string) (any, error) {
 	return schema, err
 }
 
-// ObjectsOf returns the objects in a JSON value.
+// ObjectsOf appends the objects in a JSON value to found.
 func ObjectsOf(v any, found []map[string]any) []map[string]any {
 	switch v := v.(type) {
 	case map[string]any:

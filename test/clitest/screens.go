@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Shell is an interactive bash into which the test types, so that $! and cd work as for a user.
+// Shell is an interactive bash. A test types into it, so $! and cd work as for a user.
 type Shell struct {
 	T     *testing.T
 	Input io.WriteCloser
@@ -29,10 +29,10 @@ type Shell struct {
 	Count int
 }
 
-// NewShell starts bash in a directory, with the program under test and Debian's own tools in its PATH. The shell and its children end with the test.
+// NewShell starts bash in a directory, with the tested program and Debian's tools in PATH. The shell and its children are killed when the test ends.
 func NewShell(t *testing.T, dir string) *Shell {
 	t.Helper()
-	// bash reads the commands from a file other than standard input, so that the commands have no input.
+	// bash reads its commands from a file other than standard input, so that the commands themselves have no input.
 	script, typed, err := os.Pipe()
 	require.NoError(t, err)
 	out, screen, err := os.Pipe()
@@ -54,7 +54,7 @@ func NewShell(t *testing.T, dir string) *Shell {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // its process group; an error means that it has ended
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // kills the process group; an error means that it has ended
 		typed.Close()
 		for range s.Lines { // until the last process of the group has ended
 		}
@@ -64,10 +64,10 @@ func NewShell(t *testing.T, dir string) *Shell {
 	return s
 }
 
-// WaitingLine matches the line that an example prints in the background before it sleeps for inspection.
+// WaitingLine matches the line that an example prints in the background before it sleeps until it is inspected.
 var WaitingLine = regexp.MustCompile(`^pid (\d+) `)
 
-// WaitSleeping waits until a process is in clock_nanosleep(2), recognized by its number on x86-64.
+// WaitSleeping waits until a process is in clock_nanosleep(2), which it recognizes by the system call's number on x86-64.
 func WaitSleeping(t *testing.T, pid string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -76,7 +76,7 @@ func WaitSleeping(t *testing.T, pid string) {
 	}, livetest.Patience, time.Millisecond)
 }
 
-// TypeLine types a line and returns the output that appears on the screen.
+// TypeLine types a line and returns the resulting output.
 func (s *Shell) TypeLine(line string) string {
 	s.T.Helper()
 	s.Count++
@@ -103,15 +103,15 @@ func (s *Shell) TypeLine(line string) string {
 			require.FailNow(s.T, "hung", "%s\n%s", line, &screen)
 		}
 	}
-	// The mark is on its own line even if the command's last line has no line end.
+	// The mark is on a line of its own, even if the last line of the command's output has no newline.
 	if text, had := strings.CutSuffix(screen.String(), "\n\n"); had && !strings.HasSuffix(line, "&") {
 		return text + "\n"
 	}
 	return strings.TrimPrefix(screen.String(), "\n")
 }
 
-// ScreenVariations lists the parts of screens that vary between runs, versions of Debian's packages and processors: numbers of processes, times,
-// offsets of frames in functions, and registers or stack slots of values.
+// ScreenVariations lists the parts of screens that vary between runs, versions of Debian's packages, and processors: process numbers, times, offsets
+// of frames in functions, and registers or stack slots of values.
 var ScreenVariations = []struct {
 	what *regexp.Regexp
 	with string
@@ -136,7 +136,7 @@ func WithoutVariations(screen string) string {
 	return screen
 }
 
-// BuiltExamples holds an archive of examples/, built by its Makefile.
+// BuiltExamples holds an archive of examples/ as built by its Makefile.
 var BuiltExamples struct {
 	sync.Once
 	archive string
@@ -152,7 +152,7 @@ func Examples(t *testing.T) string {
 		b.err = errors.New("another test failed to build them")
 		copied := filepath.Join(t.TempDir(), "examples")
 		require.NoError(t, RunAll(exec.Command("cp", "-r", "../../examples", copied), exec.Command("make", "-s", "-C", copied, "clean")))
-		// Only files have a part in the cache key that does not change with each run.
+		// Only files are in the part of the cache key that is the same in each run.
 		var files, names []string
 		require.NoError(t, filepath.WalkDir(copied, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -162,7 +162,7 @@ func Examples(t *testing.T) string {
 			files, names = append(files, path), append(names, name)
 			return err
 		}))
-		// The cache key of the built files covers all sources and the compilers. The last argument is the output.
+		// The cache key of the built files covers all sources and the compilers. The last argument is the path of the output.
 		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
 		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
 		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19"} {
@@ -188,8 +188,8 @@ func RunAll(commands ...*exec.Cmd) error {
 	return nil
 }
 
-// CompareScreen compares the screen in a document with the actual screen, after same has removed varying parts. It returns the screen for the
-// document: the old one, or with README=update in the environment the actual one if that differs.
+// CompareScreen compares the screen in a document with the actual screen, after same has removed the parts that vary. It returns the screen for the
+// document: the old one, or the actual one if they differ and README=update is in the environment.
 func CompareScreen(t *testing.T, shown, screen string, same func(string) string) string {
 	t.Helper()
 	if os.Getenv("README") != "update" {
@@ -200,8 +200,8 @@ func CompareScreen(t *testing.T, shown, screen string, same func(string) string)
 	return shown
 }
 
-// TypeDocument types each line of a document's console blocks that begins with "$ " into one shell, and compares the screens with the document.
-// README=update in the environment replaces screens that differ. It returns the lines.
+// TypeDocument types each line that begins with "$ " in a document's console blocks into one shell, and compares the screens with the document. With
+// README=update in the environment it replaces screens that differ. It returns the typed lines.
 func TypeDocument(t *testing.T, path, dir string) (typed []string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -241,7 +241,7 @@ var (
 	ExitRate      = regexp.MustCompile(`(?m)^in [\d.]+ s, \d+/s; the slowest: (\S+) \d+ ms$`)
 )
 
-// WithoutTimes replaces those numbers.
+// WithoutTimes replaces these numbers.
 func WithoutTimes(screen string) string {
 	screen = ExitTime.ReplaceAllString(screen, "N  N ")
 	screen = PausedFor.ReplaceAllString(ProcessNumber.ReplaceAllString(screen, "$1 N"), "paused N ms")
@@ -258,8 +258,8 @@ func CopyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o644))
 }
 
-// SwappedBundle compiles baseline.ll with a plausible mistake of a JIT author: its site swaps two values. It returns the common path of the module
-// and the object, without .ll and .o.
+// SwappedBundle compiles baseline.ll with a mistake that a JIT author could make: its site swaps two values. It returns the path of the module and
+// the object without the suffixes .ll and .o.
 func SwappedBundle(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// SuggestionLine matches the lines that suggest a command.
+// SuggestionLine matches lines of output that suggest a command.
 var SuggestionLine = regexp.MustCompile(`(?m)^(?:try|more of the stack|  reproduce): (.*)$`)
 
-// Suggestions returns the suggested commands.
+// Suggestions returns the commands that an output suggests.
 func Suggestions(text string) (lines []string) {
 	for _, m := range SuggestionLine.FindAllStringSubmatch(text, -1) {
 		lines = append(lines, m[1])
@@ -23,7 +23,7 @@ func Suggestions(text string) (lines []string) {
 	return lines
 }
 
-// RunInShell runs a line in a shell, like a user who copies it.
+// RunInShell runs a line in a shell, as a user would after copying it.
 func RunInShell(t *testing.T, line string) Result {
 	t.Helper()
 	c := Command(t)
@@ -32,13 +32,13 @@ func RunInShell(t *testing.T, line string) Result {
 	return Finish(t, c)
 }
 
-// Escape is the character that begins control sequences of terminals.
+// Escape is the character with which control sequences of terminals begin.
 const Escape = "\x1b"
 
 // Refusal is a wrong command line with its error.
 type Refusal struct{ Args, Want string }
 
-// RequireRefusals runs wrong command lines, and requires their errors and the reference to the help.
+// RequireRefusals runs wrong command lines, and requires their errors and the line that refers to the help.
 func RequireRefusals(t *testing.T, list []Refusal) {
 	t.Helper()
 	for _, c := range list {

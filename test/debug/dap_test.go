@@ -16,13 +16,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// launchNull returns the configuration that launches null.ll: it calls @load with 0, 1, 2 and 3, and each time there is an exit of record 81.
+// launchNull returns the configuration that launches null.ll. It calls @load with 0, 1, 2 and 3; each call has an exit at record 81.
 func launchNull(t *testing.T) map[string]any {
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "null.ll", "-O2"), livetest.ObjectHostOptions{Rounds: 4})
 	return map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, "null.ll")}
 }
 
-// A program is launched, stops at each kind of breakpoint, and runs to its end.
+// TestDAPLaunch launches a program, stops at each kind of breakpoint, and continues to the program's end.
 func TestDAPLaunch(t *testing.T) {
 	e := edits(t)
 	configuration := launchNull(t)
@@ -63,7 +63,7 @@ func TestDAPLaunch(t *testing.T) {
 	e.disconnect()
 }
 
-// lineWith returns the number of the first line of a file that contains a text.
+// lineWith returns the number of the first line of a file that contains text.
 func lineWith(t *testing.T, file, text string) int {
 	t.Helper()
 	all, err := os.ReadFile(file)
@@ -73,7 +73,7 @@ func lineWith(t *testing.T, file, text string) int {
 	return strings.Count(before, "\n") + 1
 }
 
-// attachSum attaches to deoptimize.ll, whose loop continues from %i = 26 in @sum: 5525 is the sum of the squares before it.
+// attachSum attaches to deoptimize.ll, stopped at an exit of the loop in @sum with %i = 26. 5525 is the sum of the squares of the smaller numbers.
 func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -83,7 +83,7 @@ func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) 
 	return e, p, e.stopped("entry")
 }
 
-// After attaching to a process, the interpreter runs from its exit in both directions, and the process stays unchanged.
+// TestDAPAttach requires that, after attaching to a process at its exit, the interpreter steps in both directions and the process stays unchanged.
 func TestDAPAttach(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -129,7 +129,7 @@ func TestDAPAttach(t *testing.T) {
 	e.stopped("step")
 	require.Contains(t, e.values(e.scopes(e.stack(at.ThreadId)[0].Id)["Values"])["%acc1"].Value, "the run has not reached it")
 
-	// The session watches a value that changes, and a line with a hit count.
+	// Set a watchpoint on a value, and a breakpoint with a hit count.
 	info := ask[*dap.DataBreakpointInfoResponse](e, "dataBreakpointInfo", map[string]any{"name": "%acc1", "frameId": e.stack(at.ThreadId)[0].Id}).Body
 	require.Equal(t, "@sum:%acc1", info.DataId)
 	watched := ask[*dap.SetDataBreakpointsResponse](e, "setDataBreakpoints", map[string]any{"breakpoints": []map[string]any{{"dataId": info.DataId, "condition": "%acc1 > 7000"}}}).Body.Breakpoints
@@ -151,7 +151,7 @@ func TestDAPAttach(t *testing.T) {
 	e.stopped("step")
 	require.Equal(t, "100", e.evaluated(e.stack(at.ThreadId)[0].Id, "%i"), "the place before")
 
-	// The session sets another value, and runs to the end.
+	// Set another value, and continue to the end.
 	targets := ask[*dap.GotoTargetsResponse](e, "gotoTargets", map[string]any{"source": map[string]any{"path": p.IR}, "line": mul}).Body.Targets
 	require.Len(t, targets, 1)
 	ask[*dap.GotoResponse](e, "goto", map[string]any{"threadId": at.ThreadId, "targetId": targets[0].Id})
@@ -171,7 +171,7 @@ func TestDAPAttach(t *testing.T) {
 	ask[*dap.RestartFrameResponse](e, "restartFrame", map[string]any{"frameId": e.stack(at.ThreadId)[0].Id})
 	e.stopped("restart")
 
-	// The process continues, is paused, and is detached from.
+	// Continue the process, pause it, and detach.
 	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": map[string]any{"path": p.IR}, "breakpoints": []any{}})
 	ask[*dap.ContinueResponse](e, "continue", thread)
 	e.refused("stackTrace", thread, "the process is running: pause it first")
@@ -202,7 +202,7 @@ func fixed(list []dap.Thread) (out []dap.Thread) {
 	return out
 }
 
-// Memory and code of a target are read up to the first unavailable byte.
+// TestDAPMemory requires that memory and code are read up to the first unavailable byte.
 func TestDAPMemory(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -275,7 +275,8 @@ func mappingEnd(t *testing.T, pid int, addr uint64) uint64 {
 	return 0
 }
 
-// The stack trace has the virtual machine's frames after their JIT frame. Their values, objects and locks have children and can be set.
+// TestDAPVirtualMachine requires that the stack trace lists frames of the virtual machine after their JIT frame. Values, objects and locks of these
+// frames have children and can be set.
 func TestDAPVirtualMachine(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -318,7 +319,7 @@ func TestDAPVirtualMachine(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A frame of the virtual machine has the source position that its layout gives.
+// TestDAPVirtualMachineSource requires that a frame of the virtual machine has the source position that its layout gives.
 func TestDAPVirtualMachineSource(t *testing.T) {
 	t.Parallel()
 	p := clitest.StartCalling(t)

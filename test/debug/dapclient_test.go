@@ -27,7 +27,7 @@ type editor struct {
 	seq    int
 	come   chan dap.Message
 	ended  error
-	events []dap.Message // events that no caller has taken yet
+	events []dap.Message // events that no call of event has returned yet
 	output map[string]string
 	said   *strings.Builder // standard error
 }
@@ -45,7 +45,7 @@ func edits(t *testing.T) *editor {
 	c.Stderr = &said
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		if c.ProcessState == nil { // a test that failed
+		if c.ProcessState == nil { // the test has failed before it waited
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		}
@@ -58,14 +58,14 @@ func edits(t *testing.T) *editor {
 	return e
 }
 
-// overSaying waits for the end of reframe, and returns its standard error.
+// overSaying waits until reframe has ended, and returns its standard error.
 func (e *editor) overSaying(status int) string {
 	e.t.Helper()
 	e.over(status)
 	return e.said.String()
 }
 
-// connected returns a client at two ends of a connection.
+// connected returns a client that writes to one end of a connection and reads from the other.
 func connected(t *testing.T, in io.WriteCloser, out io.Reader) *editor {
 	e := &editor{t: t, in: in, come: make(chan dap.Message, 1000), output: map[string]string{}}
 	go func() {
@@ -83,7 +83,7 @@ func connected(t *testing.T, in io.WriteCloser, out io.Reader) *editor {
 	return e
 }
 
-// send writes a request, and returns its number.
+// send writes a request and returns its sequence number.
 func (e *editor) send(request string, arguments any) int {
 	e.t.Helper()
 	e.seq++
@@ -202,7 +202,7 @@ func (e *editor) disconnect() {
 	e.over(0)
 }
 
-// keepsOn answers each stop with continue, or with a step of the interpreter, and reads other messages until there are no more.
+// keepsOn answers each stop with continue, or with a step of the interpreter, and reads messages until the connection ends.
 func (e *editor) keepsOn(steps bool) {
 	request := "continue"
 	if steps {
@@ -217,7 +217,7 @@ func (e *editor) keepsOn(steps bool) {
 	}()
 }
 
-// over waits for the end of reframe.
+// over requires that reframe ends with an exit status.
 func (e *editor) over(status int) {
 	e.t.Helper()
 	for range e.come { // the remaining messages
@@ -249,7 +249,7 @@ func (e *editor) scopes(frame int) map[string]int {
 	return all
 }
 
-// values returns the variables of a reference, by name.
+// values returns the children of a variables reference, by name.
 func (e *editor) values(reference int) map[string]dap.Variable {
 	e.t.Helper()
 	all := map[string]dap.Variable{}
@@ -266,7 +266,7 @@ func (e *editor) evaluated(frame int, text string) string {
 	return ask[*dap.EvaluateResponse](e, "evaluate", map[string]any{"expression": text, "frameId": frame, "context": "watch"}).Body.Result
 }
 
-// lineOf returns the first frame whose name has a prefix.
+// lineOf returns the first frame whose name begins with begin.
 func lineOf(t *testing.T, frames []dap.StackFrame, begin string) dap.StackFrame {
 	t.Helper()
 	for _, f := range frames {

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// driven runs another client of reframe dap, which prints ok on success.
+// driven runs another client of reframe dap. The client prints ok on success.
 func driven(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	c.WaitDelay = livetest.Patience
@@ -28,7 +28,8 @@ func driven(t *testing.T, c *exec.Cmd) {
 	require.Contains(t, "\n"+string(out), "\nok\n")
 }
 
-// The client with which Visual Studio Code's debug adapters are tested launches, stops, steps in both directions, and disconnects.
+// TestDAPOfVSCode runs the client library with which authors of debug adapters for Visual Studio Code test them. It launches, stops, steps in both
+// directions, and disconnects.
 func TestDAPOfVSCode(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -46,9 +47,9 @@ func TestDAPOfVSCode(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// The tested requests are those of the specification, in its authors' TypeScript version.
+// TestDAPSpecification requires that the tests cover all requests of the specification, as listed in its authors' TypeScript version.
 func TestDAPSpecification(t *testing.T) {
-	livetest.Slow(t) // files that make check already has are not downloaded
+	livetest.Slow(t) // files that an earlier make check has downloaded are reused
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(livetest.NodeModules(t), "@vscode", "debugprotocol", "lib", "debugProtocol.d.ts"))
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestDAPSpecification(t *testing.T) {
 	require.ElementsMatch(t, theirs, ours)
 }
 
-// Debian's Emacs dap-mode does the same, unattended.
+// TestDAPOfEmacs runs the same session in Emacs with Debian's package dap-mode, in batch mode.
 func TestDAPOfEmacs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -74,7 +75,8 @@ func TestDAPOfEmacs(t *testing.T) {
 	driven(t, c)
 }
 
-// The tool that publishes extensions packs the extension, and its manifest has exactly the members of a launch configuration.
+// TestVSCodeExtension requires that the tool with which extensions are published packs the extension, and that the manifest lists exactly the members
+// of a launch configuration.
 func TestVSCodeExtension(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -123,7 +125,7 @@ func TestVSCodeExtension(t *testing.T) {
 	}
 	documented(t, known)
 	delete(known, "noDebug") // the editor adds it itself
-	delete(known, "with")    // refused by name
+	delete(known, "with")    // always refused, with a reason
 	require.Equal(t, known, offered)
 	require.Len(t, d.ConfigurationSnippets, 3)
 	for _, s := range d.ConfigurationSnippets {
@@ -134,7 +136,7 @@ func TestVSCodeExtension(t *testing.T) {
 	}
 }
 
-// documented requires that doc/user/editors.md describes each member of a launch configuration, and that its examples have no others.
+// documented requires that doc/user/editors.md describes each member of a launch configuration, and that its examples use no other members.
 func documented(t *testing.T, known map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile("../../doc/user/editors.md")

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// asked is a request of the specification, and the answer for a process at the exit of deoptimize.ll.
+// asked is a request of the specification, with the expected answer for a process at the exit of deoptimize.ll.
 type asked struct {
 	request   string
 	arguments func(s *atExit) map[string]any // nil: none
@@ -24,7 +24,7 @@ type asked struct {
 	note      string
 }
 
-// atExit is a session at an exit, for testing requests.
+// atExit is a session for a process at an exit, in which requests are tested.
 type atExit struct {
 	e      *editor
 	p      *livetest.Process
@@ -105,10 +105,10 @@ var specification = []asked{
 	{request: "locations", arguments: func(*atExit) map[string]any { return map[string]any{"locationReference": 1} }, refusal: `request "locations" is not supported`, note: "`dap` sends no location references"},
 }
 
-// Every request of the specification is answered, or refused with a reason, as the table of doc/user/editors.md says; no request that is always refused
-// is advertised.
+// TestDAPEveryRequest requires that every request of the specification is answered, or refused with a reason, as the table of doc/user/editors.md
+// says. A request that is always refused must not be advertised.
 func TestDAPEveryRequest(t *testing.T) {
-	livetest.Slow(t) // a session for each
+	livetest.Slow(t) // each request needs a session of its own
 	t.Parallel()
 	require.Len(t, specification, 45)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -156,7 +156,8 @@ func notAdvertised(t *testing.T, c *dap.Capabilities) {
 	require.Len(t, c.ExceptionBreakpointFilters, 6)
 }
 
-// The table of doc/user/editors.md matches the test above, and the tests named above send these requests. README=update in the environment rewrites it.
+// TestDAPConformanceTable requires that the table of doc/user/editors.md matches specification, and that the tests named there send these requests.
+// With README=update in the environment it rewrites the table.
 func TestDAPConformanceTable(t *testing.T) {
 	t.Parallel()
 	const document, begin, end = "../../doc/user/editors.md", "<!-- requests -->\n", "<!-- end -->"
@@ -176,7 +177,7 @@ func TestDAPConformanceTable(t *testing.T) {
 			_, body, found := strings.Cut(tests, "\nfunc "+a.test+"(")
 			require.True(t, found, a.test)
 			body, _, _ = strings.Cut(body, "\n}\n")
-			if a.request != "attach" || a.test != "TestDAPAttach" { // the helper sends that request
+			if a.request != "attach" || a.test != "TestDAPAttach" { // the helper attachSum sends that request
 				require.Regexp(t, `"`+a.request+`"|launchNull|\.begin\(|\.disconnect\(|\.evaluated\(|\.scopes\(|\.values\(|\.stack\(`, body, "%s does not ask for %s", a.test, a.request)
 			}
 		}
@@ -195,7 +196,7 @@ func TestDAPConformanceTable(t *testing.T) {
 	require.Equal(t, table.String(), now, "README=update go test ./test/debug -run TestDAPConformanceTable")
 }
 
-// reason returns why the server always refuses a request, from its source.
+// reason returns the reason with which the server always refuses a request, from the server's source.
 func reason(t *testing.T, request string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/debug/dap/server.go")

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDAPPause requires that a pause or a cancellation leaves the interpreter at its place.
+// TestDAPPause requires that the interpreter keeps its position after a pause or a cancellation.
 func TestDAPPause(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -41,7 +41,7 @@ func TestDAPPause(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// This tests the words of the console, its completions, and numbers in hexadecimal.
+// TestDAPConsole tests the console's commands, its completions, and hexadecimal numbers.
 func TestDAPConsole(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)
@@ -70,7 +70,7 @@ func TestDAPConsole(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A session with much output and a client that does not read ends as any other: by a signal, or when the client disconnects.
+// TestDAPDeafClient requires that a session with much output, whose client does not read, still ends by a signal or when the client disconnects.
 func TestDAPDeafClient(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -130,15 +130,15 @@ func TestDAPLogpointWithoutReader(t *testing.T) {
 	require.Equal(t, 4*1000, printed+dropped)
 }
 
-// raw sends bytes that are not a request.
+// raw sends text that need not be a valid request.
 func (e *editor) raw(text string) {
 	_, _ = e.in.Write([]byte(text)) // the reader may have exited
 }
 
 func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text) }
 
-// Bytes that are not a message end the server with one error, and an attached process continues. An invalid request is refused, and the session
-// continues.
+// TestDAPHostileClients requires that bytes that are not a message end the server with one error while an attached process continues, and that after
+// an invalid request the session continues.
 func TestDAPHostileClients(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestDAPHostileClients(t *testing.T) {
 	}
 }
 
-// A client that sends any requests, in any order and state, gets answers.
+// TestDAPSenselessRequests requires that a client which sends random requests, in any order and state, gets answers.
 func TestDAPSenselessRequests(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -229,7 +229,7 @@ func TestDAPSenselessRequests(t *testing.T) {
 	e.refused("goto", map[string]any{"threadId": at.ThreadId, "targetId": 77}, "target 77 not found")
 	e.raw(message(`{"seq":1,"type":"event","event":"initialized"}`) + message(`{"seq":1,"type":"response","command":"runInTerminal"}`) + message(`{}`))
 
-	// Each random request gets one answer.
+	// Each random request must get exactly one answer.
 	random := rand.New(rand.NewPCG(3, 9))
 	odd := []any{nil, 0, -1, int64(1) << 40, "x", "", "%i", p.IR, true, []any{}, map[string]any{}, at.ThreadId, frame, "0x10", 1.5}
 	for range livetest.Times(400, 10_000) {

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// farewell is a way to end a session from outside.
+// farewell is a way to end a session, by a signal or by the client.
 type farewell struct {
 	name string
 	tcp  bool
@@ -25,8 +25,9 @@ type farewell struct {
 }
 
 func farewells() (list []farewell) {
-	for _, w := range clitest.Endings[:8] { // by signals, and its group
-		list = append(list, farewell{w.Name, false, func(_ *testing.T, e *editor) { _ = w.End(clitest.Watching{Cmd: e.c, Reader: nil, Terminal: nil}) }}) // it may have ended
+	for _, w := range clitest.Endings[:8] { // signals to reframe and to its process group
+		// An error means that it has ended.
+		list = append(list, farewell{w.Name, false, func(_ *testing.T, e *editor) { _ = w.End(clitest.Watching{Cmd: e.c, Reader: nil, Terminal: nil}) }})
 	}
 	gone := func(_ *testing.T, e *editor) { e.in.Close() }
 	return append(list,
@@ -42,14 +43,14 @@ func farewells() (list []farewell) {
 	)
 }
 
-// doing is an activity of the editor meanwhile.
+// doing is the editor's activity at the time when the session ends.
 type doing struct {
 	name    string
 	filters map[string]any
-	stands  bool // at its first exit, from which the interpreter is stepped
+	stands  bool // the session stays at its first exit, where the interpreter is stepped
 }
 
-// The client stops at exits and stays at one; or reads each and continues; or compares each with the interpreter.
+// An editor continues after each exit, stays at the first exit, sets a condition that no exit meets, or compares each exit with the interpreter.
 var doings = []doing{
 	{"stops", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, false},
 	{"stands", map[string]any{"filters": []string{"stackmap", "patchpoint", "statepoint", "deoptimize", "unknown"}}, true},
@@ -57,22 +58,24 @@ var doings = []doing{
 	{"compares", map[string]any{"filters": []string{"differ"}}, false},
 }
 
-// A process that an editor attached to finishes as if it had not been debugged, however and whenever the session ends. No byte of a breakpoint and no
-// tracer remain. A launched program is killed. With FIDELITY=all every victim is combined with every way; otherwise with a twelfth of them.
+// TestDAPKilled requires that an attached process finishes normally, however and whenever the session ends. No bytes of a breakpoint and no tracer
+// may remain. A launched program must be killed. With FIDELITY=all every victim is combined with every way to end a session, otherwise with a twelfth
+// of them.
 func TestDAPKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
+	// As in TestWatcherKilled, orphaned tracers become children of this process.
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	random := rand.New(rand.NewPCG(22, 2))
 	killed, compared := 0, 0
 	for n, v := range clitest.Victims {
 		for m, w := range farewells() {
 			for k, doing := range doings {
 				halfway := v.Options.Middle != ""
-				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // it would run for too long
+				if doing.name == "compares" && halfway || doing.name == "stops" && halfway { // these combinations would run for too long
 					continue
 				}
-				if livetest.Out(12, n+m+k) { // each way and each victim still several times
+				if livetest.Out(12, n+m+k) { // each way and each victim is still tested several times
 					continue
 				}
 				pause := time.Duration(random.IntN(150)) * time.Millisecond
@@ -90,7 +93,7 @@ func TestDAPKilled(t *testing.T) {
 	require.Greater(t, compared, 4)
 }
 
-// session starts a session, with reframe at the other end of pipes or of a connection.
+// session starts a session with reframe, through pipes or a connection.
 func (w *farewell) session(t *testing.T) *editor {
 	t.Helper()
 	if !w.tcp {
@@ -109,7 +112,7 @@ func (w *farewell) session(t *testing.T) *editor {
 	return e
 }
 
-// ended waits until reframe and its tracer have ended.
+// ended waits until reframe and its tracer have exited.
 func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
 	t.Helper()
 	null, err := os.Open(os.DevNull)
@@ -117,7 +120,8 @@ func (w *farewell) ended(t *testing.T, e *editor, tracing int) {
 	clitest.Watching{Cmd: e.c, Reader: null, Terminal: nil}.Over(t, tracing)
 }
 
-// leaveAttached ends a session with an attached process. compared reports whether its code could be compared with its earlier code.
+// leaveAttached ends a session with an attached process. compared reports whether the process's code was compared with a copy from before the
+// session.
 func leaveAttached(t *testing.T, v clitest.Victim, w farewell, d doing, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 	code := clitest.ExecutableMemory(t, p.PID)
@@ -132,7 +136,7 @@ func leaveAttached(t *testing.T, v clitest.Victim, w farewell, d doing, pause ti
 	time.Sleep(pause)
 	w.end(t, e)
 	if stop {
-		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // an error means that it has ended
 	}
 	w.ended(t, e, tracing)
 	compared = stop && clitest.RequireRestored(t, p.PID, code)

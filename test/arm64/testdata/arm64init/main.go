@@ -1,4 +1,4 @@
-// Command arm64init is the first process of a machine that the tests boot. /script says what it does, a line each:
+// Command arm64init is the init process of the virtual machine that the tests boot. It executes the commands of /script, one per line:
 //
 //	start NAME [ARG…]        starts /NAME
 //	await NAME               goes on when what was started of /NAME waits in pause
@@ -79,10 +79,10 @@ func boot() error {
 	return send()
 }
 
-// endLimit tells only that a program hangs.
+// endLimit ends a program that hangs.
 const endLimit = 1 * time.Minute
 
-// program is a program that was started, with its output.
+// program is a started program, with its output.
 type program struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
@@ -94,7 +94,7 @@ func newProgram(words []string) *program {
 	return p
 }
 
-// await waits until the first thread is in ppoll, which C libraries of arm64 call to pause.
+// await waits until the first thread is in ppoll, which implements pause in C libraries for arm64.
 func (p *program) await() error {
 	const ppoll = "73 0x0 0x0 "
 	for range 2000 {
@@ -110,7 +110,7 @@ func (p *program) await() error {
 	return fmt.Errorf("%s does not come to wait", p.cmd.Path)
 }
 
-// kill sends a signal ms milliseconds after the file is no longer empty.
+// kill waits until the file is not empty, then ms milliseconds, and sends the signal.
 func (p *program) kill(signal, ms, file string) error {
 	number, err := strconv.Atoi(signal)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *program) kill(signal, ms, file string) error {
 	return fmt.Errorf("%s does not write to %s: %s", p.cmd.Path, file, &p.stderr)
 }
 
-// end waits for the end of the program and keeps its output.
+// end waits until the program has ended, and stores its output.
 func (p *program) end(name string) error {
 	if err := p.cmd.Wait(); p.cmd.ProcessState == nil {
 		return err
