@@ -146,7 +146,7 @@ func leaveAttached(t *testing.T, v clitest.Victim, w farewell, d doing, pause ti
 	return compared
 }
 
-// leaveLaunched ends a session with a launched program.
+// leaveLaunched ends a session that has launched a program.
 func leaveLaunched(t *testing.T, v clitest.Victim, w farewell, d doing, pause time.Duration) {
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 	e := w.session(t)

@@ -24,7 +24,7 @@ import (
 type listening struct {
 	c     *exec.Cmd
 	at    string
-	lines *bufio.Scanner // of its standard error
+	lines *bufio.Scanner // lines of its standard error
 }
 
 func listen(t *testing.T, flags ...string) *listening {
@@ -39,7 +39,7 @@ func listen(t *testing.T, flags ...string) *listening {
 	return l
 }
 
-// after returns the rest of the next line, which begins with prefix.
+// after reads the next line, which must begin with prefix, and returns the rest of the line.
 func (l *listening) after(t *testing.T, prefix string) string {
 	t.Helper()
 	require.True(t, l.lines.Scan(), "reframe ended")
@@ -56,7 +56,7 @@ func (l *listening) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// client connects an editor.
+// client connects a client.
 func (l *listening) client(t *testing.T) *editor {
 	conn := l.dial(t)
 	e := connected(t, conn, conn)
@@ -64,12 +64,13 @@ func (l *listening) client(t *testing.T) *editor {
 	return e
 }
 
-// spelled returns one message of the protocol.
+// spelled returns a message of the protocol with its header.
 func spelled(content string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(content), content)
 }
 
-// Peers that are not clients of this user are refused. They start no program, and do not end the adapter.
+// TestDAPListenRefusesAttacks requires that peers which are not clients of the same user are refused. They must not start a program, and must not end
+// the adapter.
 func TestDAPListenRefusesAttacks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +101,7 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 	} {
 		t.Log(attack.name)
 		conn := l.dial(t)
-		_, _ = io.WriteString(conn, attack.sent) // the other side may close before it has read all
+		_, _ = io.WriteString(conn, attack.sent) // the adapter may close the connection before it has read everything
 		require.Contains(t, l.after(t, "refused "), attack.why)
 		conn.Close()
 	}
@@ -114,7 +115,7 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 		require.NoError(t, conn.Close())
 		require.Contains(t, l.after(t, "refused "), "the client disconnected without a launch or attach request")
 	}
-	require.NoError(t, l.dial(t).Close()) // before or after reframe looks up its user
+	require.NoError(t, l.dial(t).Close()) // the connection closes before or after reframe looks up its user
 	require.Regexp(t, "without a launch or attach|cannot determine the user", l.after(t, "refused "))
 
 	e := l.client(t)
@@ -123,7 +124,7 @@ func TestDAPListenRefusesAttacks(t *testing.T) {
 	e.disconnect()
 }
 
-// With --from-anywhere the token decides, not the user.
+// TestDAPListenAsksForTheToken requires that with --from-anywhere the token, and not the user, identifies the client.
 func TestDAPListenAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	l := listen(t, "--from-anywhere")

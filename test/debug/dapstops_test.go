@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// This test covers all kinds of breakpoints: on kinds of sites with conditions, on functions, with hit counts; and log points, which only print.
+// TestDAPStops tests breakpoints on kinds of sites with conditions, breakpoints on functions, hit counts, and log points.
 func TestDAPStops(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -59,7 +59,7 @@ func TestDAPStops(t *testing.T) {
 	require.NotContains(t, e.output["stdout"], "sum", "it was ended")
 }
 
-// Breakpoints are set while a process runs, and a program that runs without debugging stops nowhere.
+// TestDAPWhileItRuns sets breakpoints while a process runs. It also requires that a program which was launched without debugging does not stop.
 func TestDAPWhileItRuns(t *testing.T) {
 	t.Parallel()
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: 20000})
@@ -92,7 +92,7 @@ func TestDAPWhileItRuns(t *testing.T) {
 	e.disconnect()
 }
 
-// If native code and the interpreter differ the process stops, and the difference is reported.
+// TestDAPDiffer requires that the process stops at an exit at which native code and the interpreter differ, and that the difference is reported.
 func TestDAPDiffer(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -116,7 +116,8 @@ func TestDAPDiffer(t *testing.T) {
 	e.disconnect()
 }
 
-// A core does not run: only the interpreter does. A module whose file has changed is shown as it was read.
+// TestDAPCore requires that the interpreter steps in a core, which itself cannot be continued, and that a module whose file has changed is shown as
+// it was when reframe read it.
 func TestDAPCore(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -145,7 +146,8 @@ func TestDAPCore(t *testing.T) {
 	source := map[string]any{"sourceReference": frame.Source.SourceReference}
 	lines := ask[*dap.BreakpointLocationsResponse](e, "breakpointLocations", map[string]any{"source": source, "line": mul - 3, "endLine": mul + 1}).Body.Breakpoints
 	require.Equal(t, []dap.BreakpointLocation{{Line: mul}, {Line: mul + 1}}, lines, "no phis")
-	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": source, "breakpoints": []map[string]any{{"line": mul - 1, "hitCondition": "> 972"}}}) // a phi: the first that runs
+	// The line is a phi, so the breakpoint is set at the first instruction after the phis.
+	ask[*dap.SetBreakpointsResponse](e, "setBreakpoints", map[string]any{"source": source, "breakpoints": []map[string]any{{"line": mul - 1, "hitCondition": "> 972"}}})
 	ask[*dap.ContinueResponse](e, "continue", map[string]any{"threadId": at.ThreadId})
 	e.stopped("breakpoint")
 	require.Equal(t, "999", e.evaluated(e.stack(at.ThreadId)[0].Id, "%i"), "27 is the first")
@@ -182,7 +184,7 @@ func TestDAPOtherDebugger(t *testing.T) {
 	}
 }
 
-// The server accepts one client over TCP, and ends with it.
+// TestDAPOverTCP requires that the server accepts one client over TCP, and exits when the session ends.
 func TestDAPOverTCP(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -217,7 +219,7 @@ func TestDAPOverTCP(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// partsModule waits in a call, after which it makes values with parts, and calls a function.
+// partsModule waits in a call. After the call it computes values that have parts, and calls a function.
 const partsModule = `
 define i32 @twice(i32 %x) noinline {
   %y = add i32 %x, %x
@@ -238,7 +240,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
   ret i64 %o
 }`
 
-// Values with parts have children: vectors, structs, arrays in them. A step over a call, or out of a function, stops at a breakpoint on its way.
+// TestDAPParts requires that vectors, structs and arrays have their parts as children, and that a step over a call or out of a function stops at a
+// breakpoint inside.
 func TestDAPParts(t *testing.T) {
 	t.Parallel()
 	site := livetest.Statepoint(5, "@wait", "%a", "<4 x i32> %v, <4 x i1> %b, i64 %a")
@@ -299,7 +302,7 @@ func TestDAPParts(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// Each thread has its own frames, and the interpreter starts from the thread that is stepped.
+// TestDAPThreads requires that each thread has its own frames, and that the interpreter starts from the thread that is stepped.
 func TestDAPThreads(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -309,7 +312,7 @@ func TestDAPThreads(t *testing.T) {
 	ask[*dap.SetExceptionBreakpointsResponse](e, "setExceptionBreakpoints", map[string]any{"filters": []string{"stackmap"}})
 	ask[*dap.ConfigurationDoneResponse](e, "configurationDone", nil)
 	at := e.stopped("exception")
-	for range 50 { // until another thread is stopped in @tick too
+	for range 50 { // until another thread is also stopped in @tick
 		for _, other := range ask[*dap.ThreadsResponse](e, "threads", nil).Body.Threads {
 			frames := e.stack(other.Id)
 			if other.Id == at.ThreadId || len(frames) == 0 || !strings.HasPrefix(frames[0].Name, "tick") || !strings.Contains(frames[0].Name, "stackmap") {

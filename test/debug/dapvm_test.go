@@ -11,7 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A function breakpoint is at a position of a method of a virtual machine, and a breakpoint in a source file at a line that the layout's info gives.
+// TestDAPVirtualMachinePositions sets a function breakpoint at a position in a method of a virtual machine, and a breakpoint at a source line that
+// the layout's info gives.
 func TestDAPVirtualMachinePositions(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -18,13 +18,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// debug runs commands, one per line, in a session with these flags, and returns the output.
+// debug runs commands, one per line, in a session that is started with args, and returns the result.
 func debug(t *testing.T, commands string, args ...string) clitest.Result {
 	t.Helper()
 	return clitest.Run(t, append([]string{"debug", "-x", clitest.TempFile(t, "session.txt", commands)}, args...)...)
 }
 
-// said returns the output of each command of a session.
+// said splits the output of a session into the outputs of its commands.
 func said(out string) (list []string) {
 	for _, part := range strings.Split(out, "(reframe) ")[1:] {
 		_, text, _ := strings.Cut(part, "\n")
@@ -33,7 +33,7 @@ func said(out string) (list []string) {
 	return list
 }
 
-// atGuard returns the flags for the exit of deoptimize.ll, in a process that lli runs.
+// atGuard starts a process that lli runs until it waits at the exit of deoptimize.ll. It returns the flags for that process, and its number.
 func atGuard(t *testing.T) (args []string, pid string) {
 	t.Helper()
 	program := livetest.Testdata(t, "programs", "deoptimize.ll")
@@ -41,8 +41,8 @@ func atGuard(t *testing.T) (args []string, pid string) {
 	return []string{"--ir", program, "--layout", clitest.DeoptimizeLayout(t), "-p", fmt.Sprint(p.PID)}, fmt.Sprint(p.PID)
 }
 
-// The interpreter runs from the exit, forwards and backwards, while the process stays stopped. The test computes the expected values: the guard has
-// failed at 26, with the sum of the squares below.
+// TestDebugStepsFromAnExit requires that the interpreter runs from the exit forwards and backwards while the process stays stopped. The guard fails
+// at 26, when the sum has the squares of all smaller numbers; the test computes the expected values from that.
 func TestDebugStepsFromAnExit(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)
@@ -89,7 +89,7 @@ p i
 	require.Equal(t, "i64 998\n", out[19])
 }
 
-// null.ll calls @load with 0, 1, 2, 3; each call is an exit of record 81.
+// TestDebugStopsAtBreakpoints runs null.ll, which calls @load with 0, 1, 2 and 3. Each call has an exit at record 81.
 func TestDebugStopsAtBreakpoints(t *testing.T) {
 	t.Parallel()
 	program := livetest.IR(t, 19, "null.ll")
@@ -125,7 +125,7 @@ c
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }
 
-// Memory is shown as by gdb, in each format and size, for the same core.
+// TestDebugShowsMemoryAsGDB compares memory of a core with gdb's output, in each format and size.
 func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)
@@ -145,7 +145,7 @@ func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	}
 	in := debug(t, strings.Join(ours, "\n"), "--core", core)
 	require.Zero(t, in.Code, in.Stderr)
-	// gdb also prints the symbol before an address, which is removed here, and quotes its characters differently.
+	// Remove the symbol that gdb prints before an address. gdb also spells characters differently.
 	printed := livetest.Printed(t, "gdb", append([]string{"-batch", "-nx", "-ex", "set width 0", "-ex", "core " + core}, theirs...)...)
 	var want, got []string
 	words := func(list []string, text string) []string {
@@ -165,13 +165,13 @@ func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	require.Len(t, got, len(want), in.Stdout+printed)
 	for n := range want {
 		if strings.HasPrefix(want[n], "'") {
-			continue // how a character is spelled
+			continue // only the spelling of a character differs
 		}
 		require.Equal(t, want[n], got[n], "word %d", n)
 	}
 }
 
-// A script that was recorded at the prompt passes as a test.
+// TestDebugKeepsCoreAndScript requires that a script which was recorded at the prompt passes as a test.
 func TestDebugKeepsCoreAndScript(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)
@@ -198,7 +198,7 @@ func TestDebugKeepsCoreAndScript(t *testing.T) {
 	require.Contains(t, said(r.Stdout)[1], "returned i64 332833500 after")
 }
 
-// commit writes the interpreter's result into the process; the thread is then stopped in the caller.
+// TestDebugCommits requires that commit writes the interpreter's result into the process. The thread is then stopped in the caller.
 func TestDebugCommits(t *testing.T) {
 	t.Parallel()
 	program := livetest.IR(t, 19, "guards.ll")
@@ -223,7 +223,7 @@ func TestDebugCommits(t *testing.T) {
 	require.Contains(t, string(text), strings.TrimSpace(string(plain)), "the program prints what it prints when nobody looks")
 }
 
-// The error for a wrong command is one line that says what to type instead.
+// TestDebugWrongWords requires that a wrong command gives a one-line error that names a correct one.
 func TestDebugWrongWords(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestDebugWrongWords(t *testing.T) {
 	for line, want := range map[string]string{
 		"brek 1":             `unknown command "brek"; did you mean break?`,
 		"wombat":             `unknown command "wombat"; help lists the commands`,
-		"st":                 `"st" may be `, // none of it
+		"st":                 `"st" may be `, // "t x" replaces this line below
 		"re":                 `"re" may be `,
 		"print":              "usage: print [/x] EXPR",
 		"print %nothing":     "%nothing: there is no nothing",
@@ -274,8 +274,8 @@ func TestDebugWrongWords(t *testing.T) {
 	}
 }
 
-// Native code and the interpreter run side by side: they agree in each iteration of the loop of tick.ll, and at the return. For an exit whose record
-// swaps two values they differ, until the values are set correctly.
+// TestDebugBoth requires that native code and the interpreter, run side by side, agree in each iteration of tick.ll's loop and at the return. At an
+// exit whose record swaps two values they must differ until the values are set correctly.
 func TestDebugBoth(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -307,7 +307,7 @@ func TestDebugBoth(t *testing.T) {
 	require.NotEqual(t, wrong, said(r.Stdout)[4])
 }
 
-// bisect names the instruction of a module that differs from the compiled one: in the module the loop ends at 500.
+// TestDebugBisects requires that bisect finds the instruction in which a module differs from the compiled one. The loop of this module ends at 500.
 func TestDebugBisects(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -324,7 +324,7 @@ func TestDebugBisects(t *testing.T) {
 	require.Contains(t, said(r.Stdout)[2], "native code and the interpreter agree from here to the return\n")
 }
 
-// help lists each command in one of its groups, and the help of each command has its usage.
+// TestDebugHelp requires that help lists each command in one group, and that the help of each command shows its usage.
 func TestDebugHelp(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -351,7 +351,7 @@ func TestDebugHelp(t *testing.T) {
 	}
 }
 
-// typing is a prompt at a terminal.
+// typing is a debug prompt on a terminal.
 type typing struct {
 	t        *testing.T
 	terminal *os.File
@@ -359,7 +359,7 @@ type typing struct {
 	*exec.Cmd
 }
 
-// atTerminal starts debug on a terminal of its own, with a history of its own.
+// atTerminal starts debug on its own terminal, with its own history.
 func atTerminal(t *testing.T, home string, args ...string) *typing {
 	t.Helper()
 	master, slave := livetest.Terminal(t)
@@ -372,7 +372,7 @@ func atTerminal(t *testing.T, home string, args ...string) *typing {
 	return &typing{t: t, terminal: master, Cmd: c}
 }
 
-// wait reads the output up to a text, after the text of the previous wait.
+// wait reads output until text appears. It starts where the previous wait ended.
 func (p *typing) wait(text string) {
 	p.t.Helper()
 	buf := make([]byte, 4096)
@@ -394,8 +394,8 @@ func (p *typing) keys(text string) {
 	require.NoError(p.t, err)
 }
 
-// On a terminal lines can be edited, names are completed, and earlier lines can be recalled, also those of an earlier session. Ctrl-C discards a
-// line, and stops a running process, which gets no signal; Ctrl-D ends the session, and an attached process continues.
+// TestDebugAtATerminal requires that on a terminal lines can be edited, names are completed, and lines of this or an earlier session can be recalled.
+// Ctrl-C discards a line, or stops a running process without sending it a signal. Ctrl-D ends the session, and an attached process continues.
 func TestDebugAtATerminal(t *testing.T) {
 	t.Parallel()
 	args, number := atGuard(t)
@@ -407,10 +407,10 @@ func TestDebugAtATerminal(t *testing.T) {
 	p.keys("%a\t+ 1\r")
 	p.wait("5526")
 	p.wait("(reframe) ")
-	p.keys("nonsense\x03step\r") // Ctrl-C: no line is being typed any more
+	p.keys("nonsense\x03step\r") // Ctrl-C discards the typed line
 	p.wait("=>   44")
 	p.wait("(reframe) ")
-	p.keys("\r") // once more
+	p.keys("\r") // an empty line repeats the command
 	p.wait("=>   45")
 	p.wait("(reframe) ")
 	p.keys("until \t\t")
@@ -444,17 +444,18 @@ func TestDebugAtATerminal(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-// However a prompt ends, an attached process is unchanged, and a process that it started is gone.
+// TestDebugKilled requires that an attached process is unchanged however a session ends, and that a process which the session started is gone.
 func TestDebugKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
+	// As in TestWatcherKilled, orphaned tracers become children of this process.
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	v := clitest.Victim{Name: "one thread", Program: "tick.ll", Options: livetest.ObjectHostOptions{Rounds: 3000}}
 	for n, w := range clitest.Endings {
-		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // SIGINT does not end the session, but cancels the running command
+		if w.Args != nil || w.Writes || strings.HasPrefix(w.Name, "SIGINT") { // SIGINT only cancels the running command
 			continue
 		}
-		for _, state := range []string{"b 1\nc\nc\nstep 5\n", "b 99\nc\n"} { // the process is stopped, or runs
+		for _, state := range []string{"b 1\nc\nc\nstep 5\n", "b 99\nc\n"} { // in the first state the process is stopped, in the second it runs
 			t.Run(fmt.Sprintf("%s, %q", w.Name, state), func(t *testing.T) {
 				p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 				code := clitest.ExecutableMemory(t, p.PID)
@@ -467,7 +468,7 @@ func TestDebugKilled(t *testing.T) {
 				if err := w.End(c); err != nil {
 					require.ErrorIs(t, err, os.ErrProcessDone)
 				}
-				_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+				_ = unix.Kill(p.PID, unix.SIGSTOP) // an error means that it has ended
 				c.Over(t, tracing)
 				clitest.RequireRestored(t, p.PID, code)
 				_ = unix.Kill(p.PID, unix.SIGCONT)

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// At the exit of meter.tvm in hour 83, minute 1, each of tinyvm's interpreters runs the program's bytecodes, forwards and backwards, while the
-// process stays stopped. Afterwards the process prints the same as without a debugger.
+// TestDebugStepsBytecodes requires that, at the exit of meter.tvm in hour 83, minute 1, each interpreter of tinyvm steps through the program's
+// bytecodes forwards and backwards while the process stays stopped. Afterwards the process must print the same as without a debugger.
 func TestDebugStepsBytecodes(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestDebugStepsBytecodes(t *testing.T) {
 	}
 }
 
-// Errors at a prompt with an interpreter give the reason why a command is impossible, and an alternative.
+// TestDebugWithSaysWhy requires that, at a prompt with a VM's interpreter, the error for an impossible command gives the reason and an alternative.
 func TestDebugWithSaysWhy(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestDebugWithSaysWhy(t *testing.T) {
 	}
 }
 
-// A script that was written at the prompt repeats the session with an interpreter, from any directory.
+// TestDebugWithKeepsScript requires that a script which was written at the prompt repeats the session, with its interpreter, from any directory.
 func TestDebugWithKeepsScript(t *testing.T) {
 	t.Parallel()
 	vm, _, _ := clitest.TinyVM(t)
@@ -114,7 +114,8 @@ func TestDebugWithKeepsScript(t *testing.T) {
 	require.Zero(t, r.Code, r.Stdout+r.Stderr)
 }
 
-// A breakpoint, a condition and until name positions of the virtual machine's methods. What no exit can fulfil is an error at once.
+// TestDebugPositions requires that breakpoints, conditions and until accept positions in methods of the virtual machine. A condition that no exit can
+// meet must be an immediate error.
 func TestDebugPositions(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// plugin returns a file with the output of reframe gdb or reframe lldb.
+// plugin writes the output of reframe gdb or reframe lldb to a file, and returns its path.
 func plugin(t *testing.T, debugger string) string {
 	t.Helper()
 	r := clitest.Run(t, debugger)
@@ -27,7 +27,7 @@ func plugin(t *testing.T, debugger string) string {
 	return path
 }
 
-// inGDB returns the output of commands in a gdb with the plugin. target selects what gdb looks at.
+// inGDB runs commands in a gdb with the plugin, and returns the output. target holds gdb's arguments for the process or core.
 func inGDB(t *testing.T, target []string, commands ...string) string {
 	t.Helper()
 	args := append([]string{"-nx", "-batch", "-iex", "set debuginfod enabled off"}, target...)
@@ -40,7 +40,7 @@ func inGDB(t *testing.T, target []string, commands ...string) string {
 	return string(out)
 }
 
-// inLLDB returns the output of commands in an lldb with the plugin.
+// inLLDB runs commands in an lldb with the plugin, and returns the output. target is as in inGDB.
 func inLLDB(t *testing.T, target []string, commands ...string) string {
 	t.Helper()
 	args := append([]string{"--no-lldbinit", "-b"}, target...)
@@ -53,7 +53,7 @@ func inLLDB(t *testing.T, target []string, commands ...string) string {
 	return string(out)
 }
 
-// backtrace returns what a gdb with the plugin prints for a backtrace without filters, after commands.
+// backtrace runs commands in a gdb with the plugin, and returns what gdb then prints for backtrace without frame filters.
 func backtrace(t *testing.T, target []string, commands ...string) string {
 	t.Helper()
 	_, frames, found := strings.Cut(inGDB(t, target, append(commands, "python print('begin')", "bt -no-filters")...), "begin\n")
@@ -61,7 +61,7 @@ func backtrace(t *testing.T, target []string, commands ...string) string {
 	return frames
 }
 
-// object returns the only JSON object in an output, without the line of the target.
+// object returns the only JSON object in an output, without the member that describes the target.
 func object(t *testing.T, output string) string {
 	t.Helper()
 	_, rest, found := strings.Cut("\n"+output, "\n{\n")
@@ -71,7 +71,7 @@ func object(t *testing.T, output string) string {
 	return regexp.MustCompile(`(?m)^  "target": .*\n`).ReplaceAllString(text, "")
 }
 
-// stopped are processes whose frames each provider shows.
+// stopped returns processes, each with the flags that describe it to reframe.
 func stopped(t *testing.T) map[string]struct {
 	process *livetest.Process
 	flags   string
@@ -92,7 +92,7 @@ func stopped(t *testing.T) map[string]struct {
 	}
 }
 
-// Frames inside gdb and lldb, of a process and of its core, are those of -p.
+// TestFramesInsideDebuggers requires that frames inside gdb and lldb, for a process and for its core, equal those of frames -p.
 func TestFramesInsideDebuggers(t *testing.T) {
 	t.Parallel()
 	for name, c := range stopped(t) {
@@ -112,7 +112,7 @@ func TestFramesInsideDebuggers(t *testing.T) {
 // gdbFrame matches a frame in gdb's backtrace. The address is absent at the start of a source line.
 var gdbFrame = regexp.MustCompile(`(?m)^#(\d+) +(0x[0-9a-f]+)?`)
 
-// noCFI returns a process with a deep stack of JIT code without CFI.
+// noCFI starts a process with a deep stack of JIT-compiled code without CFI.
 func noCFI(t *testing.T, version int, kind string) *livetest.Process {
 	t.Helper()
 	text, err := os.ReadFile("../../bench/testdata/deep.ll")
@@ -122,8 +122,8 @@ func noCFI(t *testing.T, version int, kind string) *livetest.Process {
 	return livetest.Lli(t, version, path, kind)
 }
 
-// gdb's backtrace passes through registered JIT code without CFI, of a process, a core and a remote target. Every frame is that of reframe frames. In
-// code that is registered nowhere, callers are guesses, and gdb shows what it shows alone.
+// TestBacktraceWithoutCFI requires that gdb's backtrace unwinds registered JIT-compiled code without CFI, in a process, a core and a remote target.
+// Its frames must equal those of reframe frames. In unregistered code callers are guesses, and gdb shows only its own frames.
 func TestBacktraceWithoutCFI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -170,7 +170,7 @@ func TestBacktraceWithoutCFI(t *testing.T) {
 	}
 }
 
-// gdb's registers of outer frames are those that reframe knows; the selected frame stays selected after a command.
+// TestOuterFramesInGDB requires that gdb has the registers of outer frames that reframe recovers, and that a command keeps the selected frame.
 func TestOuterFramesInGDB(t *testing.T) {
 	t.Parallel()
 	p := noCFI(t, 19, "mcjit")
@@ -179,7 +179,7 @@ func TestOuterFramesInGDB(t *testing.T) {
 	require.Regexp(t, `(?m)^#51 .*\n\[Inferior`, out)
 }
 
-// gdb's backtrace shows recorded values, frames of a virtual machine, and names from a perf map.
+// TestBacktraceShowsValues requires that gdb's backtrace shows recorded values, frames of a virtual machine, and names from a perf map.
 func TestBacktraceShowsValues(t *testing.T) {
 	t.Parallel()
 	processes := stopped(t)
@@ -199,7 +199,7 @@ func TestBacktraceShowsValues(t *testing.T) {
 	}
 }
 
-// gdb's backtrace marks guesses, and the unwinder leaves a frame to gdb if its caller is a guess.
+// TestBacktraceMarksGuesses requires that gdb's backtrace marks guesses, and that the unwinder declines a frame whose caller is a guess.
 func TestBacktraceMarksGuesses(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "guessedcaller.c", nil)
@@ -209,7 +209,8 @@ func TestBacktraceMarksGuesses(t *testing.T) {
 	require.Regexp(t, `(?m)^#2 +0x[0-9a-f]+ in \?\? \(\)\n#3 +0x[0-9a-f]+ in main \[a guess\] \(\)`, out)
 }
 
-// guessesToo returns a file for gdb with an unwinder that finds the same frames of guessedcaller.c as reframe. caller is the function of the guess.
+// guessesToo returns a script for gdb with an unwinder that, in guessedcaller.c, finds the same frames as reframe. caller is the function of the
+// guessed frame.
 func guessesToo(t *testing.T, p *livetest.Process, caller string) string {
 	t.Helper()
 	frames := clitest.Frames(t, clitest.Run(t, "frames", clitest.PID(p), "--json", "--registers").Object(t))
@@ -232,7 +233,7 @@ gdb.unwinder.register_unwinder(None, Finds("finds"))
 	return unwinder
 }
 
-// Control characters in the names of gdb's own symbols do not reach the terminal in frames that the plugin prints.
+// TestBacktraceEscapesSymbols requires that the plugin escapes control characters in the names of gdb's own symbols.
 func TestBacktraceEscapesSymbols(t *testing.T) {
 	t.Parallel()
 	const name = "red\x1b[31m\nline"
@@ -247,7 +248,7 @@ func TestBacktraceEscapesSymbols(t *testing.T) {
 	require.Contains(t, out, "\nabstract "+escaped+"\n")
 }
 
-// reframe record inside gdb does not replace a named pipe and does not wait for its reader.
+// TestRecordToPipeInGDB requires that reframe record inside gdb does not replace a named pipe, and does not wait for a reader of the pipe.
 func TestRecordToPipeInGDB(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -261,8 +262,8 @@ func TestRecordToPipeInGDB(t *testing.T) {
 	require.Equal(t, os.ModeNamedPipe, info.Mode().Type())
 }
 
-// history is a script for gdb, for a process in the function inner of history.c. At each moment it prints the program counters of the stack as gdb finds
-// them and as reframe frames does.
+// history is a script for gdb, for a process in the function inner of history.c. At each moment of the recorded history it prints the program
+// counters of the stack, as found by gdb and by reframe frames.
 const history = `
 import json
 def moment(name):
@@ -283,7 +284,7 @@ moment("again")
 gdb.execute("kill")
 `
 
-// After record goto, the commands and the backtrace show the moment of the history that gdb shows.
+// TestRecordedHistoryInGDB requires that after record goto the commands and the backtrace show the same moment of the history as gdb.
 func TestRecordedHistoryInGDB(t *testing.T) {
 	t.Parallel()
 	exe := livetest.CBinary(t, "history.c", "-O0", "-fno-omit-frame-pointer")
@@ -299,7 +300,7 @@ func TestRecordedHistoryInGDB(t *testing.T) {
 	require.NotEqual(t, moments[0][2], moments[1][2])
 }
 
-// Control characters in a name do not reach the terminal.
+// TestBacktraceEscapesNames requires that control characters in a name are escaped.
 func TestBacktraceEscapesNames(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "perfmap.c", nil, "map")

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
-// screen holds the output of a command without the line and the name of its target.
+// screen holds the output of a command, without the name of its target and without the line that describes it.
 type screen struct {
 	code           int
 	stdout, stderr string
@@ -25,12 +25,12 @@ type screen struct {
 
 func screenOf(r clitest.Result, target string) screen {
 	first, rest, _ := strings.Cut(r.Stdout, "\n")
-	if !strings.Contains(first, target) { // maps --json, and errors
+	if !strings.Contains(first, target) { // maps --json and errors do not name the target
 		rest = r.Stdout
 	}
 	named := strings.NewReplacer(" at "+target, "", "-p "+target, "TARGET", "--delve "+target, "TARGET", "--core "+target, "TARGET",
 		"core "+target, "process "+strings.TrimPrefix(filepath.Base(target), "core."))
-	if i := strings.Index(r.Stderr, " was stopped for "); i >= 0 { // only -p stops it
+	if i := strings.Index(r.Stderr, " was stopped for "); i >= 0 { // only -p stops the process
 		_, r.Stderr, _ = strings.Cut(r.Stderr, "\n")
 	}
 	return screen{r.Code, named.Replace(rest), named.Replace(r.Stderr)}
@@ -44,7 +44,7 @@ func verbs(ir string) [][]string {
 	return [][]string{{"frames", "--ir", ir}, {"frames", "--json", "--ir", ir}, {"explain", "--ir", ir}, {"resume", "--ir", ir, "--result", "7"}, {"maps"}}
 }
 
-// requireSame compares what the verbs print for a stopped process with what they print after dlv has attached to it.
+// requireSame requires that each verb prints the same for a stopped process before and after dlv attaches to it.
 func requireSame(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	want := map[string]any{}
@@ -94,7 +94,7 @@ func TestHostInGo(t *testing.T) {
 	}
 }
 
-// TestRefusals requires that errors of one line say what to do.
+// TestRefusals requires one-line errors that name an alternative.
 func TestRefusals(t *testing.T) {
 	exe := livetest.CBinary(t, "nojit.c")
 	clitest.Run(t, "frames", "--delve", "unix:/no/such").Fails(t, 2, "unix:/no/such: cannot connect: no such file or directory: start the server: dlv attach PID --headless --accept-multiclient --listen ADDR")
@@ -128,7 +128,7 @@ func TestRefusals(t *testing.T) {
 	clitest.Run(t, "frames", "--delve", dlv.Addr).Fails(t, 2, dlv.Addr+": dlv holds a core, and takes memory that a core omits from the wrong files: read the core itself: --core FILE")
 }
 
-// TestStartedByDLV looks at a process that dlv has started, over TCP.
+// TestStartedByDLV reads a process that dlv has started, over TCP.
 func TestStartedByDLV(t *testing.T) {
 	exe := livetest.CgoBinary(t, filepath.Join("..", "gohost", "testdata", "host"), "-gcflags=-l")
 	dlv := livetest.HeadlessAt(t, "127.0.0.1:0", "exec", exe)
@@ -138,7 +138,7 @@ func TestStartedByDLV(t *testing.T) {
 	require.Contains(t, r.Stdout, "  #0   native  ")
 }
 
-// TestThroughLLDBServer looks at a process that Delve holds through lldb-server. Then only Delve's requests give its memory.
+// TestThroughLLDBServer reads a process that Delve holds through lldb-server. Memory is then available only through requests to Delve.
 func TestThroughLLDBServer(t *testing.T) {
 	p := livetest.Host(t, 19, "mcjit", "block")
 	report := func(target ...string) map[string]any {
@@ -147,7 +147,7 @@ func TestThroughLLDBServer(t *testing.T) {
 		for _, thread := range clitest.Objects(t, o["threads"]) {
 			delete(thread, "name")
 			for _, f := range clitest.Objects(t, thread["frames"]) {
-				f["module"] = filepath.Base(fmt.Sprint(f["module"])) // the dynamic linker has another path of it
+				f["module"] = filepath.Base(fmt.Sprint(f["module"])) // lldb-server has another path of the dynamic linker
 			}
 		}
 		return o

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A variant is a compiler with its flags.
+// A variant is a release of clang with its optimization level.
 type variant struct {
 	release int
 	level   string
@@ -27,8 +27,8 @@ var (
 	levels   = []string{"-O0", "-O1", "-O2", "-Os"}
 )
 
-// short is the number of seeds that are run without FIDELITY=all. Program n of them is compiled in two of the eight ways: by clang 14 at level n of
-// the four, and by clang 19 at level n + n/4, so that all pairs of levels occur.
+// short is the number of seeds that are used without FIDELITY=all. Program n is compiled in two of the eight ways: by clang 14 at level n modulo 4,
+// and by clang 19 at level n + n/4 modulo 4, so that all pairs of levels occur.
 const short = 24
 
 func variantsOf(n int) []variant {
@@ -58,8 +58,8 @@ func csmithSeeds(t *testing.T, short int) []string {
 	return seeds
 }
 
-// TestCsmithProgramsOn32Bits compiles each program for 32-bit x86 once by each clang, at levels that change with the program. A program differs
-// where long has 32 bits.
+// TestCsmithProgramsOn32Bits compiles each program for 32-bit x86, once with each clang, at a level that depends on the program. Programs behave
+// differently where long has 32 bits.
 func TestCsmithProgramsOn32Bits(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 12) {
@@ -77,7 +77,7 @@ func TestCsmithProgramsOn32Bits(t *testing.T) {
 					tool(t, clang, slices.Concat(livetest.I686, []string{"-w", "-o", program, module})...)
 					command := livetest.RunI686(t, program)
 					if endless(t, command[0], command[1:]...) {
-						return // with 64 bits it ends
+						return // only the 64-bit program is known to end
 					}
 					require.Equal(t, native(t, nil, command[0], command[1:]...), interpreted(t, module, nil, "program"))
 				})
@@ -86,8 +86,8 @@ func TestCsmithProgramsOn32Bits(t *testing.T) {
 	}
 }
 
-// TestCsmithVectorsAreAsNative compiles each program by one clang in turn, or by both, at -O3 for a processor with AVX2, BMI and FMA, for which LLVM
-// vectorizes loops that it does not vectorize for baseline x86-64. The native program runs in QEMU if this processor lacks these features.
+// TestCsmithVectorsAreAsNative compiles each program with one clang in turn, or with both, at -O3 for a processor with AVX2, BMI and FMA. For these
+// LLVM vectorizes more loops than for baseline x86-64. If this processor lacks the features, the native program runs in QEMU.
 func TestCsmithVectorsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 6) {
@@ -115,7 +115,7 @@ func TestCsmithVectorsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestCsmithProgramsAreAsNative compiles each program in two ways, or in all of them.
+// TestCsmithProgramsAreAsNative compiles each program in two ways, or with FIDELITY=all in all ways.
 func TestCsmithProgramsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, short) {
@@ -129,7 +129,7 @@ func TestCsmithProgramsAreAsNative(t *testing.T) {
 				t.Run(v.String(), func(t *testing.T) {
 					module, program := filepath.Join(dir, v.String()+".ll"), filepath.Join(dir, v.String())
 					clang := livetest.LLVM(t, v.release, "clang")
-					// The checks of csmith's own arithmetic include comparisons that are always true, about which clang warns.
+					// csmith's checks of its own arithmetic include comparisons that are always true, about which clang warns.
 					tool(t, clang, v.level, "-w", "-I/usr/include/csmith", "-S", "-emit-llvm", "-o", module, source)
 					tool(t, clang, "-w", "-o", program, module)
 					require.Equal(t, native(t, nil, program), interpreted(t, module, nil, "program"))

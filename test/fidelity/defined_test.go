@@ -11,29 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A definer rewrites what llvm-stress wrote so that each of its instructions has one defined result. Nearly
-// all modules of llvm-stress have undefined behavior within their first instructions, so that there is nothing to compare.
-// It inserts the following, each for a rule of the LangRef that the original breaks:
+// A definer rewrites modules of llvm-stress, to give each instruction exactly one defined result. Otherwise nothing can be compared, because nearly
+// all modules of llvm-stress have undefined behavior in their first instructions. Each of the following changes repairs a violation of the LangRef:
 //
-//   - allocas of 256 bytes, cleared, so that each access is inside and of known bytes; align 1 for each of them;
-//   - an index of extractelement and insertelement, and the amount of a shift, modulo what is allowed;
-//   - a divisor that is odd, and positive where it is signed;
-//   - the saturating intrinsics for fptosi and fptoui;
-//   - zero for undef and poison, and for a NaN, whose bits LLVM leaves open ("Behavior of Floating-Point NaN Values");
-//   - whole bytes for loads and stores of i1 and its vectors;
-//   - fuel for branches: when it is used up all of them go forward.
+//   - allocas have 256 cleared bytes, so that each access is in bounds and reads known bytes, and each access has align 1;
+//   - the index of extractelement and insertelement and the amount of a shift are reduced to the allowed range;
+//   - divisors are made odd, and those of signed divisions also positive;
+//   - saturating intrinsics replace fptosi and fptoui;
+//   - zero replaces undef, poison, and NaNs, whose bits LLVM does not define ("Behavior of Floating-Point NaN Values");
+//   - i1 and vectors of i1 are loaded and stored as whole bytes;
+//   - branches back consume fuel; without fuel all branches go forward.
 type definer struct {
-	room   string // what allocas hold at first, as IR of type <256 x i8>; "" leaves it undefined
+	room   string // the initial content of allocas, as IR of type <256 x i8>; "" leaves it undefined
 	divide bool   // leave divisors unchanged, but hide them from the compiler
 
 	t        *testing.T
 	out      strings.Builder
-	declared []string // of intrinsics
+	declared []string // names of declared intrinsics
 	stores   int
-	opaque   bool // pointers
+	opaque   bool // the module has opaque pointers
 }
 
-// fuel is the number of branches that may go back.
+// fuel is the number of backward branches that a run may take.
 const fuel = 20
 
 var (
@@ -45,7 +44,7 @@ var (
 	shape      = regexp.MustCompile(`^(?:<(\d+) x )?(i|float|double)(\d*)>?$`)
 )
 
-// define returns the module with a function that is defined for every argument.
+// define returns the module with every instruction defined for every argument.
 func (d definer) define(t *testing.T, module string) string {
 	t.Helper()
 	d.t, d.opaque = t, strings.Contains(module, "(ptr ")
@@ -125,7 +124,7 @@ func (d *definer) instruction(line string) {
 	}
 }
 
-// branch goes back to the first label only while there is fuel.
+// branch writes a branch that goes back to the first label only while fuel is left.
 func (d *definer) branch(condition, back, forward string) {
 	d.stores++
 	pointer := d.pointer("i32")
@@ -146,7 +145,7 @@ func (d *definer) alloca(name, kind string) {
 	d.put("  %s = bitcast %s %s.room to %s", name, d.pointer(room), name, d.pointer(kind))
 }
 
-// load reads vectors of i1 as an integer of whole bytes.
+// load writes a load. Vectors of i1 are loaded as an integer of whole bytes.
 func (d *definer) load(name, rest string) {
 	x := typeAndValue(d.t, rest)
 	s := shapeOf(d.t, x.kind)
@@ -165,7 +164,7 @@ func (d *definer) load(name, rest string) {
 	d.put("  %s = bitcast %s %s.n to %s", name, narrow, name, x.kind)
 }
 
-// store writes vectors of i1 as an integer of whole bytes.
+// store writes a store. Vectors of i1 are stored as an integer of whole bytes.
 func (d *definer) store(line, operands string) {
 	x := typeAndValue(d.t, operands)
 	s := shapeOf(d.t, x.kind)
@@ -185,7 +184,7 @@ func (d *definer) store(line, operands string) {
 	d.put("  store %s %%st%d.w, %s %%st%d.p, align 1", whole, d.stores, d.pointer(whole), d.stores)
 }
 
-// division makes the divisor odd, and for a signed one positive: neither zero nor -1.
+// division makes the divisor odd. The divisor of a signed division is also made positive, because -1 can overflow.
 func (d *definer) division(name, op string, x operands) {
 	s := shapeOf(d.t, x.kind)
 	divisor := x.values[1]
@@ -194,7 +193,7 @@ func (d *definer) division(name, op string, x operands) {
 		return
 	}
 	if op[0] == 's' {
-		if s.bits == 1 { // has -1 and 0 only
+		if s.bits == 1 { // i1 has only the values -1 and 0
 			d.put("  %s = xor %s %s, %s", name, x.kind, x.values[0], divisor)
 			return
 		}
@@ -205,7 +204,8 @@ func (d *definer) division(name, op string, x operands) {
 	d.put("  %s = %s %s %s, %s.d", name, op, x.kind, x.values[0], name)
 }
 
-// hidden divides the values of two volatile loads, and stores the result with a volatile store, so that no part of it can be optimized away.
+// hidden reads both operands of a division by volatile loads and stores the result by a volatile store, so that the compiler cannot optimize any of
+// it away.
 func (d *definer) hidden(name, op string, x operands) {
 	pointer := d.pointer(x.kind)
 	d.put("  %s.at = alloca %s", name, x.kind)
@@ -217,10 +217,10 @@ func (d *definer) hidden(name, op string, x operands) {
 	d.put("  store volatile %s %s, %s %s.at", x.kind, name, pointer, name)
 }
 
-// number writes an instruction whose result, if it is of floats, is made not NaN.
+// number writes an instruction. If the result is floating-point, a NaN is replaced by zero.
 func (d *definer) number(name, kind, instruction string) {
 	m := shape.FindStringSubmatch(kind)
-	if m == nil || m[2] == "i" { // no float, or a pointer
+	if m == nil || m[2] == "i" { // not floating-point, or a pointer
 		d.put("  %s = %s", name, instruction)
 		return
 	}
@@ -233,7 +233,7 @@ func (d *definer) number(name, kind, instruction string) {
 	d.put("  %s = select %s %s.nan, %s zeroinitializer, %s %s.raw", name, condition, name, kind, kind, name)
 }
 
-// operands are a type and the values after it, as they are written: "<2 x i8> %a, %b".
+// operands holds a type and the values after it, as text: "<2 x i8> %a, %b".
 type operands struct {
 	kind   string
 	values []string
@@ -246,7 +246,7 @@ func typeAndValue(t *testing.T, text string) operands {
 		end = strings.IndexByte(text, '>') + 1
 	}
 	comma := strings.IndexByte(text, ',')
-	if comma >= 0 && comma < end { // no operand follows the type of a load
+	if comma >= 0 && comma < end { // a load has no operand after the type
 		end = comma
 	}
 	x := operands{kind: text[:end]}
@@ -272,7 +272,7 @@ func typeAndValue(t *testing.T, text string) operands {
 	return x
 }
 
-// lanes is the shape of an integer or float or of a vector of them.
+// lanes is the shape of an integer, a float, or a vector of either.
 type lanes struct {
 	lanes, bits int
 	vector      bool
@@ -298,7 +298,7 @@ func shapeOf(t *testing.T, kind string) lanes {
 	return s
 }
 
-// splat returns an integer constant of the shape.
+// splat returns an integer constant v of the shape.
 func (s lanes) splat(v int) string {
 	if !s.vector {
 		return strconv.Itoa(v)
@@ -307,7 +307,7 @@ func (s lanes) splat(v int) string {
 	return "<" + strings.Repeat(element+", ", s.lanes-1) + element + ">"
 }
 
-// mangled returns the shape as it is spelled in names of intrinsics.
+// mangled returns the spelling of the shape in names of intrinsics.
 func (s lanes) mangled() string {
 	letter := "f"
 	if s.kind == "i" {
@@ -319,7 +319,7 @@ func (s lanes) mangled() string {
 	return fmt.Sprintf("v%d%s%d", s.lanes, letter, s.bits)
 }
 
-// integers returns the integer types with the shape's bits: rounded up to whole bytes, and exactly as wide.
+// integers returns two integer types for the bits of the shape: one rounded up to whole bytes, and one of the exact width.
 func (s lanes) integers() (whole, narrow string) {
 	width := s.lanes * s.bits
 	return fmt.Sprintf("i%d", (width+7)/8*8), fmt.Sprintf("i%d", width)

@@ -1,4 +1,4 @@
 // Package fidelity compares the interpreter, the frames and the decoders with programs that others wrote and tools that others trust: csmith, LLVM's
-// own files, real programs of Debian's. All of it is tests, and it has no main type: its main functions are those that hold a program's run against
-// its native one. What is compiled and run there has the rights of the test.
+// own files, real programs of Debian's. The package contains only tests. It has no main type; its main functions compare a program's interpreted run
+// with its native run. The programs are compiled and run with the rights of the test.
 package fidelity

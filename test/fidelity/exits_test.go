@@ -29,18 +29,19 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// An exiting program has sites with all live values in every block and after every call, at which it is verified while it runs.
+// An exiting program is compiled with sites in every block and after every call, which record all live values. At these sites it is verified while it
+// runs.
 type exiting struct {
-	source string // where it comes from: csmith, lua, ...
+	source string // csmith, lua, ...
 	name   string
-	module func(t *testing.T, v variant) string // plain, by a clang
-	only   string                               // sites in functions that match; "": in all
+	module func(t *testing.T, v variant) string // compiles the module without sites
+	only   string                               // pattern of the functions that get sites; "": all functions
 	args   []string
 	stdin  []byte
 	files  map[string][]byte // in its working directory
 }
 
-// A way is how a program is compiled and run.
+// A way describes how a program is compiled and run.
 type way struct {
 	release int    // release of LLVM that compiles it
 	level   string // of clang and of llc or lli
@@ -69,11 +70,11 @@ func ways() (list []way) {
 	return list
 }
 
-// tally counts the results of exits.
+// tally counts the results of comparisons at exits.
 type tally struct {
 	same, different, notComparable uint64
 	reasons                        map[string]uint64
-	late                           bool // the run took too long, and may have had more exits
+	late                           bool // the run exceeded its time and may have had more exits
 }
 
 func (c *tally) add(s tally) {
@@ -90,7 +91,7 @@ func (c tally) String() string {
 	return fmt.Sprintf("%d the same, %d different, %d not comparable", c.same, c.different, c.notComparable)
 }
 
-// build instruments and compiles the program. It returns the command, and the module with the sites, or nil if it has none.
+// build adds sites to the program and compiles it. It returns the command and the module with the sites. The module is nil if no site could be added.
 func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	t.Helper()
 	plain := p.module(t, variant{w.clang(), w.level})
@@ -112,7 +113,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 		r, err := instrument.Module(m, o)
 		require.NoError(t, err)
 		if len(r.Sites) == 0 {
-			return nil, nil // each site lacks a value
+			return nil, nil // a value is missing at each site
 		}
 		require.NoError(t, os.WriteFile(path, []byte(r.Text), 0o600))
 		if w.how != "ahead" && o.Most > 0 {
@@ -120,7 +121,7 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 		}
 		failure := ""
 		object, failure = livetest.TryMade(t, livetest.LLVM(t, w.release, "llc"), "sites.o", w.level, "-filetype=obj", "-relocation-model=pic", path)
-		if failure != "" { // LLVM runs out of registers at sites with many live values, at higher levels too
+		if failure != "" { // at sites with many live values llc runs out of registers, also at higher levels
 			require.Contains(t, failure, "ran out of registers")
 			require.Zero(t, o.Most, failure)
 			o.Most = 8
@@ -135,8 +136,8 @@ func (p *exiting) build(t *testing.T, w way) ([]string, *ir.Module) {
 	return append([]string{program}, p.args...), m
 }
 
-// verified runs the program in a way, and verifies up to limit of its exits, every every-th. A run that takes too long, as on a loaded machine,
-// counts with the exits that it reached.
+// verified runs the program in one way, and verifies every every-th exit, at most limit of them. A run that exceeds its time, as on a loaded machine,
+// still counts with the exits that it reached.
 func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum tally) {
 	t.Helper()
 	command, m := p.build(t, w)
@@ -151,7 +152,7 @@ func (p *exiting) verified(t *testing.T, w way, every, limit, steps uint64) (sum
 	s, err := ptrace.LaunchWith(t.Context(), command, ptrace.LaunchOptions{Dir: dir, Stdin: filepath.Join(dir, "stdin"), Stdout: os.DevNull, Stderr: os.DevNull, Bound: true})
 	require.NoError(t, err)
 	defer func() {
-		_ = syscall.Kill(s.PID(), syscall.SIGKILL) // it may run for long, and its output is not needed
+		_ = syscall.Kill(s.PID(), syscall.SIGKILL) // kill the program: it may run for long, and its output is not needed
 		_ = s.Detach()
 	}()
 	o := verify.Options{Options: deopt.Options{Modules: []*ir.Module{m}}, Every: every, Limit: limit, Steps: steps,
@@ -179,7 +180,7 @@ func csmithExits(t *testing.T, seed string) *exiting {
 	}, only: `^func_\d+$`}
 }
 
-// packagedExits returns a program of a Debian source package, on the inputs of the other tests.
+// packagedExits returns a program of a Debian source package, with the inputs that other tests use.
 func packagedExits(t *testing.T, name string) *exiting {
 	t.Helper()
 	p := &exiting{source: name, name: name, module: sources[name].module}
@@ -197,8 +198,8 @@ func packagedExits(t *testing.T, name string) *exiting {
 	return p
 }
 
-// sqliteExits returns SQLite on testdata/sqlite/statements.sql, with sites in its B-trees, its pager and the code that packs rows: with sites in all
-// of its functions, the largest of which have thousands of blocks, llc takes more than ten minutes each time.
+// sqliteExits returns SQLite on testdata/sqlite/statements.sql. It has sites only in B-trees, the pager, and the code that packs rows. With sites in
+// all functions, the largest of which have thousands of blocks, each run of llc takes more than ten minutes.
 func sqliteExits(t *testing.T) *exiting {
 	t.Helper()
 	statements, err := os.ReadFile("testdata/sqlite/statements.sql")
@@ -221,16 +222,16 @@ func cxxExits(t *testing.T, path string) *exiting {
 	}}
 }
 
-// stressExits returns a module of llvm-stress, whose operations were all made defined: see definer.
+// stressExits returns a module of llvm-stress, rewritten by a definer.
 func stressExits(size, seed int) *exiting {
 	return &exiting{source: "llvm-stress", name: fmt.Sprintf("size %d, seed %d", size, seed), module: func(t *testing.T, v variant) string {
 		return stressed(t, v.release, size, seed, definer{room: "zeroinitializer"}.define)
 	}, only: "^autogen$"}
 }
 
-// exitPrograms lists the verified programs, each with the way to compile it and the number of exits to verify. Compiling a program takes as long as
-// some hundred exits. So with FIDELITY=all programs with many exits have all ways ahead of time, with many exits each; just in time, and for programs
-// with few exits, the ways take turns. make test has one way, or a few.
+// exitPrograms lists the programs to verify, with the ways to compile each and the number of exits. Compiling a program takes as long as verifying
+// several hundred exits. With FIDELITY=all, a program with many exits is therefore compiled in all ways ahead of time, and verified at many exits.
+// Just-in-time compilation, and programs with few exits, use a part of the ways in turn. Without it, each program has one way, or a few.
 func exitPrograms(t *testing.T) (list []exitRun) {
 	t.Helper()
 	number := 0
@@ -256,7 +257,7 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 		switch {
 		case w.how == "ahead":
 			ahead = append(ahead, w)
-		case w.level == "-O0": // lli is slow on the output of clang -O0
+		case w.level == "-O0": // lli is slow on the IR of clang -O0
 			slow = append(slow, w)
 		default:
 			jit = append(jit, w)
@@ -268,7 +269,7 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 		seeds = seeds[:60]
 	} else {
 		every, modules = ahead, 3
-		for _, e := range frametest.Everywheres { // the programs of the first group with the most exits
+		for _, e := range frametest.Everywheres { // programs of the first group that have the most exits
 			seeds = append(seeds, strconv.Itoa(e.Seed))
 		}
 	}
@@ -302,23 +303,23 @@ func exitPrograms(t *testing.T) (list []exitRun) {
 		}
 	}
 	if all {
-		add(sqliteExits(t), ahead, 0, 4, 1000) // lli takes minutes over it
+		add(sqliteExits(t), ahead, 0, 4, 1000) // only ahead of time: lli takes minutes
 	}
-	// The order mixes all programs and is always the same, so that a run that is cut short has seen some of each kind.
+	// Mix the programs in an order that is always the same, so that a campaign that is cut short has verified some programs of each kind.
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
 }
 
-// An exitRun is one run of a program, with the number of its exits to verify.
+// An exitRun is one way to run a program, with the number of its exits to verify.
 type exitRun struct {
 	*exiting
 	way   way
 	limit uint64
 }
 
-// Native code and the interpreter are compared at exits of random programs, of LLVM's random modules, and of programs by other authors, as each
-// release compiles them at each level, ahead of time and just in time: some 2,000 exits that can be compared, with FIDELITY=all 100,000, none of
-// which differs.
+// TestExitsAreAsInterpreted compares native code and the interpreter at exits of random programs, of LLVM's random modules, and of programs by other
+// authors. Each is compiled by each release at each level, ahead of time and just in time. About 2,000 exits can be compared, with FIDELITY=all
+// 100,000. None may differ.
 func TestExitsAreAsInterpreted(t *testing.T) {
 	livetest.Slow(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -329,7 +330,7 @@ func TestExitsAreAsInterpreted(t *testing.T) {
 		if n%parts != part-1 {
 			continue
 		}
-		// With FIDELITY=all every n-th exit is taken, so that the exits are not only from the beginning of the programs.
+		// With FIDELITY=all every n-th exit is verified, so that the exits are spread over the program's run.
 		every := uint64(1)
 		if all {
 			every = []uint64{1, 2, 3, 7}[n%4]
@@ -363,8 +364,8 @@ func TestExitsAreAsInterpreted(t *testing.T) {
 	}
 }
 
-// campaignPart returns the part of the campaign to run, and the number of parts: PART=2/8 runs each eighth program from the second on, so that a
-// campaign of an hour can be run in pieces that add up to it.
+// campaignPart returns the part of the campaign to run, and the number of parts: with PART=2/8, every eighth program, starting with the second. Parts
+// divide a campaign of an hour into shorter runs.
 func campaignPart(t *testing.T) (part, parts int) {
 	t.Helper()
 	text := os.Getenv("PART")
@@ -376,7 +377,8 @@ func campaignPart(t *testing.T) (part, parts int) {
 	return part, parts
 }
 
-// These exits were once found different, and are not: the mistake of verify or of the interpreter is named beside each.
+// TestExitsThatWereDifferent repeats exits at which a defect of verify or of the interpreter once caused a difference. The comment of each names the
+// defect's subject.
 func TestExitsThatWereDifferent(t *testing.T) {
 	livetest.Slow(t)
 	const cxx = "../../deopt/interp/testdata/"
@@ -385,9 +387,10 @@ func TestExitsThatWereDifferent(t *testing.T) {
 		way   way
 		every uint64
 	}{
-		{"cxx/objects.cc", way{19, "-O2", "ahead"}, 7},         // the dynamic linker binds a call that both sides make: the slot, and its counters
-		{"exceptions/basics.cc", way{19, "-O2", "ahead"}, 7},   // std::uncaught_exceptions, for an exception that only native code has thrown
-		{"exceptions/pointers.cc", way{19, "-O2", "ahead"}, 7}, // std::exception::~exception, which the interpreter has as IR
+		// Both sides make a call that the dynamic linker binds, which writes the slot and the linker's counters.
+		{"cxx/objects.cc", way{19, "-O2", "ahead"}, 7},
+		{"exceptions/basics.cc", way{19, "-O2", "ahead"}, 7},   // std::uncaught_exceptions counted an exception that only native code has thrown
+		{"exceptions/pointers.cc", way{19, "-O2", "ahead"}, 7}, // the interpreter has std::exception::~exception as IR
 		{"exceptions/pointers.cc", way{14, "-O1", "ahead"}, 7}, // the IR frees memory that libstdc++ itself frees
 	} {
 		require.Zero(t, cxxExits(t, cxx+c.path).verified(t, c.way, c.every, 400, 2000).different)

@@ -1,5 +1,5 @@
-// Package fidelity_test runs whole programs in the reference interpreter and as native code, and wants the same of
-// both: what they print, and their exit status. The programs were not written for it:
+// Package fidelity_test runs whole programs in the reference interpreter and as native code, and requires the same output and exit status. The
+// programs were not written for these tests:
 //
 //   - random C programs of csmith, by clang 14 and 19 at four levels each, for 32-bit x86, and for a
 //     processor with AVX2 (csmith_test.go);
@@ -7,11 +7,10 @@
 //   - programs of Debian source packages on real input (source_test.go, script_test.go), and on files that
 //     testdata/host keeps in their memory (program_test.go).
 //
-// Beside that, native code is compared with the interpreter at exits of such programs, into which package instrument writes sites (exits_test.go).
+// Native code is also compared with the interpreter at exits of such programs, in which package instrument has inserted sites (exits_test.go).
 //
-// The native side is compiled from the very IR that the interpreter runs. No program is left out for what the interpreter
-// makes of it. By itself the test runs a share of them, by rules that are written beside each; with FIDELITY=all in its
-// environment (make fidelity) it runs all.
+// The native program is compiled from the same IR that the interpreter runs. No program is omitted because of the interpreter's result. By default
+// the tests run a selection of the programs, by rules that are given at each test; with FIDELITY=all in the environment (make fidelity) they run all.
 //
 // # Security
 //
@@ -46,11 +45,11 @@ type outcome struct {
 	Status         int
 }
 
-// bound ends a program that does not end.
+// bound limits the duration of a program.
 const bound = 5 * time.Minute
 
-// native runs a command to its end, whatever its exit status. For a program that dies of a signal the status is 128 plus the signal's number, as in
-// shells.
+// native runs a command to its end, whatever its exit status is. If a signal ended the program, the status is 128 plus the number of the signal, as
+// in shells.
 func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -73,17 +72,17 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	return out
 }
 
-// endless reports whether a program still runs after a second, in which it executes a thousand times the instructions that the interpreter did before
-// its limit.
+// endless reports whether a native program still runs after a second. In that time it executes a thousand times the instructions to which the
+// interpreter was limited.
 func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless, and are not compared
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless and are not compared
 	defer cancel()
-	_ = exec.CommandContext(ctx, program, args...).Run() // its status does not matter
+	_ = exec.CommandContext(ctx, program, args...).Run() // only the context's error matters
 	return ctx.Err() != nil
 }
 
-// tool runs a compiler or linker that makes a file, unless the file is cached.
+// tool runs a compiler or linker. A file in the cache replaces the run.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()
 	livetest.Make(t, name, args...)
@@ -97,7 +96,7 @@ func interpreted(t testing.TB, module string, stdin []byte, args ...string) outc
 	return out
 }
 
-// run is interpreted for a program that may fail.
+// run is like interpreted, for a program that may fail.
 func run(t testing.TB, module string, stdin []byte, steps uint64, args ...string) (outcome, error) {
 	t.Helper()
 	text, err := os.ReadFile(module)

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// llvmTests lists the modules of LLVM 19's own tests below a directory, by paths from there. scripts/sources.sh fetches them.
+// llvmTests lists the modules of LLVM 19's tests under the directory below, with paths relative to it. scripts/sources.sh fetches them.
 func llvmTests(t *testing.T, below string) (dir string, files []string) {
 	t.Helper()
 	dir = livetest.DebianSource(t, "llvm-tests-19")
@@ -32,7 +32,7 @@ func llvmTests(t *testing.T, below string) (dir string, files []string) {
 	return dir, files
 }
 
-// inParallel calls do for each file, several at a time.
+// inParallel calls do for each file, for several files at a time.
 func inParallel(files []string, do func(file string)) {
 	var all sync.WaitGroup
 	next := make(chan string)
@@ -50,7 +50,8 @@ func inParallel(files []string, do func(file string)) {
 	all.Wait()
 }
 
-// The IR reader reads each module of LLVM 19's tests that llvm-as 19 accepts: llvm-as decides about those that the reader rejects.
+// TestModulesOfLLVMsTestsAreRead requires that the IR reader reads each module of LLVM 19's tests that llvm-as 19 accepts. llvm-as is run on those
+// that the reader rejects.
 func TestModulesOfLLVMsTestsAreRead(t *testing.T) {
 	livetest.OnlyWhole(t)
 	dir, files := llvmTests(t, "")
@@ -81,12 +82,13 @@ func TestModulesOfLLVMsTestsAreRead(t *testing.T) {
 	require.Empty(t, refused)
 }
 
-// otherThanLLI are programs of LLVM's tests that the interpreter does not run as lli does, with the reason.
+// otherThanLLI lists programs of LLVM's tests whose result in the interpreter differs from lli's, with the reason.
 var otherThanLLI = map[string]string{
 	"ExecutionEngine/Orc/global-ctor-order.ll": "MCJIT goes by the order of the list; ORC and programs ahead of time go by priorities, as the language does",
 }
 
-// The programs among LLVM 19's tests of its execution engine end as in lli 19, with the same output.
+// TestProgramsOfLLVMsTestsAreAsInLLI requires that the programs in LLVM 19's tests of its execution engine have the same output and exit status as in
+// lli 19.
 func TestProgramsOfLLVMsTestsAreAsInLLI(t *testing.T) {
 	livetest.OnlyWhole(t)
 	dir, files := llvmTests(t, "ExecutionEngine")
@@ -120,10 +122,11 @@ func TestProgramsOfLLVMsTestsAreAsInLLI(t *testing.T) {
 	require.Greater(t, same, 90)
 }
 
-// inLLI runs a program in lli 19, without an environment. ended is false where a signal or the time ended it: it needs another library, a target or options.
+// inLLI runs a program in lli 19, with an empty environment. ended is false if a signal or the time limit ended it: the program needs another
+// library, target or option.
 func inLLI(t *testing.T, path string) (o outcome, ended bool) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // a slow machine skips programs that do not end by then
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second) // on a slow machine, programs that exceed the limit are skipped
 	defer stop()
 	c := exec.CommandContext(ctx, livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", path)
 	c.Env = []string{}

@@ -18,11 +18,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// luaFunctions matches the functions of Lua whose exits are deoptimized: tables, strings, the garbage collector, the parser, and the library of
-// strings and tables. Together they have many exits in each script; the loop that runs bytecode has millions.
+// luaFunctions matches the functions of Lua whose exits are deoptimized: tables, strings, the garbage collector, the parser, and the libraries for
+// strings and tables. Together they have many exits in each script. The loop that runs bytecode is left out, because it has millions.
 const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
 
-// Lua runs its own test scripts while its functions are deoptimized at random. The output is the same as without that.
+// TestStressOfLuasOwnScripts runs Lua's own test scripts while its functions are deoptimized at random. The output must be the same as without
+// deoptimization.
 func TestStressOfLuasOwnScripts(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))
@@ -36,7 +37,7 @@ func TestStressOfLuasOwnScripts(t *testing.T) {
 		for n, script := range scripts {
 			name := filepath.Base(script)
 			if slices.Contains([]string{"fib.lua", "printf.lua", "life.lua"}, name) || !livetest.Whole() && n%5 != 0 {
-				continue // those print the time, or run for long
+				continue // these scripts print the time, or run too long
 			}
 			t.Run(fmt.Sprintf("%s, %v", name, w), func(t *testing.T) {
 				o := stress.Options{Options: deopt.Options{Modules: []*ir.Module{m}}, ExitFilter: trace.ExitFilter{Function: frametest.Pattern(names.Loose, luaFunctions)}, Seed: 1, Probability: 0.02,
