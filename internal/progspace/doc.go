@@ -1,5 +1,5 @@
-// Package progspace holds all code of a target, like gdb's program space: the objects that a JIT registered, modules, and maps that were only found
-// in memory, each with its symbols, stack maps and unwind information.
+// Package progspace holds all code of a target, like gdb's program space: the objects that a JIT registered, modules, and stack maps that only a scan
+// of memory found. Each object has its symbols, stack maps and unwind information.
 //
 // Its main type is [Space]. It finds the [Objfile] of an address, names the address, and compares code with the compiled code ([Original]). If there
 // is no stack map, [WhyNoMaps] lists possible reasons.

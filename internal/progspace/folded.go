@@ -8,8 +8,8 @@ import (
 )
 
 // Folded reports whether several functions with records share the code at an address, and returns their names. Linkers fold functions with identical
-// code (lld --icf=all, gold --icf). Each keeps its records, and nothing shows which one runs. A COMDAT function of several objects is not folded: its
-// records are in several maps, but it has one name.
+// code (lld --icf=all, gold --icf). Each function keeps its records, and the code does not show which function runs. A COMDAT function of several
+// objects is not folded: its records are in several maps, but it has one name.
 func (c *Objfile) Folded(addr machine.Addr) (names []string, folded bool) {
 	if c.rows == nil {
 		c.rows = map[machine.Addr]rows{}

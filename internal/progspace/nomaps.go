@@ -16,13 +16,14 @@ func WhyNoMaps(t *ptrace.Target) string {
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		for _, e := range r.Entries {
-			if img := e.Image(); img != nil && img.Section(object.StackMapSection) != nil || img == nil && e.Bad == "" { // nil: not read, because no thread is in its code
+			// An object without an image was not read, because no thread is in its code.
+			if img := e.Image(); img != nil && img.Section(object.StackMapSection) != nil || img == nil && e.Bad == "" {
 				others++
 			}
 		}
 	}
 	trouble := RegistryTrouble(t)
-	if t.Provider == ptrace.FromCore { // notes of a debugger do not explain it
+	if t.Provider == ptrace.FromCore { // the notes of a debugger do not explain missing stack maps
 		trouble = append(trouble, t.Notes...)
 	}
 	trouble = append(trouble, ModuleTrouble(t)...)
@@ -59,7 +60,7 @@ func listing(t *ptrace.Target) string {
 	switch t.Provider {
 	case ptrace.FromCore:
 		return "reframe maps --core " + t.Core
-	case ptrace.FromGDB, ptrace.FromLLDB: // maps is no command inside them
+	case ptrace.FromGDB, ptrace.FromLLDB: // the maps command does not exist in these debuggers
 		return "reframe record -o FILE, and then reframe maps --core FILE"
 	case ptrace.FromRemote, ptrace.FromDelve:
 		return fmt.Sprintf("reframe maps --%s %s", t.Provider, t.Debugger)
@@ -67,7 +68,7 @@ func listing(t *ptrace.Target) string {
 	return fmt.Sprintf("reframe maps -p %d", t.PID)
 }
 
-// Unopened returns a note about files of a process that could not be opened for lack of descriptors or memory, or "". Their contents are unknown.
+// Unopened returns a note about files of a process that could not be opened for lack of descriptors or memory, or "" if there are none.
 func Unopened(t *ptrace.Target) string {
 	var first *ptrace.Module
 	unopened := 0

@@ -26,9 +26,9 @@ type Objfile struct {
 	Data    []byte            // stack map section of an unlinked object, as in the image
 	Section *stackmap.Section // the readable part of the stack maps, even if MapsErr is set
 	Maps    []*stackmap.Map
-	MapsErr error // why there are no records although there is a section
+	MapsErr error // the reason why a stack map section has no records, or nil
 	Unwind  *unwind.Code
-	// Relocations of its code by address, for an unlinked object; nil until needed.
+	// Relocations holds the relocations of an unlinked object's code by address; nil until needed.
 	Relocations map[machine.Addr]object.Relocation
 	named       map[machine.Addr]Symbol // cache by address: recursion looks up the same addresses often
 	starts      []machine.Addr          // starts of the functions of maps, sorted; nil until needed
@@ -180,9 +180,9 @@ func Entered(image *object.Image, maps []*stackmap.Map) []*stackmap.Map {
 	return out
 }
 
-// scanned makes one Objfile of the results of a scan: those that parse as a stack map whose functions are all in executable memory. It is one Objfile
-// because nothing shows which code belongs to which map. A function with records in two maps is omitted: one of them may be left over from freed
-// code.
+// scanned makes one Objfile of the results of a scan: those that parse as a stack map whose functions are all in executable memory. It makes one
+// Objfile because memory does not show which code belongs to which map. A function with records in two maps is omitted: one of them may be left over
+// from freed code.
 func (s *Space) scanned() *Objfile {
 	var maps []*stackmap.Map
 	seen := map[string]bool{}
@@ -250,7 +250,7 @@ func (c *Objfile) NameAt(addr machine.Addr) (name string, start machine.Addr, ok
 	return s.Name, s.Start, s.Known
 }
 
-// SymbolAt returns the function that contains addr, as far as it is known.
+// SymbolAt returns the function that contains addr, or only its Owner if no symbol covers addr.
 func (c *Objfile) SymbolAt(addr machine.Addr) Symbol {
 	s, known := c.named[addr]
 	if !known {
@@ -319,8 +319,8 @@ func (c *Objfile) linkageAt(addr machine.Addr) *object.Section {
 // Linkage implements [unwind.Functions].
 func (c *Objfile) Linkage(addr machine.Addr) bool { return c.Image != nil && c.linkageAt(addr) != nil }
 
-// Function implements [unwind.Functions]. Without a symbol it returns the nearest function with records before pc; only its instructions show whether
-// it reaches pc.
+// Function implements [unwind.Functions]. Without a symbol it returns the nearest function with records before pc; the caller must check by its
+// instructions that it extends to pc.
 func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	if c.Image != nil {
 		if s := c.linkageAt(pc); s != nil {
@@ -331,7 +331,7 @@ func (c *Objfile) Function(pc machine.Addr) (start, end machine.Addr) {
 	s := c.SymbolAt(pc)
 	switch {
 	case s.Known && isPart(s.Name):
-		return 0, 0 // it starts in the middle of a frame
+		return 0, 0 // the part runs in the frame that its function has set up
 	case s.Known:
 		return s.Start, s.Start + machine.Addr(s.Size)
 	}
@@ -344,8 +344,8 @@ func (c *Objfile) Entry(addr machine.Addr) bool {
 	return s.Known && s.Start == addr && !isPart(s.Name)
 }
 
-// isPart reports whether a symbol names a part that gcc or LLVM split off a function: the function's name with a suffix. The suffix of LLVM's basic
-// block sections is .__part.1.
+// isPart reports whether a symbol names a part that gcc or LLVM split off a function. Such a symbol is the function's name with a suffix. The suffix
+// of LLVM's basic block sections is .__part.1.
 func isPart(symbol string) bool {
 	return strings.HasSuffix(symbol, ".cold") || strings.Contains(symbol, ".cold.") || strings.Contains(symbol, ".__part.")
 }

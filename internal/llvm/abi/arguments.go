@@ -47,8 +47,8 @@ func ArgumentArea(f *ir.Func, arch *machine.Arch) (most uint64) {
 	return most
 }
 
-// OnStackInParts reports whether a parameter is an i128 for which fewer than two argument registers of x86-64 are left. LLVM records the address of such
-// an argument on the stack (seen: llc 14 to 22). If one register is left, this is so from LLVM 19 on; before, the argument was split.
+// OnStackInParts reports whether a parameter is an i128 for which fewer than two argument registers of x86-64 are left. LLVM records the address of
+// such an argument on the stack (seen: llc 14 to 22). If one register is left, only LLVM 19 and later do this; older releases split the argument.
 func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	if p.Typ.Kind != ir.IntKind || p.Typ.Bits != 128 {
 		return false
@@ -66,7 +66,7 @@ func OnStackInParts(f *ir.Func, p *ir.Param) bool {
 	return used+2 > registers
 }
 
-// InRegisters reports whether on arm64 all arguments of a function are in registers, each in one register. It may return false although they are.
+// InRegisters reports whether on arm64 all arguments of a function are in registers, each in one register. It returns false if it is uncertain.
 func InRegisters(f *ir.Func) bool {
 	return len(f.Params) <= argumentsOf[machine.ARM64][0].integers && !slices.ContainsFunc(f.Params, func(p *ir.Param) bool {
 		switch p.Typ.Kind {

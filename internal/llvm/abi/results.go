@@ -68,8 +68,9 @@ var ResultsOf = map[*machine.Arch]*ResultRegisters{
 // IsVector reports whether vectors are returned in a register.
 func (r *ResultRegisters) IsVector(reg machine.DWARFReg) bool { return reg >= r.vectors[0] }
 
-// CompareResult compares a result with the registers of the thread at the return address. Undefined bits equal any bits, NaNs equal each other, and bits
-// above the width of an integer are ignored. made reports whether only the interpreter can have an integer or pointer (see [interp.Interp.Made]).
+// CompareResult compares a result with the registers of the thread at the return address. Undefined bits equal any bits, NaNs equal each other, and
+// bits above the width of an integer are ignored. made reports whether an integer or pointer is an address of the interpreter's own memory, which
+// native code cannot return (see [interp.Interp.Made]).
 //
 // cc is the calling convention as in the IR. A type that LLVM returns in memory, or in an unknown place, cannot be compared. If the place depends on the
 // code's features, CompareResult tries all possibilities.

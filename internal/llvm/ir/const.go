@@ -84,7 +84,7 @@ func (p *constParser) parseWordConst(t *Type) *Const {
 			c.Kind = ConstPoison
 		}
 	case "zeroinitializer":
-		// LLVM's parser accepts it for an opaque struct too, because it does not need the size.
+		// LLVM's parser accepts zeroinitializer for an opaque struct too, because it does not need the size.
 		ok = t.First() || t.Kind == ArrayKind || t.Kind == StructKind || t.Kind == TargetKind || t.Float()
 		c.Kind = ConstZero
 	case "none":
@@ -97,7 +97,7 @@ func (p *constParser) parseWordConst(t *Type) *Const {
 	case "ptrauth":
 		return p.parsePtrAuth(t)
 	case "dso_local_equivalent", "no_cfi":
-		// Both are the address of code that behaves like the function.
+		// Both constants are the address of code that behaves like the function.
 		p.next()
 		global := p.tok
 		if global.kind != tokGlobal {

@@ -103,8 +103,8 @@ func (p *constParser) parsePath() []int {
 	}
 }
 
-// shuffleMask returns the mask of a shufflevector as indices, with -1 for poison. The mask of a scalable vector is the same for each element; it has as many
-// indices as the vector has elements at least, as in LLVM.
+// shuffleMask returns the mask of a shufflevector as indices, with -1 for poison. All elements of a scalable vector's mask are equal. As in LLVM, the
+// result then has as many indices as the vector's least number of elements.
 func (p *constParser) shuffleMask(pos int, mask *Const) []int {
 	if mask.Typ.Kind != VectorKind || !mask.Typ.Elem.Equal(I32) {
 		p.fail(pos, "shuffle mask must be a vector of i32, not '%v'", mask.Typ)
@@ -116,7 +116,7 @@ func (p *constParser) shuffleMask(pos int, mask *Const) []int {
 	}
 	elems := mask.Elems
 	if mask.Kind != ConstAggregate {
-		p.m.splats += mask.Typ.Len // it also expands to more elements than it has characters
+		p.m.splats += mask.Typ.Len // the mask also expands to more elements than it has characters
 		if p.m.splats > splatsFree+splatsPerByte*uint64(len(p.src)) {
 			p.fail(pos, "shuffle mask of type '%v' is too long", mask.Typ)
 			return nil

@@ -57,8 +57,8 @@ func TestReadsWhatClangPrints(t *testing.T) {
 	}
 }
 
-// TestReadsWhatLaterReleasesPrint requires the same for the output of later releases' optimizers run on the output of clang 14, with typed and opaque
-// pointers and with use-list orders.
+// TestReadsWhatLaterReleasesPrint requires that the output of later releases' optimizers is parsed as the assembler of the same release parses it.
+// The input is clang 14's output, with typed and opaque pointers and with use-list orders.
 func TestReadsWhatLaterReleasesPrint(t *testing.T) {
 	for _, file := range []string{"language.c", "exceptions.cpp"} {
 		old := clang(t, 14, file, "-O1", "-g")

@@ -21,7 +21,7 @@ type LiveSet struct {
 type stamp struct {
 	modified time.Time
 	size     int64
-	racy     bool // it was modified so shortly before that a later change may leave the same time
+	racy     bool // it was modified so recently that a later change may have the same time
 	bad      bool // reading failed; a writer may not have finished
 	told     bool // the failure was reported
 	hash     uint64
@@ -36,8 +36,8 @@ type FileVersion struct {
 	Named    bool // the user named the file itself, not its folder or a pattern
 }
 
-// racy is how long after a change a file is read again even if its time and size are the same. File times have the resolution of the kernel's tick (4 ms
-// with CONFIG_HZ=250), or of full seconds on some file systems.
+// racy is the time after a change during which a file is read again even if its time and size are the same. File times have the resolution of the
+// kernel's tick (4 ms with CONFIG_HZ=250), or of full seconds on some file systems.
 const racy = 2 * time.Second
 
 // NewLiveSet returns a set that has read nothing yet.

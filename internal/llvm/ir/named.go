@@ -75,7 +75,7 @@ func files(name string) ([]NamedFile, error) {
 // ErrNoFile is wrapped by the error for a folder or pattern that matches no module. A process may still write one.
 var ErrNoFile = errors.New("no file matches")
 
-// noneError is the [ErrNoFile] of a folder.
+// noneError is the error, an [ErrNoFile], for a folder without modules.
 type noneError struct{ dir string }
 
 func (e *noneError) Error() string { return e.dir + ": contains no *.ll or *.bc file" }

@@ -18,7 +18,7 @@ var plainTypes = map[string]*Type{
 type typeParser struct {
 	tokens
 	m      *Module
-	closed bool // all named types are defined: one that is not is an error
+	closed bool // all definitions are read: an undefined named type is an error
 }
 
 // mk returns the type table's copy of a type. It fails if the type is too large.

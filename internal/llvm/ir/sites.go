@@ -43,9 +43,9 @@ type Site struct {
 	either bool   // the record has bundleID if the call was not rewritten
 }
 
-// IDs returns the ids that the record of the site may have, the likelier first. There are two in two cases. A call with a deopt bundle and no id, in a
-// function whose collector rewrite-statepoints-for-gc handles, has an id that depends on whether that pass ran. The id of a statepoint that exceeds 32 bits
-// is truncated by LLVM before release 19.
+// IDs returns the ids that the record of the site may have, the likelier first. A site has two possible ids in two cases. A call with a deopt bundle
+// and no id, in a function whose collector rewrite-statepoints-for-gc handles, has an id that depends on whether that pass ran. The id of a
+// statepoint that exceeds 32 bits is truncated by LLVM before release 19.
 func (s *Site) IDs() []uint64 {
 	switch cut, wide := s.CutID(); {
 	case s.either:
@@ -136,9 +136,9 @@ func (f *Func) site(in *Instr) (*Site, error) {
 	return nil, nil
 }
 
-// Sled reports whether the code has nops in place of the call: a statepoint, or a call that becomes one, that reserves bytes for patching. The code still
-// sets up the arguments and reads the result. Between the two runs whatever a runtime patched in, or the nops ("Garbage Collection Safepoints in LLVM",
-// gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and its counterparts for other targets).
+// Sled reports whether the code has nops in place of the call: a statepoint, or a call that becomes one, that reserves bytes for patching. The code
+// still sets up the arguments and reads the result. Between the two, the code that a runtime patched in runs, or the nops ("Garbage Collection
+// Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and its counterparts for other targets).
 func (in *Instr) Sled() bool {
 	if in.Call == nil || !isIntrinsic(in, "experimental.gc.statepoint") && in.Call.Attrs["statepoint-num-patch-bytes"] == "" {
 		return false
@@ -149,7 +149,7 @@ func (in *Instr) Sled() bool {
 
 var statepoint = map[SiteKind]bool{StatepointSite: true, DeoptimizeSite: true}
 
-// head decodes the id and the number of bytes, with which every such intrinsic begins.
+// head decodes the first two arguments of each of these intrinsics: the id and the number of bytes.
 func (s *Site) head(least int) error {
 	args := s.Instr.Args
 	if len(args) < least {

@@ -2,10 +2,9 @@ package ir
 
 import "strings"
 
-// scanBalanced returns the position after the bracket that closes the one at pos, the number of lines between, and whether a * occurs there outside strings
-// and comments. It ignores other kinds of brackets, so that a missing one in a body does not hide the body's end. It returns -1 if the bracket is not closed
-// before end.
-// never closed before end.
+// scanBalanced returns the position after the bracket that closes the one at pos, the number of lines between the two, and whether a * occurs between
+// them outside strings and comments. It ignores other kinds of brackets, so that a missing one in a body does not hide the body's end. It returns -1
+// if the bracket is not closed before end.
 func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	src = src[:end]
 	opening := src[pos]

@@ -1,7 +1,7 @@
 package ir
 
-// Telling is a value that other values determine. They determine it wherever all of them are available as operands: every path from the definition of the
-// value to that place passes their definitions.
+// Telling is a value that can be computed from other values, at any place where all of them are available as operands. Every path from the definition
+// of the value to such a place passes the definitions of the others.
 type Telling struct {
 	Value Value
 	By    []Value // for an integer, its extension; for a struct or array, its elements in order
@@ -10,7 +10,8 @@ type Telling struct {
 // maxTold is the greatest number of elements of an aggregate that Told considers.
 const maxTold = 16
 
-// Told returns the values that the given values determine, without the given ones. The entry of a value comes after the entries of the values in its By.
+// Told returns the values that can be computed from the given values, without the given ones. The entry of a value comes after the entries of the
+// values in its By.
 func Told(values []Value) (told []Telling) {
 	known := map[Value]bool{}
 	for _, v := range values {

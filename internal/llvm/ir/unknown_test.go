@@ -94,7 +94,7 @@ func TestForks(t *testing.T) {
 		"36: unknown kind of metadata 'jeandle_kind'",
 	}, got)
 
-	// Known words beside them are parsed as usual, and a convention is kept by its name.
+	// Known words next to unknown ones are parsed as usual, and an unknown convention keeps its name.
 	f := m.Func("Main_add")
 	require.Equal(t, "hotspotcc", f.CC)
 	require.Equal(t, "hotspotgc", f.GC)

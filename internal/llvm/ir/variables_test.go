@@ -110,7 +110,7 @@ func describedForms() map[string]string {
 
 // describedSites lists the variables of the three arguments of each site, in the order of the source.
 var describedSites = []string{
-	"a copy | v | ",         // a non-empty expression and variables of other scopes do not count
+	"a copy | v | ",         // records with an expression, and variables of other scopes, are ignored
 	"a copy | inblock v | ", // in the block
 	"a copy | v | ininner",  // in the inlined function
 	"a copy | v | ",         // without a location: only variables of the function itself
@@ -118,7 +118,7 @@ var describedSites = []string{
 	"a copy |  | ",          // no longer available
 	"a copy | both | ",      // assigned on both paths, once the same value and once another
 	"a |  | ",               // in the second iteration %i differs from the first value of v, and so does copy
-	"a | v | ",              // now it has the value
+	"a | v | ",              // now v has the value of %i
 	" | v | copy",           // assigned in the loop
 	"both | v | copy",       // after the loop
 }

@@ -20,10 +20,10 @@ type Agreed struct {
 	Undefined bool // all values are undef or poison
 }
 
-// Named reports whether all sites agree on the name of the value, or on that it has none.
+// Named reports whether all sites give the value the same name, or all give it none.
 func (a *Agreed) Named() bool { return a.same || a.Constant || a.Undefined }
 
-// Role returns the name of the value, or "". It returns undef or poison for a value that the module leaves undefined, whatever number the record has.
+// Role returns the name of the value, or "". For a value that is undef or poison in the module it returns that word, even if the record has a number.
 func (a *Agreed) Role() string {
 	switch {
 	case a.Undefined:
@@ -50,7 +50,7 @@ func (a *Agreed) FrameType() frame.Type {
 	return interp.FrameType(a.First.Func.Module.Layout, a.Value.Type())
 }
 
-// Agreements returns the properties that the sites share for each live value, or nil if they disagree on which location is which live value.
+// Agreements returns the properties that the sites share for each live value, or nil if they assign the locations to different live values.
 func Agreements(sites []*ir.Site) []Agreed {
 	if len(sites) == 0 {
 		return nil

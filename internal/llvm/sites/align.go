@@ -69,8 +69,7 @@ func (a *Alignment) AfterDeopt() []stackmap.Location {
 // AfterMoved is the reason why the values after the deopt values of a statepoint are unavailable if Moved is set.
 const AfterMoved = "an operand is missing from the statepoint, so LLVM may have read this from a wrong operand"
 
-// Align finds the location of each operand. why is set if the record cannot belong to the site: the locations do not fit, whichever of the operands that
-// may be missing are missing.
+// Align finds the location of each operand. why is set if the record cannot belong to the site: the locations fit for no choice of missing operands.
 func Align(s *ir.Site, e RecordEntry) (Alignment, string) { return alignOrCount(s, e, true) }
 
 // alignOrCount implements Align. Without solve it compares only counts, and the alignment holds no locations.
@@ -115,8 +114,8 @@ func RecordsStatepoint(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite || s.Kind == ir.DeoptimizeSite
 }
 
-// operand returns operand k of those that a site's record has locations for. The first head operands are the result and the arguments of an anyregcc
-// patchpoint; the live values follow.
+// operand returns operand k among the operands for which a site's record has locations. The first head operands are the result and the arguments of
+// an anyregcc patchpoint; the live values follow.
 func operand(s *ir.Site, head, k int) ir.Value {
 	switch {
 	case k >= head:
@@ -312,7 +311,7 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case l.Kind == stackmap.Direct:
 		// An argument that is passed in parts is recorded by its address, too.
 		layout := f.site.Func.Module.Layout
-		// So is an alloca's address as an integer, because a ptrtoint of it costs no instruction.
+		// The record also holds an address for an alloca's address that is an integer, because its ptrtoint needs no instruction.
 		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))
 	}
 	return f.sized(t, l)
@@ -361,7 +360,7 @@ func agreesWith(m *stackmap.Map, want *big.Int, t *ir.Type, l stackmap.Location)
 	return got, got.Cmp(new(big.Int).And(want, mask)) == 0
 }
 
-// AlignTogether returns what the alignments of several fitting sites with the same number of operands have in common.
+// AlignTogether returns the common part of the alignments of several fitting sites with the same number of operands.
 func AlignTogether(sites []*ir.Site, e RecordEntry) Alignment {
 	all, _ := Align(sites[0], e)
 	for _, s := range sites[1:] {

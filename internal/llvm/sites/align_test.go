@@ -44,8 +44,8 @@ func locationsOf(t *testing.T, words string) []stackmap.Location {
 	return out
 }
 
-// TestAlign requires locations that were derived by hand from X86FloatingPoint.cpp and StackMaps.cpp. Operands in x87 registers are missing. A statepoint
-// still counts them, so what follows takes their places: the number of gc pointers, the pointers, the number of allocas.
+// TestAlign requires locations that were derived by hand from X86FloatingPoint.cpp and StackMaps.cpp. Operands in x87 registers are missing. A
+// statepoint still counts them, so the next fields take their places: the number of gc pointers, the pointers, the number of allocas.
 func TestAlign(t *testing.T) {
 	const module = `target triple = "TRIPLE"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -86,7 +86,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"stackmap", "x86_fp80 %x, x86_fp80 %y, i64 %a", "I10 R8", "? ? 1"},
 		{"stackmap", "x86_fp80 %x, i64 5, x86_fp80 %y, i64 6", "C5 C6", "- 0 - 1"},
 		{"stackmap", "x86_fp80 %x, i64 5, x86_fp80 %y, i64 6", "C6 C5", fit},
-		{"stackmap", "x86_fp80 %x, i80 %w, i64 %a", "I10 R8", "- 0 1"}, // the slot may belong to either
+		{"stackmap", "x86_fp80 %x, i80 %w, i64 %a", "I10 R8", "- 0 1"}, // the slot may belong to either operand
 		{"stackmap", "{ x86_fp80, i64 } %g, i64 %a", "R8", "- 0"},
 		{"stackmap", "double %d, i64 %a", "R8", counts}, // SSE is the default
 		{"patchpoint", "ptr %l, x86_fp80 %x, i32 %i", "D R4", "0 - 1"},
@@ -99,15 +99,15 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 I8", "0 1 2"},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C0", "0 - 1 moved"},
-		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 C0", "0 1 2"}, // %b was found to be 0
+		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 C0", "0 1 2"}, // %b was folded to 0
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I4 C0", fit},
-		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C9", fit}, // there are not nine gc pointers
+		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C9", fit}, // the record does not have nine gc pointers
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C4 I8 I8 C0 C0", counts},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 5, i64 %b", "C0 C0 C4 R8 C5 R8 C0", "0 - 1 2 moved"},
 		{"statepoint", "i64 %a, x86_fp80 %x, i64 %b, x86_fp80 %y", "C0 C0 C4 R8 R8 C0 C0", "0 - 1 - moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10 R8 C0", "? ? 1 moved"},
 		{"statepoint", "x86_fp80 %x, x86_fp80 %y, i64 %b", "C0 C0 C3 I10a I10a R8", "0 1 2"},
-		// Either %d was in an x87 register, or %b was found to be 0 and the locations are in the order of the operands.
+		// Either %d was in an x87 register, or %b was folded to 0 and the locations are in the order of the operands.
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 C0", "? ? ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8a I8a C0", "? 1 ? moved"},
 		{"statepoint", "double %d, i64 %a, i64 %b", "C0 C0 C3 I8 I8 I8", "0 1 2"},
@@ -116,9 +116,9 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 		{"statepoint", "double %d, float %s, i64 %a", "C0 C0 C3 R16 R8 C0", "? ? ? moved"},
 		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I10 I8 I8 I8 D", "0 1 2"},
 		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1", "0 - 1 moved"},
-		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1 I8 C1 C1", "0 - 1 moved"}, // whatever LLVM read there
+		{"gc", "i64 %a, x86_fp80 %x, i64 %b", "C0 C0 C3 I8 I8 C1 I8 C1 C1", "0 - 1 moved"}, // LLVM read the last constants from wrong operands
 		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1 I8", "0 - - moved"},
-		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1", "0 - - moved"}, // the record ended before
+		{"gc", "i64 %a, x86_fp80 %x, x86_fp80 %y", "C0 C0 C3 I8 C1", "0 - - moved"}, // the record ends before the allocas
 	} {
 		t.Run(c.site+" "+c.operands+" "+c.locations, func(t *testing.T) {
 			require.Equal(t, c.want, aligned(t, strings.Replace(module, "TRIPLE", none, 1), strings.Replace(calls[c.site], "OPERANDS", c.operands, 1), c.locations))

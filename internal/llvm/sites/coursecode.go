@@ -12,7 +12,7 @@ type stretch struct {
 	step  func(code []byte, at machine.Addr) isa.Step
 	// moved reports whether a linker fills in a field of an instruction, given its offset and size. Its target is then outside the function.
 	moved func(offset, size int) bool
-	// parts reports whether parts of the function may lie elsewhere, so that a jump out of it may come back.
+	// parts reports whether the function may have parts outside of this code, from which a jump may lead back.
 	parts bool
 	// pads reports whether calls may return to landing pads.
 	pads bool
@@ -23,8 +23,8 @@ type stretch struct {
 // point is a record of the function.
 type point struct {
 	offset int
-	// called reports whether the record follows a call: a jump to its address does not reach it. starts reports whether its own code begins there, as
-	// that of a patchpoint: a jump to its address reaches it. For a stackmap both may be false; then a jump may reach it or not.
+	// called reports whether the record follows a call: a jump to its address does not reach it. starts reports whether the record's own code begins at
+	// its address, as for a patchpoint: a jump to its address reaches it. For a stackmap both may be false, and it is unknown whether a jump reaches it.
 	called, starts bool
 }
 
@@ -114,7 +114,8 @@ func (w *codeCourse) follow(place int, next int32) {
 	w.follows[place] = append(w.follows[place], next)
 }
 
-// behind returns the offsets of the instructions that may follow the one at an offset before the next place. It records the places that may be next.
+// behind returns the offsets of the instructions that may run directly after the one at an offset, unless a place comes first. It records the places
+// that may be next.
 func (w *codeCourse) behind(place, offset int) (on []int) {
 	if offset == len(w.code) { // a call that never returned
 		w.ends[place] = true

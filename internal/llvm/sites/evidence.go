@@ -345,9 +345,9 @@ func (h *passedConstant) String() string {
 // integerRegisters is the least number of integer arguments that C conventions of x86-64 pass in registers: Windows has four.
 const integerRegisters = 4
 
-// holdConstants searches the code for the constants that the function returns or passes in registers. The code generator loads each with one instruction
-// that contains it, whatever else it optimizes. Exceptions are 0, 1 and -1, which it loads in other ways, and constants wider than 32 bits, which it may
-// compute from others. The bytes may be anywhere in the code.
+// holdConstants searches the code for the constants that the function returns or passes in registers. The code generator loads each constant with one
+// instruction that contains it, at any level of optimization. Exceptions are 0, 1 and -1, which it loads in other ways, and constants wider than 32
+// bits, which it may compute from others. The bytes may be anywhere in the code.
 func (t *evidence) holdConstants(code []byte) {
 	blocks, _ := t.f.Body()
 	reached := Reachable(t.f)

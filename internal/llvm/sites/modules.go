@@ -36,11 +36,11 @@ type findings struct {
 
 	described map[*ir.Site][]string // source variables that the live values of a site hold
 
-	// MapsInQuestion is set by verbs that look for wrong stack maps. They report a map that locates another value than the code computes; otherwise the map
-	// refuses the module. It matters only if one module fits and the user named it.
+	// MapsInQuestion is set by verbs that look for wrong stack maps. Such a verb reports a map that locates another value than the code computes.
+	// Without the flag, the module is not used for this map. The flag matters only if exactly one module fits and the user named it.
 	MapsInQuestion bool
-	// TrustIR reports whether the user declared that the code was compiled from the module, because the user looks for differences between the two. The code
-	// then does not refuse the module. It matters only if one module fits and the user named it.
+	// TrustIR reports whether the user declared that the code was compiled from the module, because the user looks for differences between the two. The
+	// module is then used even if the code contradicts it. The flag matters only if exactly one module fits and the user named it.
 	TrustIR bool
 
 	// Refuses returns the reason why a function must not name the values of the code at an address of an image, although its sites fit, or "". If nil, only

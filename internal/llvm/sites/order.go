@@ -180,7 +180,7 @@ func returnsTwice(f *ir.Func) string {
 			if in.Call == nil {
 				continue
 			}
-			for _, v := range append([]ir.Value{in.Call.Callee}, in.Args...) { // a statepoint has the callee as an argument
+			for _, v := range append([]ir.Value{in.Call.Callee}, in.Args...) { // the callee of a statepoint is an argument
 				if g, ok := v.(*ir.Func); ok && slices.Contains(returningTwice, g.Name) {
 					return g.Name
 				}

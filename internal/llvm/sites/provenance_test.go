@@ -150,7 +150,7 @@ func TestProvenanceByBitcode(t *testing.T) {
 	}
 }
 
-// TestProvenanceByText requires the same for the text of a module, which a self-describing JIT stores.
+// TestProvenanceByText requires that the text of a module that a self-describing JIT stores makes the module certain.
 func TestProvenanceByText(t *testing.T) {
 	text := strings.ReplaceAll(sumModule, "%v", "%value")
 	own := strings.NewReplacer("\\", "\\5C", "\n", "\\0A", `"`, "\\22").Replace(text)

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A live value may be recorded in a register that is wider than it, so the record does not show its width. Versions that differ in the width are
+// A record may place a live value in a wider register, so the record does not show the width of the value. Versions that differ in the width are
 // distinguished by their stores: the numbers that the code stores to a variable must be those that the module's function stores.
 
 // codeStore is the store of a number at an address relative to the program counter.
@@ -46,7 +46,7 @@ func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 			}
 		}
 		for n, v := range before.Args {
-			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // it is the address of the access
+			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // the operand is the address of the access
 			if !accessed {
 				s.use(v)
 			}
@@ -70,7 +70,7 @@ func storedTo(pointer ir.Value) (variable string, apart bool) {
 		if !ok || i.Op != ir.OpGEP && i.Op != ir.OpBitCast {
 			break
 		}
-		pointer, whole = i.Args[0], false // it may point to a part of a variable
+		pointer, whole = i.Args[0], false // the pointer may point to a part of a variable
 	}
 	switch p := pointer.(type) {
 	case *ir.Param:

@@ -5,6 +5,6 @@
 //
 // # Security
 //
-// The program is hostile. An executable of more than [maxExecutable] bytes is not read, and a panic of Delve becomes an error. Delve reads debug
-// information in goroutines of its own, where a panic would end this process.
+// The program is hostile. An executable of more than [maxExecutable] bytes is not read, and a panic of Delve becomes an error. Delve also reads debug
+// information in goroutines that it starts itself, where a panic would end this process.
 package goroutine

@@ -52,7 +52,7 @@ func (silent) Info(...any)           {}
 func (silent) Warn(...any)           {}
 func (silent) Error(...any)          {}
 
-// Open reads the debug information of the Go program in a target. The error is [ErrNotGo] if it runs another program.
+// Open reads the debug information of the Go program in a target. The error is [ErrNotGo] if the target does not run a Go program.
 func Open(t *ptrace.Target) (_ *Reader, err error) {
 	defer recovered(&err)
 	m := t.GoProgram()
@@ -120,10 +120,10 @@ func recovered(err *error) {
 // Close closes the files that Delve has opened.
 func (r *Reader) Close() { _ = r.process.info.Close() }
 
-// ErrNone is the error for a thread that runs no goroutine, or none that can be found.
+// ErrNone is the error for a thread that runs no goroutine, or whose goroutine cannot be found.
 var ErrNone = errors.New("the thread runs no goroutine")
 
-// OfThread reads the goroutine that a thread runs, also while it runs C. The error is [ErrNone] if it runs none.
+// OfThread reads the goroutine that a thread runs, also while the thread runs C code. The error is [ErrNone] if the thread runs no goroutine.
 func (r *Reader) OfThread(th machine.Thread) (_ *frame.Goroutine, err error) {
 	defer recovered(&err)
 	if th.Registers == nil {
@@ -157,7 +157,7 @@ func (r *Reader) byDelve(tid int, at registers) (*proc.G, error) {
 	return proc.GetG(r.process.thread)
 }
 
-// whole reports whether Delve has read all of a string of a label. It reads 64 bytes, and "" where it can read nothing.
+// whole reports whether Delve has read all of a label's string. Delve reads at most 64 bytes, and returns "" if it cannot read the string.
 func whole(s string) bool { return 0 < len(s) && len(s) < 64 }
 
 // states names the values of a goroutine's status (runtime/runtime2.go).

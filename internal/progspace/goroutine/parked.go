@@ -110,7 +110,7 @@ func (r *Reader) allgs() (machine.Addr, error) {
 	return symbol.Addr, nil
 }
 
-// Layout returns where goroutines are, for [ptrace.Options.Goroutines]. all includes those that no thread runs.
+// Layout returns the places of goroutines in memory, for [ptrace.Options.Goroutines]. all includes those that no thread runs.
 func (r *Reader) Layout(all bool) (_ *ptrace.GoLayout, err error) {
 	defer recovered(&err)
 	l, err := r.fields()
@@ -127,9 +127,9 @@ func (r *Reader) Layout(all bool) (_ *ptrace.GoLayout, err error) {
 // Parked is a goroutine that no thread runs.
 type Parked struct {
 	frame.Goroutine
-	Registers *machine.Registers // as it saved them
+	Registers *machine.Registers // as the goroutine saved them
 	Missing   string             // why there are no registers, or ""
-	// Memory is the memory of the process. For a goroutine that is locked to a thread, the thread's current goroutine in it is replaced by this one.
+	// Memory is the memory of the process. If the goroutine is locked to a thread, Memory shows this goroutine as the one that the thread runs.
 	Memory machine.Memory
 }
 
@@ -265,7 +265,7 @@ func (r *Reader) labels(at machine.Addr) map[string]string {
 }
 
 // onThread sets the thread pointer and the memory of a goroutine that is locked to the thread of m, because C functions on that thread's stack called
-// it. Go's scheduler runs on that thread meanwhile.
+// it. Meanwhile Go's scheduler runs on that thread.
 func (r *Reader) onThread(p *Parked, l *layout, g, m machine.Addr) {
 	arch := r.target.Arch()
 	tid, err := machine.ReadAddr(r.target, arch, m+machine.Addr(l.tid.offset))

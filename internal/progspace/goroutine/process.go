@@ -11,8 +11,8 @@ import (
 
 var errReadOnly = errors.New("the target is read-only")
 
-// process is a target as Delve sees it. The embedded interface is nil. It provides the methods whose types are in internal packages of Delve, for probes
-// that Delve sets only on request.
+// process is a target as Delve sees it. The embedded interface is nil. It stands for methods whose types are in internal packages of Delve. Delve
+// calls them only for probes that a user requests.
 type process struct {
 	proc.ProcessInternal
 
@@ -33,7 +33,7 @@ func (p *process) ThreadList() []proc.Thread        { return []proc.Thread{p.thr
 
 func (p *process) FindThread(id int) (proc.Thread, bool) { return p.thread, p.thread.id == id }
 
-// WriteBreakpoint refuses the breakpoints that Delve plans for the panics of every Go program. Delve ignores the error.
+// WriteBreakpoint returns an error for the breakpoints that Delve sets on the panics of every Go program. Delve ignores the error.
 func (p *process) WriteBreakpoint(*proc.Breakpoint) error { return errReadOnly }
 func (p *process) EraseBreakpoint(*proc.Breakpoint) error { return errReadOnly }
 

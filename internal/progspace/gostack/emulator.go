@@ -26,7 +26,7 @@ const (
 type emulator struct {
 	memory    *view
 	g         uint64      // the only thread-local variable: the running goroutine
-	local     *x86asm.Mem // the operand that named it; nil if none has yet
+	local     *x86asm.Mem // the operand that refers to g; nil before the first one
 	pc        uint64
 	registers map[register]uint64 // those that are known
 	equal     bool                // the result of the last comparison
@@ -36,8 +36,8 @@ type emulator struct {
 	forks     int
 }
 
-// run runs until the function has returned. An unknown value is an error only where it is needed. Where it decides a jump, both ways must return to the
-// same place with the same stack.
+// run runs until the function has returned. An unknown value is an error only if the result depends on it. If it decides a jump, both branches must
+// return to the same place with the same stack.
 func (e *emulator) run() error {
 	code := make([]byte, 15) // the longest instruction
 	for e.steps < maxSteps {
@@ -74,10 +74,10 @@ func (e *emulator) undecided(inst *x86asm.Inst) (to uint64, ok bool) {
 	return e.pc + uint64(int64(rel)), true
 }
 
-// maxForks bounds the jumps with an unknown condition on one way.
+// maxForks bounds the jumps with an unknown condition on one path.
 const maxForks = 4
 
-// bothWays runs both ways of a jump to an address.
+// bothWays runs both branches of a conditional jump to an address.
 func (e *emulator) bothWays(to uint64) error {
 	if e.forks++; e.forks > maxForks {
 		return fmt.Errorf("more than %d conditions are unknown", maxForks)
@@ -279,7 +279,7 @@ func (e *emulator) address(m x86asm.Mem) (addr uint64, local, known bool, err er
 	return addr, false, known, nil
 }
 
-// assign sets a register or memory. It refuses a write to an unknown address: later reads could not be trusted.
+// assign sets a register or memory. A write to an unknown address is an error: later reads could return wrong values.
 func (e *emulator) assign(inst *x86asm.Inst, a x86asm.Arg, v uint64, known bool) error {
 	switch a := a.(type) {
 	case x86asm.Reg:

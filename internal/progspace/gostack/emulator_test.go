@@ -70,7 +70,7 @@ func TestEmulator(t *testing.T) {
 	}
 }
 
-// FuzzEmulator requires that code of any kind ends, without a panic.
+// FuzzEmulator requires that the emulation of any code ends, without a panic.
 func FuzzEmulator(f *testing.F) {
 	f.Add([]byte{0x5d, 0xc3})
 	f.Add([]byte{0x74, 0xfe, 0x48, 0x89, 0xc4, 0xc3})

@@ -75,8 +75,9 @@ var errSwitching = errors.New("the thread is switching stacks")
 // maxCallback bounds the size of the frame of cgocallback.
 const maxCallback = 128
 
-// scheduler returns the switch of mcall, which has left a goroutine and runs the scheduler on the thread's own stack, from g0's saved stack pointer on. If C
-// called Go on that stack, cgocallback has its frame there, with a return address in crosscall2. Otherwise the stack continues with mstart.
+// scheduler returns the stack switch of mcall. mcall has left a goroutine and runs the scheduler on the thread's own stack, from g0's saved stack
+// pointer on. If C called Go on that stack, the frame of cgocallback is there, with a return address in crosscall2. Otherwise the next frame is that
+// of mstart.
 func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {
 	arch := w.memory.arch
 	found, ok := ptrace.FindGoThread(arch, &w.memory, f.Registers.ThreadPointer())

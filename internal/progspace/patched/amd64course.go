@@ -54,7 +54,7 @@ func (s *Code) course(p *Finder) (list []instr) {
 	return list
 }
 
-// ends reports whether control never continues with the next instruction.
+// ends reports whether the next instruction never runs directly after inst.
 func ends(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.JMP, x86asm.RET, x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT:
@@ -98,8 +98,8 @@ func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machi
 	return pushed
 }
 
-// leave finds the first written instruction of a course, and records the effects of the instructions before it. It reports whether there is one. It
-// gives up at a jump before that.
+// leave finds the first written instruction of a course, and records the effects of the instructions before it. It returns false if there is none, or
+// if a jump precedes it.
 func (s *Code) leave(course []instr) bool {
 	s.Left, s.Changed, s.Stored, s.prefix = 0, 0, false, 0
 	for n, i := range course {
@@ -109,14 +109,14 @@ func (s *Code) leave(course []instr) bool {
 		}
 		_, direct := i.inst.Args[0].(x86asm.Rel)
 		if ends(i.inst) || direct && !amd64.IsCall(i.inst) || s.Bytes == 0 && !amd64.IsFiller(i.inst) {
-			return false // without a module, the shadow may end at the function's first own instruction
+			return false // without a module, the shadow may end at the first instruction of the function's own code
 		}
 		s.ran(i.inst, i.known)
 	}
 	return false
 }
 
-// reaches reports whether the written code leads to a call that ends at pc, along its jumps.
+// reaches reports whether the written code, followed along its jumps, leads to a call that ends at pc.
 func (s *Code) reaches(p *Finder, pc machine.Addr) (ends, written bool) {
 	course := s.course(p)
 	if !s.leave(course) {
@@ -233,7 +233,7 @@ func (p *Finder) traps(f *unwind.Frame) (list []unwind.Overwritten) {
 		return true
 	})
 	if c := p.Space.At(f.PC); len(found) == 0 || c != nil && c.SymbolAt(f.PC).Start == f.PC {
-		return nil // at its start, the function may have been called
+		return nil // the frame is at the start of a function, which may have been called
 	}
 	return []unwind.Overwritten{{At: found[0].Left, From: found[0].Left, End: found[0].End(), Sure: true, Trap: true, By: found}}
 }

@@ -49,7 +49,7 @@ func (p *Finder) indexARM64() {
 	}
 }
 
-// arm64Site is the code of a record with the course from it.
+// arm64Site is the overwritten code of a record, with the course from it.
 type arm64Site struct {
 	*Code
 	course *unwind.ARM64Course
@@ -101,7 +101,7 @@ func isNop(code []byte) bool {
 }
 
 // arm64Places lists the places where f may have left its function: f is in, or returns to, code that was written over a record's code, or code that
-// this leads to.
+// the written code jumps to.
 func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	all := p.arm64Sites()
 	if f.Return && p.arm64At != nil {
@@ -136,7 +136,7 @@ func (p *Finder) arm64Places(f *unwind.Frame) (list []unwind.Overwritten) {
 	return list
 }
 
-// own reports whether the call that ends at pc is the function's own, or a call of the function's own ended there earlier and may still be running.
+// own reports whether the compiled code has a call that ends at pc. The call may be overwritten now, but may still be running.
 func (s *Code) own(pc machine.Addr) bool {
 	at := pc - arm64.Size
 	was := s.Was[at-s.Start : pc-s.Start]

@@ -49,7 +49,7 @@ func (p *Finder) readBranches(to *arm64Branches) error {
 			return errors.New("addresses would wrap at the end of memory")
 		}
 		for at := m.Start; at < m.End; {
-			part := p.codeFrom(at, min(m.End, at+machine.Addr(left)+comparedChunk)) // a JIT may have reserved much more
+			part := p.codeFrom(at, min(m.End, at+machine.Addr(left)+comparedChunk)) // a JIT may have reserved a much larger mapping
 			size := uint64(part.End - part.Start)
 			if size > left {
 				return frame.Because(frame.SearchBudget, fmt.Sprintf("%d bytes of code", unwind.SearchBytes))
@@ -64,7 +64,7 @@ func (p *Finder) readBranches(to *arm64Branches) error {
 	return nil
 }
 
-// readObjects reads the registered objects, unless there are more than maxRegistered: then their code counts as unknown.
+// readObjects reads the registered objects. If there are more than maxRegistered, their code counts as unknown.
 func (p *Finder) readObjects() {
 	registered := 0
 	for _, r := range p.Space.Target.Registries {
@@ -75,7 +75,7 @@ func (p *Finder) readObjects() {
 	}
 }
 
-// codeFrom returns the code in a mapping that begins at or after an address. Bytes of an image that are in none of its sections with code are no code.
+// codeFrom returns the code in a mapping that begins at or after an address. It skips bytes of an image that are outside of its code sections.
 func (p *Finder) codeFrom(at, end machine.Addr) machine.Range {
 	c := p.Space.At(at)
 	if c == nil || c.Image == nil || len(c.Image.Code()) == 0 {

@@ -47,7 +47,7 @@ func armCore(t *testing.T, size int64, code ...uint32) *ptrace.Target {
 	return core
 }
 
-// TestBranchesWithinBudget requires that all branches of code within the budget are listed, and that of more code the reason names the budget.
+// TestBranchesWithinBudget requires that all branches of code within the budget are listed, and that for more code the reason names the budget.
 func TestBranchesWithinBudget(t *testing.T) {
 	code := []uint32{0xd503201f, 0x94000010, 0xd63f0100, 0xd61f0200, 0x14000002, 0xd65f03c0} // nop; bl; blr x8; br x16; b; ret
 	branches := []machine.Addr{0x400008, 0x40000c, 0x400010, 0x400014}
@@ -58,7 +58,7 @@ func TestBranchesWithinBudget(t *testing.T) {
 	require.Error(t, missing)
 	require.Equal(t, frame.SearchBudget, frame.CodeOf(missing))
 	require.EqualError(t, missing, "the search for the call that led here ended at its limit of 67108864 bytes of code")
-	_, missing = (&Finder{Space: progspace.New(armCore(t, 1<<40, code...))}).Branches() // as a JIT may reserve
+	_, missing = (&Finder{Space: progspace.New(armCore(t, 1<<40, code...))}).Branches() // a JIT may reserve such a mapping
 	require.Equal(t, frame.SearchBudget, frame.CodeOf(missing))
 }
 
@@ -81,10 +81,10 @@ func tableOf(t *testing.T, function machine.Range) *cfi.Table {
 	return table
 }
 
-// TestBranchesOfSeveralObjects requires that the jumps in a range of code with several objects are rated by the functions of their own object.
+// TestBranchesOfSeveralObjects requires that a jump in a range of code with several objects is classified by the functions of its own object.
 func TestBranchesOfSeveralObjects(t *testing.T) {
 	first, second := machine.Range{Start: 0x1000, End: 0x1020}, machine.Range{Start: 0x1020, End: 0x1060}
-	// The first object's unwind information claims the code of the second one, too, as that of an object which was unloaded may.
+	// The first object's unwind information also claims the code of the second one. An unloaded object may leave such information.
 	tables := []*cfi.Table{tableOf(t, machine.Range{Start: first.Start, End: second.End}), tableOf(t, second)}
 	code := branchCode{table: func(at machine.Addr) *cfi.Table {
 		switch {

@@ -18,9 +18,9 @@ import (
 // Bounds of the search for jumps that were written into shadows.
 const (
 	maxJumps      = 1 << 16
-	maxReturns    = 1 << 20   // return addresses of the calls that they lead to
+	maxReturns    = 1 << 20   // return addresses of the calls that the jumps lead to
 	maxCompared   = 256 << 20 // bytes of code with records that are compared with the original
-	maxRegistered = 1 << 12   // number of registered objects that are read for it
+	maxRegistered = 1 << 12   // number of registered objects that are read for the search
 	comparedChunk = 4 << 10
 )
 
@@ -131,7 +131,7 @@ func (p *Finder) jumpsIn(c *progspace.Objfile, at machine.Addr) {
 }
 
 // regionOf returns the code of a record that a runtime may overwrite with a jump: a shadow or, if a module gives it, the region of a patchpoint or
-// statepoint. If several sites are possible, it is the part on which all agree.
+// statepoint. If several sites are possible, it returns the part that belongs to the region of each.
 func (p *Finder) regionOf(c *progspace.Objfile, e sites.RecordEntry) (start machine.Addr, length uint64, s *Code) {
 	siteList, least, most, ok := p.shadowBytes(c, e)
 	switch kind := sites.KindOf(siteList.Sites); {
@@ -171,7 +171,7 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 	known = true
 	for n, i := range course {
 		if i.at < s.Left && n < s.prefix || !i.known {
-			known = known && (i.known || s.Differing(i.at, s.End()) == 0) // the rest of the function's own code leads nowhere
+			known = known && (i.known || s.Differing(i.at, s.End()) == 0) // unwritten code after it cannot lead to a stub
 			continue
 		}
 		written := s.Differing(i.at, i.next) > 0 || !s.Known(i.at, i.next) // the relocated bytes are part of another instruction

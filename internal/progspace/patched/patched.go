@@ -28,7 +28,7 @@ type Code struct {
 	Stub machine.Addr // the target of the jump; 0 for a call
 	// Changed holds the registers that the instructions between the record and Left have written.
 	Changed amd64.Set
-	Stored  bool // the same for memory: slots of the frame were written, or the stack pointer is above some of them
+	Stored  bool // instructions before Left wrote slots of the frame, or moved the stack pointer above some of them
 	// Trapped is set if the frame made no call: its thread got a signal or was stopped in the written code.
 	Trapped bool
 	called  bool // Stub was called and pops the return address
@@ -42,12 +42,12 @@ type Finder struct {
 	Modules  *sites.Modules
 	Unwinder *unwind.Unwinder
 
-	jumped   []*Code                      // see jumps; nil until it is needed
-	returns  map[machine.Addr][]*Code     // the same by the return addresses of the calls that they lead to
-	unknown  bool                         // there may be jumps that are not in jumped
-	onARM64  []arm64Site                  // see arm64Sites; nil until it is needed
-	arm64At  map[machine.Addr][]arm64Site // the same by the return addresses of the calls that they lead to; nil for too many
-	branches *arm64Branches               // see Branches; nil until it is needed
+	jumped   []*Code                      // result of [Finder.jumps]; nil until it is needed
+	returns  map[machine.Addr][]*Code     // jumped, by the return addresses of the calls that the jumps lead to
+	unknown  bool                         // jumped may be incomplete
+	onARM64  []arm64Site                  // result of [Finder.arm64Sites]; nil until it is needed
+	arm64At  map[machine.Addr][]arm64Site // onARM64, by the return addresses of the calls that the sites lead to; nil for too many
+	branches *arm64Branches               // result of [Finder.Branches]; nil until it is needed
 }
 
 // Forget clears the caches, after the process has run.
@@ -130,7 +130,7 @@ func inRegion(sites []*ir.Site, end, call machine.Addr) bool {
 	return false
 }
 
-// Places lists the places where f may have left its function, for the unwinder. Records at one address are one place.
+// Places lists the places where f may have left its function, for the unwinder. Several records at one address are one place.
 func (p *Finder) Places(f, callee *unwind.Frame) (list []unwind.Overwritten) {
 	if p.Space.Target.Arch() == machine.ARM64 {
 		return p.arm64Places(f)
@@ -312,11 +312,11 @@ func (s *Code) WasSled() bool {
 	return true
 }
 
-// endsOriginal reports whether a call of the compiled code ended at pc too. A thread that made it earlier may still be in it.
+// endsOriginal reports whether a call of the compiled code also ended at pc. A thread that made that call earlier may still be in it.
 func (s *Code) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
 // mayBeOwn returns the reason why a frame may be in the function's own call, which was overwritten by another call that ends at the same address; or
-// "". is is set if it certainly is. If one of the two calls names the function that is running, that decides.
+// "". is is true if the frame certainly is in that call. The decision is certain if only one of the two calls has the running function as its target.
 func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string) {
 	runs, own := p.Space.FunctionOf(callee), p.ownTarget(s.Original, s.Start, f.PC)
 	now := p.targetNow(s)
