@@ -72,7 +72,7 @@ func (in *Interp) loadLanes(addr machine.Addr, s *shape, w []word) bool {
 	return true
 }
 
-// storeLanes stores a whole vector at once. It returns false for memory other than the interpreter's own, where stores are counted.
+// storeLanes stores a whole vector at once. It returns false outside of the interpreter's own memory, because the view counts stores there.
 func (in *Interp) storeLanes(addr machine.Addr, s *shape, w []word) bool {
 	size, all := in.lanes(addr, s)
 	if size == 0 {
@@ -216,7 +216,7 @@ func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	if n, ok := want[i.Op]; ok && len(args) != n {
 		return nil, troublef(KindModule, "%v with %d operands", i.Op, len(args))
 	}
-	// The address is the first operand, and of a store the second.
+	// The address is the first operand; only a store has it as the second.
 	if at := i.Op == ir.OpStore; i.Op != ir.OpAlloca && i.Op != ir.OpFence {
 		p := args[0]
 		if at {
@@ -254,7 +254,7 @@ func (d *decoder) alloca(i *ir.Instr, args []slot, out slot) (step, error) {
 	if size == ir.NoSize {
 		return nil, troublef(KindModule, "alloca of %v, which has no size", i.Elem)
 	}
-	// Fixed-size allocas of the entry block are part of the frame. A call releases none of them, unlike an inalloca argument.
+	// Fixed-size allocas of the entry block are part of the frame. No call releases them; a call does release the memory of an inalloca argument.
 	fixed := i.Block.Index == 0 && i.Flags&ir.InAlloca == 0
 	if len(i.Args) > 0 && fixed {
 		_, fixed = i.Args[0].(*ir.Const)

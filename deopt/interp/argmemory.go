@@ -43,7 +43,7 @@ func (in *Interp) passInMemory(i *ir.Instr, args []Value) error {
 	return nil
 }
 
-// given is an inalloca argument: memory that holds the passed value. The caller fills it, and the callee owns it from the call on.
+// given is an inalloca argument: memory that holds the passed value. The caller fills the memory, and the call makes the callee its owner.
 type given struct {
 	arg  slot
 	name string
@@ -67,9 +67,9 @@ func (d *decoder) given(i *ir.Instr) []given {
 	return list
 }
 
-// give adds to owes the memory passed to the callee, which becomes undefined when the callee returns (InAlloca, "Callee-cleanup Calling
-// Conventions"). Memory of a target keeps its content in the view. An inalloca argument must be the latest allocation on the stack, because compiled
-// code expects it there (LangRef, "Parameter Attributes": inalloca).
+// give adds the memory passed to the callee to owes, because that memory becomes undefined when the callee returns (InAlloca, "Callee-cleanup
+// Calling Conventions"). Memory of a target keeps its content in the view. An inalloca argument must be the latest allocation on the stack,
+// because compiled code expects it there (LangRef, "Parameter Attributes": inalloca).
 func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	in := fr.in
 	if owes == nil {
@@ -104,7 +104,7 @@ func (in *Interp) taken(given []span) {
 	}
 }
 
-// latest returns the last allocation, from index from on, that is neither part of a frame nor kept until its frame is left.
+// latest returns the last allocation at or after index from that is neither part of a frame nor kept until its frame is removed.
 func (s *stack) latest(from int) span {
 	for k := len(s.live) - 1; k >= from; k-- {
 		if !s.live[k].fixed && !s.live[k].kept {

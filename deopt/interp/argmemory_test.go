@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// LLVM compiles inalloca for x86-64 too.
+// TestInAllocaIsAsNative compares inalloca arguments with native code. LLVM also compiles inalloca for x86-64, where no C++ compiler emits it.
 func TestInAllocaIsAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr @llvm.stacksave()
@@ -52,7 +52,7 @@ define i32 @main() {
 	sameAsLinked(t, src, "19")
 }
 
-// clang does not emit va_arg on x86-64, but LLVM compiles it.
+// TestVAArgIsAsNative compares va_arg with native code. clang does not emit va_arg on x86-64, but LLVM compiles it.
 func TestVAArgIsAsNative(t *testing.T) {
 	const src = `declare void @llvm.va_start(ptr)
 declare void @llvm.va_copy(ptr, ptr)
@@ -250,7 +250,7 @@ done:
 	require.ErrorContains(t, err, "the program's input cannot be read: broken")
 }
 
-// With a target, the streams are those of the target's own C library.
+// TestStreamsOfATarget requires that a run with a target uses the FILE addresses of the target's C library.
 func TestStreamsOfATarget(t *testing.T) {
 	m := parse(t, `declare i32 @fputs(ptr, ptr)
 @stderr = external global ptr

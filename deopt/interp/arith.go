@@ -18,7 +18,7 @@ func charge(in *Interp, words int) error {
 	return in.work(uint64(words) * uint64(words))
 }
 
-// chargeLanes counts one step for each lane where there are more than maxFree.
+// chargeLanes counts one step for each of n lanes if n is more than maxFree.
 func chargeLanes(in *Interp, n int) error {
 	if n <= maxFree {
 		return nil
@@ -26,7 +26,7 @@ func chargeLanes(in *Interp, n int) error {
 	return in.work(64 * uint64(n))
 }
 
-// lanes2 applies f to each lane of two values of one shape.
+// lanes2 applies f to each lane of two values of the same shape.
 func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 	s, n := out.s.lane()
 	as, an := a.s.lane()
@@ -211,7 +211,7 @@ func overflowsSigned(op ir.Op, width int, a, b, r uint64) bool {
 		return sa < 0 != (sb < 0) && sr < 0 != (sa < 0)
 	}
 	hi, lo := bits.Mul64(uint64(sa), uint64(sb))
-	// From the unsigned to the signed high half (Hacker's Delight, §8-3).
+	// Convert the unsigned high half to the signed one (Hacker's Delight, §8-3).
 	if sa < 0 {
 		hi -= uint64(sb)
 	}
@@ -225,7 +225,7 @@ func narrowShift(op ir.Op, width int, flags ir.Flags, a, b word) word {
 	m := maskAt(width, 0)
 	switch {
 	case b.v >= uint64(width):
-		return poisonOf(m) // at least this much is poison, whatever the undefined bits are
+		return poisonOf(m) // undefined bits can only make the shift amount larger
 	case b.u != 0:
 		return word{u: m}
 	}
@@ -358,7 +358,7 @@ func wideCarry(op ir.Op, width int, flags ir.Flags, dst, a, b []word) {
 	}
 }
 
-// lowestBit returns the position of the lowest bit that of selects from the words, or 64*len(w) if it selects none.
+// lowestBit returns the position of the lowest bit that is set in of(word) for the words of w, or 64*len(w) if no bit is set.
 func lowestBit(w []word, of func(word) uint64) int {
 	for i := range w {
 		if b := of(w[i]); b != 0 {

@@ -119,7 +119,7 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	return v, nil
 }
 
-// among is defined for the program's modules only.
+// among resolves a name as defined does, but searches only the program's modules.
 func (b *binding) among(v ir.Value) (ir.Value, error) {
 	var name string
 	var own *ir.Module
@@ -155,8 +155,8 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 	return found, nil
 }
 
-// elsewhere reports whether v is a replaceable definition that its own module resolves to another address than owner does. This happens where a JIT
-// knew only the first definition when it resolved the name.
+// elsewhere reports whether v is a replaceable definition whose name has one address in its own module and another in owner. This happens where a
+// JIT knew only the first definition when it resolved the name.
 func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool {
 	if _, defines := definition(v); !defines {
 		return false

@@ -127,8 +127,8 @@ func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 		a := addr + machine.Addr(len(s))
 		// Read as much as possible at once. If that fails, read less, because the string may end earlier.
 		step = min(2*step, 256)
-		// Read at least one byte, so that the error of the view says why the address cannot be read. That error is slow to make, so it does not
-		// serve to find the end.
+		// Read at least one byte, so that the error of the view says why the address cannot be read. Making that error is slow, so use reach to
+		// find the last byte that can be read.
 		chunk := make([]byte, max(1, in.view.reach(a, min(limit-uint64(len(s)), step))))
 		if in.view.read(chunk, nil, a) != nil {
 			step, chunk = 1, chunk[:1]

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A move of overlapping ranges behaves as if it read everything first, also across pages.
+// TestMoveAcrossPagesAsGoCopies requires that a move of overlapping ranges has the result of Go's copy, also across pages.
 func TestMoveAcrossPagesAsGoCopies(t *testing.T) {
 	const size = 4 * 4096
 	for _, c := range []struct{ to, from, n int }{
@@ -57,7 +57,7 @@ e:
 	}
 }
 
-// A length that is too large is refused before memory is allocated for it.
+// TestLengthsThatAreTooLongTakeNoMemory requires that a length that is too large ends the run before memory is allocated for it.
 func TestLengthsThatAreTooLongTakeNoMemory(t *testing.T) {
 	for _, call := range []string{
 		"call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 549755813888, i1 false)",
@@ -82,7 +82,8 @@ define void @f() {
 	}
 }
 
-// A string ends at its heap block at the latest. Finding that end must not visit all blocks: with this many, the run would not end.
+// TestStringsAtTheEndsOfManyBlocks requires that the time to find the end of a heap block does not depend on the number of blocks. With this many
+// blocks, a search through all of them would not end.
 func TestStringsAtTheEndsOfManyBlocks(t *testing.T) {
 	in, m := machineOf(t, `declare ptr @malloc(i64)
 declare i32 @strcmp(ptr, ptr)

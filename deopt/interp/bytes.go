@@ -1,7 +1,7 @@
 package interp
 
-// decode reads the leaf from the bytes in memory. shadow marks the bits that are not known; nil means none. Of these bits, those that data has set
-// are poison, as in a word. One poison bit makes the whole scalar poison.
+// decode reads the leaf from the bytes in memory. shadow marks the bits that are not known; nil means that all are known. A bit set in both
+// shadow and data is poison, as in a word. One poison bit makes the whole scalar poison.
 func (l leaf) decode(w []word, data, shadow []byte, bigEndian bool) {
 	n := (l.bits + 63) / 64
 	for k := range l.packed {

@@ -57,8 +57,8 @@ const (
 	opStep   opcode = iota
 	opCall          // the step may push or pop a frame
 	opEnd           // a terminator: the step sets an edge or pops the frame
-	opRet           // returns the one word a
-	opRetAny        // returns nothing
+	opRet           // returns word a
+	opRetAny        // returns no value
 	opJump          // follows the edge yes
 	opBranch        // follows the edge yes or no, depending on a
 	opMove
@@ -126,7 +126,7 @@ const (
 	opFNeg     // k: the sign bit
 	opShort    // k: index into shorts; operands a, b and c
 	opPair     // k: index into pairs; operands a and b
-	opNothing  // counts as a step, has no effect
+	opNothing  // no effect, but counts as a step
 	opSwitch   // k: index into tables; selects by a
 	opIndirect // k: index into targets; selects by a
 )
@@ -138,7 +138,7 @@ type block struct {
 	start int    // index of its first inst
 	size  uint64 // instructions, phis included
 	runs  uint64 // how often it was entered
-	short int64  // instructions skipped although the block was entered, less instructions run without an entry
+	short int64  // number of instructions in size*runs that did not run; negative if the block ran without an entry
 	stop  bool   // a run halts before it
 }
 

@@ -31,7 +31,7 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 			return poisonOf(1)
 		}
 		for k := len(x) - 1; k >= 0; k-- {
-			// If known bits differ, the values are unequal, whatever the undefined bits are.
+			// If a known bit differs, the values are unequal for any value of the undefined bits.
 			if test.equality && (x[k].v^y[k].v)&^(x[k].u|y[k].u) != 0 {
 				return bit(test.holds(-1))
 			}
@@ -52,8 +52,8 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		if test.equality {
 			return word{u: 1}
 		}
-		// The real order lies between two extremes: lowest x with highest y, and highest x with lowest y. Compilers compare fields of structs in
-		// place, with undefined padding below them.
+		// The comparison has a known result if it is the same for the lowest x with the highest y and for the highest x with the lowest y.
+		// Compilers need this: they compare a field of a struct together with the undefined padding bits below it.
 		holds := test.holds(intOrder(x, y, flip, 0, ^uint64(0)))
 		if holds != test.holds(intOrder(x, y, flip, ^uint64(0), 0)) {
 			return word{u: 1}

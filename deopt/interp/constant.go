@@ -89,7 +89,7 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 		}
 	case ir.ConstBlockAddr:
 		return in.blockAddress(c)
-	case ir.ConstPtrAuth: // the process has its own signing key
+	case ir.ConstPtrAuth: // the signing key of the process is unknown
 		return nil, unsupported("", "the signed pointer %s", c.Ref())
 	case ir.ConstSplat:
 		return nil, unsupported("", "the scalable vector %s", c.Ref())

@@ -45,7 +45,7 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	return err
 }
 
-// chargeEdges makes a terminator count steps for its operands, of this many words, and for the phis of the block that it enters.
+// chargeEdges makes a terminator count steps for the words of its operands, and for the phis of the block that it enters.
 func (d *decoder) chargeEdges(c *inst, words int, edges []*edge) {
 	most := 0
 	for _, e := range edges {
@@ -108,7 +108,7 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	return e, nil
 }
 
-// sorted bounds the number of moves that are put in order. Where there are more, all are read before any is written.
+// sorted is the maximum number of moves that ordered sorts. For more moves, edge.move reads all sources before it writes any destination.
 const sorted = 64
 
 // ordered sorts moves so that none reads a word that an earlier one wrote. It returns false if the moves form a cycle or there are more than sorted.

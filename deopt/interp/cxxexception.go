@@ -101,7 +101,6 @@ var exceptionFuncs = map[string]Builtin{
 	"_ZNSt15__exception_ptrneERKNS_13exception_ptrES2_":              scalar(func(c cxxCall) uint64 { return truth(c.word(c.addr(0)) != c.word(c.addr(1))) }),
 }
 
-// word reads a pointer from the program's memory.
 // cxxCall implements the C++ runtime: exceptions, and the guards of static variables.
 type cxxCall struct{ *ccall }
 
@@ -523,7 +522,7 @@ func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	return in.resumeException(header, in.frames.n-1)
 }
 
-// guarded calls a function of the program from which no exception may escape. left reports whether one would have.
+// guarded calls a function of the program from which no exception may escape. left reports whether an exception tried to escape.
 func (c cxxCall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bool) {
 	cxx := &c.in.run.cxx
 	cxx.barriers = append(cxx.barriers, c.in.frames.n)

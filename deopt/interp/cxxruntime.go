@@ -332,7 +332,7 @@ func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	return v, nil
 }
 
-// runtimeAddr returns the address of such a name. If the target defines the name, it is the target's address.
+// runtimeAddr returns the address of a name that the runtime module defines. If the target defines the name, it is the target's address.
 func (in *Interp) runtimeAddr(name string) (machine.Addr, error) {
 	v, err := in.runtimeValue(name)
 	if err != nil {

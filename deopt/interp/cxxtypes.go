@@ -96,7 +96,7 @@ func (in *Interp) typeAt(a machine.Addr) (typeInfo, error) {
 	return t, err
 }
 
-// is reports whether both are the same type. It compares names, or for types local to a module the addresses.
+// is reports whether t and u are the same type. It compares their names, or their addresses if a type is local to a module.
 func (t typeInfo) is(u typeInfo) bool {
 	return t.addr == u.addr || t.name == u.name && (t.name == "" || t.name[0] != '*')
 }
@@ -261,7 +261,7 @@ func (in *Interp) parts(t typeInfo, at machine.Addr, visit func(p part)) error {
 // baseClass is one base class of a class.
 type baseClass struct {
 	t               machine.Addr
-	offset          int64 // for a virtual base: the offset in the vtable that holds its offset
+	offset          int64 // for a virtual base: position of its offset in the vtable
 	virtual, public bool
 }
 
@@ -300,7 +300,7 @@ func (in *Interp) bases(t typeInfo) ([]baseClass, error) {
 	return nil, nil
 }
 
-// base returns the address of the base of type to, and whether it is public. It finds none if the base is ambiguous.
+// base returns the address of the base of type to, and whether it is public. It returns 0 if there is no such base or more than one.
 func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, error) {
 	type subobject struct{ at, within machine.Addr }
 	found := map[subobject]bool{} // the value is set for a public base

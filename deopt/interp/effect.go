@@ -30,8 +30,7 @@ func (e Effect) String() string {
 	return [...]string{"none", "memory", "math", "state", "outside", "native"}[e]
 }
 
-// EffectOf returns the effect of a built-in function, and EffectOutside for any other name. A call may have a worse effect than is usual: see
-// [Called].
+// EffectOf returns the effect of a built-in function, and EffectOutside for any other name. A single call may have a larger effect: see [Called].
 func EffectOf(name string) Effect {
 	if e, ok := effects[name]; ok {
 		return e
@@ -99,7 +98,7 @@ func effectTable() map[string]Effect {
 	return table
 }
 
-// The C++ functions call functions of the program and so refer to this table: add them here, after its initialization.
+// Add the C++ functions in init: their code refers to this table, so a reference to them in its initializer would be a cycle.
 func init() {
 	for _, table := range []map[string]Builtin{exceptionFuncs, cxxFuncs} {
 		for name := range table {

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Every built-in function has exactly one effect.
+// TestEveryBuiltinHasAnEffect requires that every built-in function has exactly one effect.
 func TestEveryBuiltinHasAnEffect(t *testing.T) {
 	of := map[string]Effect{}
 	for effect, names := range effectNames {

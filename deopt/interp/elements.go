@@ -41,8 +41,8 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// either stores the result of a select between a and b by an undefined condition. A bit on which both agree keeps its value; the result is poison
-// where either is poison.
+// either stores the result of a select between a and b by an undefined condition. A bit that is equal in a and b keeps its value; a scalar of the
+// result is poison if that of a or of b is poison.
 func either(s *shape, dst, a, b []word) {
 	for _, l := range s.leaf {
 		n := (l.bits + 63) / 64

@@ -134,7 +134,7 @@ func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	}
 }
 
-// functionsOf returns the function names in the order of the program's numbers.
+// functionsOf returns the names of the functions, at the indices by which the program selects them.
 func functionsOf(t *testing.T) (names []string) {
 	source, err := os.ReadFile("testdata/environment/environment.c")
 	require.NoError(t, err)
@@ -162,7 +162,8 @@ func called(in *interp.Interp, m *ir.Module, name string, args [3]uint64) (uint6
 	return v, nil
 }
 
-// undetermined reports whether LLVM leaves a result open: the sign of a zero minimum, the NaN, or an integer that does not fit.
+// undetermined reports whether LLVM leaves a result open: the sign of a zero that is a minimum or maximum, the bits of a NaN, or an integer that
+// does not fit.
 func undetermined(name string, args [3]uint64, want, got uint64) bool {
 	x := math.Float64frombits(args[0])
 	isNaN := func(v uint64) bool {
@@ -184,7 +185,7 @@ type environmentCall struct {
 	args     [3]uint64
 }
 
-// environmentCalls returns calls of each function with operands at the ends of the formats, and random ones.
+// environmentCalls returns calls of each function with the smallest and largest operands of the formats, and with random operands.
 func environmentCalls(order []string) (calls []environmentCall) {
 	r := rand.New(rand.NewPCG(35, 2))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 1.0 / 3, 0.5, 1.5, 5e-324, -5e-324, 0x1p-1022, -0x1p-1022, 0x1.fffffffffffffp-1023, 0x1.8p-1023,
@@ -236,7 +237,7 @@ attributes #0 = { "denormal-fp-math"="preserve-sign,preserve-sign" }
 attributes #1 = { "denormal-fp-math"="positive-zero" "denormal-fp-math-f32"="ieee" }
 `
 
-// The attribute denormal-fp-math applies only if the thread's registers are unknown.
+// TestDenormalAttributeCountsWithoutRegisters requires that the attribute denormal-fp-math applies only if the thread's registers are unknown.
 func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	standard, fast := machine.FloatControl{MXCSR: 0x1f80, X87: 0x37f}, machine.FloatControl{MXCSR: 0x9fc0, X87: 0x37f}
 	for _, c := range []struct {
@@ -265,8 +266,8 @@ func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	}
 }
 
-// The interpreter refuses a C library function whose result in another rounding direction is unknown. It runs one whose numbers are normal, so that
-// flushing does not change them.
+// TestLibraryFunctionsInOtherEnvironments requires an error for a C library function whose result in another rounding direction is unknown. A
+// function whose numbers are all normal must run, because flushing does not change them.
 func TestLibraryFunctionsInOtherEnvironments(t *testing.T) {
 	m := parse(t, fmt.Sprintf(flushing, "", ""))
 	for _, c := range []struct {

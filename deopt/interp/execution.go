@@ -246,8 +246,8 @@ func (x *Execution) complete(ctx context.Context) (*Result, error) {
 	return res, err
 }
 
-// StopAt makes Run stop whenever it has entered the block and set its phis, or no longer stop there. It does not stop inside a callback from the C
-// library, such as qsort's. It returns an error if the function cannot be decoded.
+// StopAt makes Run stop whenever it has entered the block and set its phis. If on is false, StopAt removes that stop. It does not stop inside a
+// callback from the C library, such as qsort's. It returns an error if the function cannot be decoded.
 func (x *Execution) StopAt(b *ir.Block, on bool) error {
 	fn, err := x.in.function(b.Func)
 	if err != nil {

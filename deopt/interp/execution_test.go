@@ -87,7 +87,7 @@ func TestRunTo(t *testing.T) {
 	}
 }
 
-// TestRunOut requires that RunOut stops where single steps first have so few frames.
+// TestRunOut requires that RunOut stops at the first instruction at which a run by single steps has that number of frames.
 func TestRunOut(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "in calls": inCalls} {
 		_, x, _ := startMain(t, src, interp.Options{})
@@ -258,7 +258,7 @@ func TestOneExecutionAtATime(t *testing.T) {
 	require.Equal(t, "4", res.Value.Format())
 }
 
-// The frames of a failed run can still be read.
+// TestFramesOfAFailedRun requires that the frames of a failed run can still be read.
 func TestFramesOfAFailedRun(t *testing.T) {
 	src := strings.Replace(twoFunctions, "mul i32 %x, 2", "udiv i32 2, %x", 1)
 	_, x, m := startMain(t, src, interp.Options{})
@@ -313,7 +313,7 @@ func TestProfile(t *testing.T) {
 	require.Equal(t, map[string]uint64{"main:entry": 1, "main:loop": 3, "main:end": 1, "twice:entry": 3}, runs)
 }
 
-// Runs by single steps and by blocks have the same result, output and step count.
+// TestSingleStepsAreAsBlocks requires that runs by single steps and by blocks have the same result, output and step count.
 func TestSingleStepsAreAsBlocks(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.ll")
 	require.NoError(t, err)
@@ -332,7 +332,7 @@ func TestSingleStepsAreAsBlocks(t *testing.T) {
 	}
 }
 
-// A musttail call replaces its caller's frame, so a loop of them does not nest.
+// TestMustTail requires that a loop of musttail calls needs no more frames than one call: each replaces its caller's frame.
 func TestMustTail(t *testing.T) {
 	in, m := machineOf(t, `define i64 @down(i64 %n, i64 %sum) {
   %done = icmp eq i64 %n, 0

@@ -110,7 +110,7 @@ func (c *callPromise) owed(fr *frame) *debt {
 	return c.debt(fr)
 }
 
-// debt checks the arguments.
+// debt returns the work that the call must do when it returns, with the result of checking the arguments.
 func (c *callPromise) debt(fr *frame) *debt {
 	d := &debt{result: c.result}
 	for _, p := range c.args {

@@ -34,7 +34,7 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 		}
 		return lanes1(out, a, special)
 	}
-	// As in intIntrinsic, a scalar does not use the shortcut here.
+	// The loop has a shortcut for scalars. Do not use it here, so that a single-stepped run exposes a difference between the two.
 	quick := shortWay(nil)
 	if a.s.typ.Kind == ir.VectorKind {
 		quick = conversionShort(i.Op, i.Flags, from, to)

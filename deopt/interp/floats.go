@@ -10,7 +10,8 @@ import (
 // narrowFloat reports whether a float64 holds every value of t exactly, so that Go's arithmetic can be used. Software computes x86_fp80 and fp128.
 func narrowFloat(t *ir.Type) bool { return t.Kind >= ir.HalfKind && t.Kind <= ir.DoubleKind }
 
-// formats are the supported float types (LangRef, "Floating-Point Types"). It lacks ppc_fp128, which is a pair of doubles: shapes refuse that type.
+// formats holds the supported float types (LangRef, "Floating-Point Types"). It has no entry for ppc_fp128, a pair of doubles, because shapes
+// refuse that type.
 var formats = map[ir.TypeKind]softfloat.Format{
 	ir.HalfKind: softfloat.Half, ir.BFloatKind: softfloat.BFloat, ir.FloatKind: softfloat.Single,
 	ir.DoubleKind: softfloat.Double, ir.X86FP80Kind: softfloat.X87, ir.FP128Kind: softfloat.Quad,

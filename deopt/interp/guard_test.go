@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// guards has three forms of a guard: the intrinsic, a branch on a widenable condition, and in @after that branch as LLVM lowers it.
+// guards holds a guard as the intrinsic and as a branch on a widenable condition, and a use of such conditions without a guard.
 const guards = `declare void @llvm.experimental.guard(i1, ...)
 declare i1 @llvm.experimental.widenable.condition()
 declare i32 @llvm.experimental.deoptimize.i32(...)
@@ -45,7 +45,7 @@ define i32 @alone() {
 }
 `
 
-// TestGuards requires that a guard has the same result unchanged and lowered by LLVM's own passes, whether it holds or not.
+// TestGuards requires that a guard has the same result before and after LLVM's passes lower it, for a true and for a false condition.
 func TestGuards(t *testing.T) {
 	livetest.Slow(t)
 	modules := map[string]string{"as it stands": guards}

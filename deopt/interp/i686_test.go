@@ -147,7 +147,7 @@ define i64 @f() {
 	}
 }
 
-// These lists are read by LLVM's va_arg, which no C compiler emits for this target.
+// TestVAArgOfNarrowLists reads va_lists of 32-bit x86 with LLVM's va_arg, which no C compiler emits for this target.
 func TestVAArgOfNarrowLists(t *testing.T) {
 	in, m := machineOf(t, `target triple = "i686-linux-gnu"
 declare void @llvm.va_start(ptr)

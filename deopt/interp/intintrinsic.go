@@ -10,7 +10,7 @@ import (
 // width. It also returns whether the result is poison. args counts the integer operands; a constant i1 that follows them is the last element of v.
 type intIntrinsic struct {
 	args int
-	flag bool // an i1 follows, the same for all lanes
+	flag bool // a constant i1 follows the integers and applies to all lanes
 	f    func(width int, v []*big.Int) (*big.Int, bool)
 }
 
@@ -70,7 +70,7 @@ func population(v *big.Int) int {
 	return n
 }
 
-// leadingZeros and trailingZeros return poison for zero if the flag is set.
+// leadingZeros and trailingZeros implement ctlz and cttz. They return poison for zero if the flag is set.
 func leadingZeros(w int, v []*big.Int) (*big.Int, bool) {
 	return big.NewInt(int64(w - v[0].BitLen())), v[0].Sign() == 0 && v[1].Sign() != 0
 }

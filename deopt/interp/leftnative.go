@@ -63,8 +63,8 @@ func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	return n
 }
 
-// Changed records that memory of the target has changed since it was read: addr now contains data. Pages that no run has read are read later. Memory
-// of the interpreter's own receives the same bytes. Changed returns a [*FaultError] if it cannot store to that memory.
+// Changed records that memory of the target has changed since it was read: addr now contains data. Pages that no run has read are read later. If
+// addr is in the interpreter's own memory, Changed stores data there. Changed returns a [*FaultError] if it cannot store to that memory.
 func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	if in.view.ranges.own(addr) {
 		if err := in.view.put(addr, data, nil); err != nil {

@@ -2,8 +2,8 @@ package interp
 
 import "example.com/reframe/internal/machine"
 
-// checkedFuncs are the functions that _FORTIFY_SOURCE calls instead. They take the size of the written object, and end the program if it is too
-// small.
+// checkedFuncs holds the functions that code compiled with _FORTIFY_SOURCE calls instead of memcpy, sprintf and so on. They take the size of the
+// written object, and end the program if it is too small.
 var checkedFuncs = checkedTable()
 
 // fortified describes a checked function: at is the index of the argument with the object's size, and needs returns the number of bytes that a call

@@ -628,7 +628,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		case opCall:
 			fr.pc = pc
-			in.run.steps -= uint64(i.rest) // the callee's steps count first, because clocks read the count
+			in.run.steps -= uint64(i.rest) // count these after the callee's steps, because clocks read the count
 			if err := i.run(fr); err != nil {
 				return in.located(err, true)
 			}
@@ -669,7 +669,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		}
 		fr.pc = pc
-		in.run.steps -= uint64(i.rest) // bulk work of this instruction counts before the instructions that follow
+		in.run.steps -= uint64(i.rest) // count these after the bulk work of this instruction
 		if err := i.run(fr); err != nil {
 			return in.located(err, true)
 		}

@@ -78,11 +78,11 @@ func (x masked) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, er
 	}, nil
 }
 
-// address returns the address of element k; unless addresses are per element, it lies behind bytes after the first.
-func (x masked) address(fr *frame, at slot, k, behind int) (machine.Addr, error) {
+// address returns the address of element k. Where the operand is a single address, the element is offset bytes after it.
+func (x masked) address(fr *frame, at slot, k, offset int) (machine.Addr, error) {
 	if x.scattered {
 		return pointer(fr, slot{at.at + k, at.s.elem})
 	}
 	a, err := pointer(fr, at)
-	return a + machine.Addr(behind), err
+	return a + machine.Addr(offset), err
 }

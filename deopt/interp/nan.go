@@ -7,8 +7,8 @@ import (
 )
 
 // Processors differ in the NaN that an operation yields: the first NaN operand, a signaling one, or a default NaN, whose sign also differs. A
-// program can print or store it, and the result must not depend on the processor that runs the interpreter. So the rule is that of x86-64 everywhere
-// (Intel SDM vol. 1, 4.8.3.5 and table 4-7): the first operand that is a NaN, made quiet, else the default NaN.
+// program can print or store that NaN, so it must not depend on the processor that runs the interpreter. The interpreter therefore always follows
+// x86-64 (Intel SDM vol. 1, 4.8.3.5 and table 4-7): the first operand that is a NaN, made quiet, else the default NaN.
 const (
 	defaultNaN = 0xfff8 << 48 // "QNaN floating-point indefinite"
 	quietBit   = 1 << 51

@@ -176,7 +176,8 @@ func TestSharedProgramWithStackmapIsAsNative(t *testing.T) {
 	sameAsJIT(t, string(src), "19")
 }
 
-// The shared patchpoint program waits forever in @blocker. Here @blocker returns, and main returns the result.
+// TestSharedProgramWithPatchpointIsAsNative runs the patchpoint program that other tests share. It replaces @blocker, which waits forever there,
+// by a function that returns.
 func TestSharedProgramWithPatchpointIsAsNative(t *testing.T) {
 	src, err := os.ReadFile("../../testdata/programs/jit_pp.ll")
 	require.NoError(t, err)

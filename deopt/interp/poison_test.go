@@ -151,7 +151,8 @@ func TestPoisonValue(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestFloatsThatAreHandedOnArePromised checks the flags of instructions that pass floats on (LangRef, "Fast-Math Flags": phi, select, call).
+// TestFloatsThatAreHandedOnArePromised checks the fast-math flags of phi, select and call, which pass floats on without computing them (LangRef,
+// "Fast-Math Flags").
 func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
 	const nan, inf = "double 0x7FF8000000000000", "double 0x7FF0000000000000"
 	results(t, []struct{ body, result, want string }{

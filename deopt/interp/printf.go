@@ -149,7 +149,7 @@ func (f *formatter) add(text []byte) {
 		f.c.err = troublef(KindMemory, "formatted text of more than %d bytes", f.c.in.view.limit)
 	}
 	if f.c.err == nil {
-		f.out = append(f.out, text...) // makes %n count the text before it
+		f.out = append(f.out, text...) // append at once, because %n counts the bytes of out
 	}
 }
 

@@ -41,7 +41,7 @@ func (in *Interp) Profile() []Profiled {
 	return list
 }
 
-// unfinished calls tell for each active frame with its current block, and with the number of instructions of that block that have not run.
+// unfinished calls tell once for each active frame. b is the frame's current block, and n the number of its instructions that have not run.
 func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	x := in.run.of
 	begun := x != nil && x.done && !in.run.before
@@ -65,7 +65,7 @@ func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	tell(b, int64(next.rest)+int64(next.count))
 }
 
-// abandon records the instructions of its block that a removed frame will not run.
+// abandon records, for a frame that is removed, the instructions of its current block that will not run.
 func (fr *frame) abandon(waits bool) {
 	fr.unfinished(waits, func(b *block, n int64) { b.short += n })
 }

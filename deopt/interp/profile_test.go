@@ -18,7 +18,7 @@ func profiled(in *interp.Interp) (sum uint64) {
 	return sum
 }
 
-// The profile's instructions add up to the steps of the run, however it ends.
+// TestProfileAddsUp requires that the instructions of a profile add up to the steps of the run, for each way in which a run ends.
 func TestProfileAddsUp(t *testing.T) {
 	const (
 		trailing = "\nwith:\n  %y = add i32 %x, 1\n  %z = add i32 %y, 1\n  ret i32 %z\n}\n"

@@ -26,7 +26,7 @@ func pendingResults(p Point) []*ir.Instr {
 	return found
 }
 
-// pending reports whether the statepoint token ran before p and its result r is still to run.
+// pending reports whether the statepoint token ran before p and its gc.result r has not run yet.
 func pending(p Point, r, token *ir.Instr) bool {
 	if r.Block != token.Block {
 		return reaches(p, r, token)

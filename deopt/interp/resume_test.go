@@ -72,7 +72,7 @@ func TestResumeNamesAllThatIsMissing(t *testing.T) {
 	require.EqualError(t, err, "cannot resume @sum in block %loop: no value for %n, %i")
 }
 
-// TestResumeOfWhatIsTold requires that a missing value is derived from others: from its extension, or from its elements.
+// TestResumeOfWhatIsTold requires that Resume derives a missing value from another value that contains it: its extension, or its elements.
 func TestResumeOfWhatIsTold(t *testing.T) {
 	in, m := machineOf(t, `define i32 @f(i1 %c, i8 %n, { i32, { i8, i1 } } %s) {
 entry:
@@ -200,7 +200,7 @@ func TestResumeAfterStatepointReadsTheTarget(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "342", res.Value.Format())
 
-	// Bytes beside those of the target remain inaccessible.
+	// Bytes that the target does not have remain inaccessible.
 	values[f.Value("d")] = interp.FromUint(f.Params[0].Typ, 0x10010)
 	_, err = in.Resume(context.Background(), p, values)
 	var fault *interp.FaultError

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The copies are element by element and atomic ("RewriteStatepointsForGC intrinsic lowering"). llc turns them into calls of runtime functions, which
-// the program defines itself.
+// TestElementsCopiedAtomicallyAreAsNative compares atomic copies by element with native code ("RewriteStatepointsForGC intrinsic lowering"). llc
+// turns such a copy into a call of a runtime function, which the test program defines.
 func TestElementsCopiedAtomicallyAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr @memcpy(ptr, ptr, i64)
@@ -95,7 +95,8 @@ define i32 @main() {
 	}
 }
 
-// A statepoint that reserves bytes to patch consists of nops: it calls nothing until they are patched.
+// TestStatepointsToBePatchedAreAsNative requires that a statepoint with reserved bytes calls no function: its code consists of nops until a
+// runtime patches it.
 func TestStatepointsToBePatchedAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 define i32 @personality() {

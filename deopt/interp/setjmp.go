@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. The first word of a buffer holds a number of the interpreter's; the frame
-// keeps the state for that number.
+// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. The first word of a buffer holds a number that the interpreter assigned;
+// the frame keeps the state for that number.
 var jumpFuncs = map[string]Builtin{
 	"setjmp": setJump, "_setjmp": setJump, "sigsetjmp": setJump, "__sigsetjmp": setJump,
 	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
@@ -25,8 +25,8 @@ type jump struct {
 	live   int    // number of stack allocations at the time of setjmp
 }
 
-// jumpMark marks the numbers of jumps. A marked number is not an address of any process, and unlikely as other data. The mark is in the upper half,
-// or with 32-bit pointers in the highest byte.
+// jumpMark marks the numbers of jumps. A marked number is no address of a process, and other data rarely has its value. The mark is in the upper
+// half, or with 32-bit pointers in the highest byte.
 const (
 	jumpMark       = 0xa5e7 << 48
 	narrowJumpMark = 0xa5 << 24

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// A value that changed between setjmp and longjmp is unknown: it may be in a register or on the stack. A value that did not change, or changed back,
-// is known.
+// TestValuesBehindLongjmp requires that a value that changed between setjmp and longjmp is unknown, because it may be in a register or on the
+// stack. A value that did not change, or changed back, must be known.
 func TestValuesBehindLongjmp(t *testing.T) {
 	const head = `declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32) noreturn

@@ -135,14 +135,14 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return fr, nil
 	}
-	// The frame stops at the branch of the invoke, which will set the phis. So set the values from which the phis read.
+	// The frame resumes at the branch of the invoke, which sets the phis. Set the operands that the phis read there.
 	from := fn.blocks[a.Call.Block.Index]
 	fr.pc = from.start + a.Call.Index - from.phis + 1
 	given := map[ir.Value]*ir.Instr{}
 	for _, phi := range p.Block.Instrs[:b.phis] {
 		v, value := taken[phi], values[phi]
 		if _, computed := fn.slots[v]; !computed || value.IsNone() || v == ir.Value(a.Call) {
-			continue // the frame lacks such a value only if nothing reads the phi
+			continue // without a value, the phi has no uses
 		}
 		if other := given[v]; other != nil && !values[other].Equal(value) {
 			return nil, troublef(KindArgument, "%s and %s both have the operand %s, but were given different values", other.Ref(), phi.Ref(), v.Ref())
@@ -263,7 +263,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
 			}
 			ret = out.in(fr)
-			owes = callPromises(call, nil, out).owed(fr) // its arguments were passed before the run
+			owes = callPromises(call, nil, out).owed(fr) // no arguments: the process passed them before the run
 		}
 	}
 	return nil

@@ -69,8 +69,9 @@ func (in *Interp) prepareHandler(a machine.Addr) error {
 	return in.prepare(f, nil, ret, ret.undefined())
 }
 
-// structors returns the functions of such a list in all modules, by ascending priority and then by position (LangRef, "The 'llvm.global_ctors'
-// Global Variable"). A null function ends a list. An entry whose associated data is defined elsewhere is skipped.
+// structors returns the functions that all modules list in @llvm.global_ctors or @llvm.global_dtors, by ascending priority and then by position
+// (LangRef, "The 'llvm.global_ctors' Global Variable"). A null function ends a list. An entry whose associated data is defined elsewhere is
+// skipped.
 func (in *Interp) structors(list string) ([]machine.Addr, error) {
 	type entry struct {
 		priority uint64

@@ -97,7 +97,7 @@ func TestConstructorsThatCannotRun(t *testing.T) {
 	}
 }
 
-// A debugger can step through the constructors and stop at the start of main.
+// TestStepsThroughConstructors requires that a debugger can step through the constructors and stop at the start of main.
 func TestStepsThroughConstructors(t *testing.T) {
 	const list = `@llvm.global_ctors = appending global [2 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @a }, { i32, ptr } { i32 1, ptr @b }]`
 	in, m := machineOf(t, startup(list))
@@ -140,7 +140,7 @@ func TestStepsThroughConstructors(t *testing.T) {
 	}
 }
 
-// A function that is called in the middle of a program runs no constructors.
+// TestCallRunsNoConstructors requires that Call, which may start in the middle of a program, runs no constructors.
 func TestCallRunsNoConstructors(t *testing.T) {
 	in, m := machineOf(t, startup(`@llvm.global_ctors = appending global [1 x { i32, ptr }] [{ i32, ptr } { i32 1, ptr @a }]`))
 	res, err := in.Call(context.Background(), m.Func("b"), nil)

@@ -101,7 +101,6 @@ type table struct {
 }
 
 // add adds a case: a body that computes %r of type out from %a, %b, %c of the types in, run for each row of operands.
-// types in, run for each row of operands.
 func (g *table) add(name string, in []typ, out typ, body string, rows [][]byte) {
 	if len(rows) == 0 {
 		return

@@ -133,7 +133,8 @@ func TestElementsAreAsNative(t *testing.T) {
 	g.check(t, "19")
 }
 
-// The layouts are clang's for x86-64: the default one and packed ones.
+// TestAddressesAreAsNative compares getelementptr on structs and arrays with native code, with clang's default layout for x86-64 and with packed
+// structs.
 func TestAddressesAreAsNative(t *testing.T) {
 	var g table
 	p := typ{"ptr", 64, 0}

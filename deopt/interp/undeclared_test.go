@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// LLVM 19 accepts a call of an intrinsic without a declaration: it adds the declaration and the types in its name.
+// TestIntrinsicsWithoutADeclarationAreAsNative calls intrinsics that the module does not declare. LLVM 19 and later add the declaration, and the
+// types in the name.
 func TestIntrinsicsWithoutADeclarationAreAsNative(t *testing.T) {
 	sameAsJIT(t, `
 @g = global i64 -5
@@ -32,7 +33,8 @@ define i32 @main() {
 `, "19", "22")
 }
 
-// Sites in the syntax of the 2013 proposal run like those of today.
+// TestSitesOfTheProposalRun requires that llvm.webkit.stackmap and llvm.webkit.patchpoint, the names in LLVM's proposal of 2013, run like the
+// intrinsics of today.
 func TestSitesOfTheProposalRun(t *testing.T) {
 	in, _ := machineOf(t, `
 declare void @llvm.webkit.stackmap(i32, i32, ...)

@@ -12,8 +12,7 @@ import (
 // Exception Handling, 1.3).
 type unwinding struct {
 	x *exception
-	// handler is the index of the frame that handles the exception. If a built-in function handles it, handler is -1 less the number of frames that
-	// remain.
+	// handler is the index of the frame that handles the exception. If a built-in function handles it and n frames remain, handler is -1-n.
 	handler  int
 	selector uint32
 	adjusted machine.Addr

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Landing pads that clang does not emit, such as those with tokens of statepoints.
+// TestLandingPadsAreAsNative compares landing pads that clang does not emit with native code, such as those with tokens of statepoints.
 func TestLandingPadsAreAsNative(t *testing.T) {
 	const file = "testdata/unwind/statepoint.ll"
 	program := filepath.Join(t.TempDir(), "program")

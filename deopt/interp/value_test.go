@@ -49,7 +49,8 @@ func vector(n uint64, elem *ir.Type) *ir.Type {
 	return &ir.Type{Kind: ir.VectorKind, Len: n, Elem: elem}
 }
 
-// The bytes of floats are those of gcc for constants of _Float16, __bf16, float, double, long double and __float128.
+// TestFormatOfBytes requires the text of values from their bytes in memory. The bytes of floats are those that gcc emits for constants of
+// _Float16, __bf16, float, double, long double and __float128.
 func TestFormatOfBytes(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 
 // A va_list of x86-64 (System V psABI, AMD64, §3.5.7) holds the positions of the next arguments of each kind, and the addresses of two areas:
 //
-//	0   gp_offset          i32  of the next general register in the save area; 48: none is left
+//	0   gp_offset          i32  of the next general register in the save area; 48 after the last
 //	4   fp_offset          i32  of the next vector register in it; 176: none is left
 //	8   overflow_arg_area  ptr  to the next argument that was passed in memory
 //	16  reg_save_area      ptr  to 6 general registers of 8 bytes, 8 vector registers of 16
@@ -100,7 +100,7 @@ func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 // passing counts the registers that the arguments have used.
 type passing struct{ general, vector uint64 }
 
-// spill stores the variadic arguments of a frame where its va_lists refer to.
+// spill stores the variadic arguments of a frame, and returns a va_list that refers to them.
 func (fr *frame) spill() (*vaArea, error) {
 	if fr.in.opt.Arch.Pointer != vaWord {
 		return fr.in.spill(fr.fn.ir, fr.variadic)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// weakNames tests whether each of its names is defined: 1, 2, 4, 8, 16.
+// weakNames returns a bit for each of its names that is defined: 1, 2, 4, 8, 16.
 const weakNames = `declare extern_weak void @nowhere()
 declare extern_weak i32 @puts(ptr)
 declare extern_weak void @given()
@@ -41,7 +41,7 @@ define i1 @there() {
   ret i1 %g
 }`
 
-// An undefined weak name is null, as in a linked program.
+// TestWeakNamesThatNothingDefinesAreNull requires that the address of an undefined weak name is null, as in a linked program.
 func TestWeakNamesThatNothingDefinesAreNull(t *testing.T) {
 	sameAsLinked(t, weakNames, "19")
 	in, m := machineOf(t, weakNames)

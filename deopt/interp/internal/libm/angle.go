@@ -205,6 +205,6 @@ func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return softfloat.Number{Neg: y.Neg}
 	}
 	r := arcOf(f, y, x, point(y, x))
-	r.Neg = y.Neg // also for a y that is negligible beside x
+	r.Neg = y.Neg // also if y is negligible compared with x
 	return r
 }

@@ -75,7 +75,7 @@ func number(t *testing.T, hex string) *big.Int {
 	return v
 }
 
-// The encodings of x86_fp80 that hardware never generates (Intel SDM vol. 1, §8.2.2), and the limits of the formats.
+// TestEncodings checks the encodings of x86_fp80 that hardware never generates (Intel SDM vol. 1, §8.2.2), and the limits of the formats.
 func TestEncodings(t *testing.T) {
 	for _, c := range []struct {
 		f     softfloat.Format
@@ -105,7 +105,7 @@ func TestEncodings(t *testing.T) {
 	require.False(t, softfloat.Single.Subnormal(number(t, "800000")))
 }
 
-// A number halfway between two others rounds to the even one, also at the limits of a format.
+// TestTiesGoToEven requires that a number halfway between two others rounds to the even one, also at the limits of a format.
 func TestTiesGoToEven(t *testing.T) {
 	for _, c := range []struct {
 		double float64
