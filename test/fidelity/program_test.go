@@ -17,7 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// hosted is the part of a program that takes the place of functions that the interpreter does not model: files in memory, sscanf and random numbers.
+// hosted is the part of a program that replaces functions which the interpreter does not model: it implements files in memory, sscanf and random
+// numbers.
 var hosted = source{own: []string{"testdata/host/files.c"}, flags: []string{"-include", "testdata/host/host.h"}}
 
 // hosts adds hosted to a program.
@@ -26,7 +27,7 @@ func (s source) hosts() source {
 	return s
 }
 
-// filePrograms are programs that work on files. All but snappy have these in the memory of testdata/host.
+// filePrograms are programs that work on files. All except snappy use the files in memory of testdata/host.
 var filePrograms = map[string]source{
 	"tcc": source{
 		pack:  "tcc",
@@ -50,7 +51,7 @@ var filePrograms = map[string]source{
 		pack:  "snappy",
 		files: []string{"snappy.cc", "snappy-sinksource.cc", "snappy-stubs-internal.cc"},
 		own:   []string{"testdata/snappy/trip.cc"},
-		// With an earlier standard std::string is compiled in libstdc++, not in the module.
+		// Before C++20, std::string is compiled in libstdc++ instead of the module.
 		flags: []string{"-std=c++20", "-DHAVE_CONFIG_H", "-Itestdata/snappy"},
 	},
 }
@@ -64,7 +65,7 @@ func gifTool(name string) source {
 	}.hosts()
 }
 
-// programVariants returns the builds of programs that take long to compile: few, possibly none, without FIDELITY=all.
+// programVariants returns the ways to compile programs whose compilation is slow. Without FIDELITY=all these are few, possibly none.
 func programVariants(few ...variant) []variant {
 	if !all {
 		return few
@@ -72,15 +73,15 @@ func programVariants(few ...variant) []variant {
 	return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O1"}, {19, "-O2"}}
 }
 
-// task is the arguments and the input of a program.
+// task holds the arguments and the input of a program.
 type task struct {
 	args  []string
 	stdin []byte
 	files map[string][]byte // by names in the working directory
 }
 
-// filed runs a program of filePrograms as native code and in the interpreter, and requires the same output, errors, exit status and files. It returns the
-// files that the program wrote.
+// filed runs a program of filePrograms as native code and in the interpreter. It requires the same output, errors, exit status and files, and returns
+// the files that the program wrote.
 func filed(t *testing.T, module string, v variant, k task) (outcome, map[string][]byte) {
 	t.Helper()
 	program := livetest.ModuleBinary(t, v.release, module)
@@ -94,14 +95,14 @@ func filed(t *testing.T, module string, v variant, k task) (outcome, map[string]
 	want := native(t, input.Bytes(), program, k.args...)
 	middle := time.Now()
 	require.Equal(t, want, interpreted(t, module, input.Bytes(), append([]string{program}, k.args...)...))
-	t.Logf("native %v, here with reading the module %v", middle.Sub(begin), time.Since(middle)) // only logged: no result depends on it
+	t.Logf("native %v, here with reading the module %v", middle.Sub(begin), time.Since(middle)) // logged only: no result depends on the time
 	output, files, ok := strings.Cut(want.Output, "files\n")
 	require.True(t, ok, "%s", want.Output)
 	want.Output = output
 	return want, written(t, files)
 }
 
-// written reads the files as testdata/host/files.c prints them.
+// written parses the files as testdata/host/files.c prints them.
 func written(t *testing.T, text string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -117,7 +118,7 @@ func written(t *testing.T, text string) map[string][]byte {
 	return files
 }
 
-// packaged reads files of a source package, under their base names.
+// packaged reads files of a source package. It returns them by their base names.
 func packaged(t *testing.T, pack string, patterns ...string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -144,10 +145,10 @@ func inOrder(files map[string][]byte) []string {
 	return names
 }
 
-// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql in databases in memory.
+// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql with databases in memory.
 func TestSQLiteIsAsNative(t *testing.T) {
 	if !all {
-		return // half a minute to compile
+		return // compiling takes half a minute
 	}
 	statements, err := os.ReadFile("testdata/sqlite/statements.sql")
 	require.NoError(t, err)
@@ -162,7 +163,7 @@ func TestSQLiteIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGifIsAsNative reads, splits, repairs and writes the package's own pictures with the programs of giflib.
+// TestGifIsAsNative uses the programs of giflib to read, split, repair and write the pictures of its package.
 func TestGifIsAsNative(t *testing.T) {
 	pictures := packaged(t, "giflib", "pic/*.gif")
 	icon := packaged(t, "giflib", "pic/sample.ico")["sample.ico"]
@@ -196,7 +197,7 @@ func TestGifIsAsNative(t *testing.T) {
 					fed.files = map[string][]byte{"picture.gif": pictures[picture]}
 					t.Run(strings.Join(append([]string{name, v.String(), picture}, k.args...), "/"), func(t *testing.T) { filed(t, module, v, fed) })
 					if k.stdin != nil {
-						break // the same for each picture
+						break // these commands do not depend on the picture
 					}
 				}
 			}
@@ -204,8 +205,8 @@ func TestGifIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGiflibBranchesOnWhatWasNeverStored covers a bug in a program of giflib, which MemorySanitizer (clang-19) finds at the same line: gifclrmp
-// compares a number that is uninitialized without its option -i (gifclrmp.c:159).
+// TestGiflibBranchesOnWhatWasNeverStored requires that the interpreter reports a bug in a program of giflib: without its option -i, gifclrmp compares
+// an uninitialized number (gifclrmp.c:159). MemorySanitizer of clang 19 reports the same line.
 func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 	picture := packaged(t, "giflib", "pic/gifgrid.gif")["gifgrid.gif"]
 	module := gifTool("gifclrmp").module(t, variant{19, "-O0"})
@@ -216,8 +217,8 @@ func TestGiflibBranchesOnWhatWasNeverStored(t *testing.T) {
 	require.Equal(t, "main", stopped.Func)
 }
 
-// TestTCCIsAsNative compiles with tcc: its tests and examples to objects, whose bytes must be the same, and a program that it links, which must run.
-// Missing declarations in its headers are errors of both.
+// TestTCCIsAsNative compiles with tcc. The objects of tcc's tests and examples must have the same bytes, and a program that tcc links must run. Where
+// tcc's headers lack declarations, native and interpreted tcc must report the same errors.
 func TestTCCIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	headers := map[string][]byte{}
@@ -273,7 +274,7 @@ func TestMawkIsAsNative(t *testing.T) {
 		{"-f", "nextfile.awk", "full-awk.dat", "mawktest.dat"},
 		{`BEGIN { while ((getline line < "reg0.awk") > 0) print n++, line > "copy"; close("copy"); srand(3); printf "%d %s %.4f\n", getline < "copy", $2, rand() }`},
 		{`BEGIN { print substr("interpreter", 3, 5), index("frames", "me"), 2^0.5, toupper("x") "y"; print length > "/dev/stderr"; exit 3 }`},
-		{`{ print $1 | "sort" `}, // an error of syntax
+		{`{ print $1 | "sort" `}, // a syntax error
 		{"-f", "wc.awk", "mawktest.dat"}, {"-f", "null-rs.awk", "null-rs.dat"}, {"-F", `(a?)*b`, "-f", "wc.awk", "mawktest.dat"},
 		{"-F", `[[#a-zA-Z0-9/*!=<>+,;.&_%(){}" -]`, "-f", "wc.awk", "mawktest.dat"}, {"-F", `[\`, "1"}, {"-F", `(^)?)`, "-f", "wc.awk", "mawktest.dat"},
 		{"-F", `\000`, "-f", "nulls0.awk", "mawknull.dat"}, {"-F", `[\000 ]`, "-f", "nulls0.awk", "mawknull.dat"},
@@ -294,15 +295,15 @@ func TestMawkIsAsNative(t *testing.T) {
 	}
 }
 
-// TestTomMathIsAsNative runs the library's test program, except for parts that take a second or more as native code: primes, roots, reductions after
-// Montgomery.
+// TestTomMathIsAsNative runs the library's test program. It omits the parts that take a second or more as native code: primes, roots, and Montgomery
+// reduction.
 func TestTomMathIsAsNative(t *testing.T) {
 	if !all {
-		return // 160 files to compile
+		return // it has 160 files to compile
 	}
 	tests := []string{"trivial", "mp_get", "mp_set", "mp_and", "mp_or", "mp_xor", "mp_cnt", "mp_compl", "mp_decr", "mp_incr", "mp_pack", "mp_fread", "mp_log", "mp_invmod",
 		"mp_is_square", "mp_kronecker", "mp_rand", "mp_read", "mp_reduce", "mp_signed", "mp_sqrt", "karatsuba", "toom", "balance"}
-	for _, v := range []variant{{14, "-O1"}, {19, "-O2"}} { // at -O0 it does not link
+	for _, v := range []variant{{14, "-O1"}, {19, "-O2"}} { // it does not link at -O0
 		t.Run(v.String(), func(t *testing.T) {
 			got, _ := filed(t, filePrograms["libtommath"].module(t, v), v, task{args: tests})
 			require.Zero(t, got.Status, "%s", got.Output)
@@ -311,7 +312,7 @@ func TestTomMathIsAsNative(t *testing.T) {
 	}
 }
 
-// TestSnappyIsAsNative compresses and uncompresses the data of Snappy's own tests, and reads broken data.
+// TestSnappyIsAsNative compresses and uncompresses the data of Snappy's own tests, and reads corrupted data.
 func TestSnappyIsAsNative(t *testing.T) {
 	files := packaged(t, "snappy", "testdata/*")
 	require.Len(t, files, 14)

@@ -14,7 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For no function of programs by other authors does reframe report that its code was compiled from another module.
+// TestProvenanceOfRealCode requires that reframe accepts the module of each function of programs by other authors, and never reports that the code
+// was compiled from another module.
 func TestProvenanceOfRealCode(t *testing.T) {
 	livetest.Slow(t)
 	for name, s := range sources {
@@ -25,7 +26,7 @@ func TestProvenanceOfRealCode(t *testing.T) {
 			for _, level := range livetest.ShareOf([]string{"-O0", "-O2", "-O3"}, "provenance", name, v) {
 				for _, model := range livetest.ShareOf([]string{"static", "pic"}, "provenance", name, v, level) {
 					release := v.release
-					if model == "pic" { // each module with its own release and with the newest
+					if model == "pic" { // each module is compiled with its own release and with the newest
 						release = 22
 					}
 					count := map[sites.Sureness]int{}
@@ -45,12 +46,12 @@ func TestProvenanceOfRealCode(t *testing.T) {
 	}
 }
 
-// placed reads an unlinked object, with addresses in its section headers as a JIT writes them.
+// placed reads an unlinked object after it has stored addresses in its section headers, as a JIT does.
 func placed(t *testing.T, path string) *object.Image {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	const header, headers, address = 64, 0x28, 0x10 // ELF-64: Elf64_Shdr, e_shoff, sh_addr
+	const header, headers, address = 64, 0x28, 0x10 // of ELF-64: size of Elf64_Shdr, offsets of e_shoff and sh_addr
 	from := binary.LittleEndian.Uint64(data[headers:])
 	for n := range (uint64(len(data)) - from) / header {
 		binary.LittleEndian.PutUint64(data[from+n*header+address:], n<<28)

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// engines are the interpreters of languages that implement errors with setjmp and longjmp, built as their packages are.
+// engines are interpreters of languages that implement errors with setjmp and longjmp. They are built in the same way as their packages.
 var engines = map[string]source{
 	"lua": sources["lua"],
-	// mujs negates the lowest int (js_itoa), which is undefined in C unless clang is told to wrap.
+	// mujs negates the lowest int (js_itoa), which is undefined in C, except with clang's flag -fwrapv.
 	"mujs": {pack: "mujs", files: []string{"main.c", "one.c"}, flags: []string{"-fwrapv"}},
 	"duktape": {
 		pack:  "duktape",
@@ -24,7 +24,7 @@ var engines = map[string]source{
 	},
 }
 
-// engineVariants returns the builds that run the scripts: one each without FIDELITY=all, because the engines take long to compile.
+// engineVariants returns the builds that run the scripts. Without FIDELITY=all each engine has one build, because compiling takes long.
 func engineVariants(engine string) []variant {
 	if all {
 		return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O0"}, {19, "-O2"}}
@@ -62,8 +62,8 @@ func TestLuaErrorsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestLuaTestsAreAsNative runs Lua's test scripts, from Lua 5.1. Lua 5.4 rejects some of them with an error, and so must the interpreter's run. It
-// omits fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures and is too slow to be worth it.
+// TestLuaTestsAreAsNative runs Lua 5.1's test scripts. Lua 5.4 rejects some of them with an error, and the interpreter's run must give the same
+// error. The test omits fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures and is slow.
 func TestLuaTestsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))
@@ -88,7 +88,7 @@ func TestLuaTestsAreAsNative(t *testing.T) {
 	require.NotZero(t, failed)
 }
 
-// TestJavaScriptIsAsNative runs the scripts of testdata/js in both engines, and Duktape's own with its polyfills.
+// TestJavaScriptIsAsNative runs the scripts of testdata/js in both engines, and Duktape's own scripts with Duktape's polyfills.
 func TestJavaScriptIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for _, engine := range []string{"mujs", "duktape"} {

@@ -13,12 +13,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A source is a program of a Debian source package, as scripts/sources.sh has fetched it.
+// A source is a program of a Debian source package, which scripts/sources.sh has fetched.
 type source struct {
-	pack    string   // the package's name
-	files   []string // patterns of the package's files
-	without []string // base names of those that the program does not have
-	own     []string // files of testdata beside them
+	pack    string   // name of the package
+	files   []string // patterns of files in the package
+	without []string // base names of files that the program does not include
+	own     []string // additional files in testdata
 	flags   []string // for clang
 }
 
@@ -28,7 +28,7 @@ var sources = map[string]source{
 		files: []string{"*.c", "test/minigzip.c"},
 		flags: []string{"-DHAVE_UNISTD_H", "-include", "testdata/zlib/cleared.h"},
 	},
-	// This is the library without the C library: its own copies of memcpy and the like, and the program's allocator.
+	// The program has its own memcpy and similar functions, and its own allocator, instead of the C library's.
 	"zlib-example": {
 		pack:    "zlib",
 		files:   []string{"*.c", "test/example.c"},
@@ -39,14 +39,14 @@ var sources = map[string]source{
 		pack:  "bzip2",
 		files: []string{"blocksort.c", "huffman.c", "crctable.c", "randtable.c", "compress.c", "decompress.c", "bzlib.c", "bzip2.c"},
 	},
-	// Lua raises errors by longjmp. The seed of its hashes is the time and an address unless it is given.
+	// Lua raises errors with longjmp. By default the seed of its hashes depends on the time and on an address.
 	"lua": {
 		pack:    "lua5.4",
 		files:   []string{"src/*.c"},
 		without: []string{"luac.c"},
 		flags:   []string{"-Dluai_makeseed(L)=1", "-Itestdata/lua"},
 	},
-	// Its cmake generates three headers, which testdata/cmark has.
+	// cmark's cmake generates three headers, which are in testdata/cmark.
 	"cmark": {
 		pack:  "cmark",
 		files: []string{"src/*.c"},
@@ -73,7 +73,7 @@ func (s source) module(t *testing.T, v variant) string {
 	return livetest.CModule(t, v.release, flags, files...)
 }
 
-// sourceVariants returns the builds that run the small inputs, and with FIDELITY=all the large ones too.
+// sourceVariants returns the builds that run the small inputs. With FIDELITY=all these also run the large inputs.
 func sourceVariants() []variant {
 	if !all {
 		return []variant{{14, "-O0"}, {19, "-O2"}}
@@ -81,7 +81,7 @@ func sourceVariants() []variant {
 	return []variant{{14, "-O0"}, {14, "-O2"}, {19, "-O0"}, {19, "-O2"}}
 }
 
-// compared runs a program on an input, in the interpreter and as native code, and returns its output.
+// compared runs a program on an input in the interpreter and as native code. It requires the same result, and returns the output.
 func compared(t *testing.T, s source, v variant, stdin []byte, args ...string) []byte {
 	t.Helper()
 	module := s.module(t, v)
@@ -92,7 +92,7 @@ func compared(t *testing.T, s source, v variant, stdin []byte, args ...string) [
 	return []byte(want.Output)
 }
 
-// input returns bytes to compress: Lua's own sources, which repeat themselves, and then an object file's worth of bytes that do not.
+// input returns bytes to compress: Lua's sources, which compress well, and then as many random bytes as an object file has.
 func input(t *testing.T, size int) []byte {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.4"), "src", "*.c"))
@@ -141,8 +141,8 @@ func TestCompressionIsAsNative(t *testing.T) {
 	}
 }
 
-// TestZlibBranchesOnWhatWasNeverStored runs unmodified minigzip, where neither the program (-1 leaves places out of its hash chains) nor clang hides
-// the uninitialized values.
+// TestZlibBranchesOnWhatWasNeverStored requires that the interpreter reports an uninitialized value in unmodified minigzip. With -1 minigzip does not
+// initialize all hash chains, and clang at -O0 does not optimize the values away.
 func TestZlibBranchesOnWhatWasNeverStored(t *testing.T) {
 	minigzip := sources["minigzip"]
 	minigzip.flags = minigzip.flags[:1]
@@ -163,7 +163,7 @@ func TestZlibExampleIsAsNative(t *testing.T) {
 	}
 }
 
-// TestLuaScriptsAreAsNative runs the scripts of testdata/lua, which take their sizes from globals if they are set.
+// TestLuaScriptsAreAsNative runs the scripts of testdata/lua. A script takes its sizes from globals if they are set.
 func TestLuaScriptsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob("testdata/lua/*.lua")
@@ -184,7 +184,7 @@ func TestLuaScriptsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsAsNative converts cmark's own texts: its README, and with FIDELITY=all the specification of CommonMark.
+// TestMarkdownIsAsNative converts cmark's README. With FIDELITY=all it also converts the specification of CommonMark.
 func TestMarkdownIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	name := "README.md"

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stressSeeds returns the number of modules of each size and release.
+// stressSeeds returns the number of modules to generate for each size and release.
 func stressSeeds() int {
 	if all {
 		return 50
@@ -26,7 +26,7 @@ func stressSeeds() int {
 
 var targetLines = regexp.MustCompile(`(?m)^target .*\n`)
 
-// stressed builds a program from a module of llvm-stress and testdata/stress.c. change rewrites the module.
+// stressed generates a module with llvm-stress, rewrites it with change, and links it with testdata/stress.c.
 func stressed(t *testing.T, release, size, seed int, change func(*testing.T, string) string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,13 +39,13 @@ func stressed(t *testing.T, release, size, seed int, change func(*testing.T, str
 	head, err := os.ReadFile(caller)
 	require.NoError(t, err)
 	module, program := filepath.Join(dir, "autogen.ll"), filepath.Join(dir, "program.ll")
-	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // which llvm-stress omits
+	target := strings.Join(targetLines.FindAllString(string(head), -1), "") // llvm-stress omits these lines
 	require.NoError(t, os.WriteFile(module, []byte(target+change(t, text)), 0o600))
 	tool(t, livetest.LLVM(t, release, "llvm-link"), "-S", "-o", program, caller, module)
 	return program
 }
 
-// linked builds an executable from a module with llc.
+// linked compiles a module with llc and links an executable.
 func linked(t *testing.T, release int, module, level string) string {
 	t.Helper()
 	program := strings.TrimSuffix(module, ".ll") + level
@@ -67,7 +67,7 @@ func eachStressed(t *testing.T, sizes []int, f func(t *testing.T, release, size,
 	}
 }
 
-// stop returns the kind of the error that ended a run.
+// stop returns the kind of the interpreter's error that ended a run.
 func stop(t *testing.T, err error) interp.Kind {
 	t.Helper()
 	var stopped *interp.RunError
@@ -75,7 +75,7 @@ func stop(t *testing.T, err error) interp.Kind {
 	return stopped.Kind
 }
 
-// TestDefinedStressModulesAreAsNative compares each module of llvm-stress to its end, after its operations were made defined: see definer.
+// TestDefinedStressModulesAreAsNative compares the complete run of each module of llvm-stress, after a definer has rewritten it.
 func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
@@ -87,8 +87,8 @@ func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	})
 }
 
-// TestStressModulesAreAsNativeOrRefused runs the modules as llvm-stress writes them. Nearly all have undefined behaviour, which the interpreter then
-// reports. For those that it runs to the end, the result is that of native code.
+// TestStressModulesAreAsNativeOrRefused runs modules as llvm-stress writes them. Nearly all have undefined behavior, which the interpreter must
+// report. If the interpreter runs a module to its end, native code must have the same result.
 func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	livetest.Slow(t)
 	asItIs := func(_ *testing.T, module string) string { return module }
@@ -116,8 +116,8 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	require.NotZero(t, same.Load())
 }
 
-// TestDivisionStopsWhereTheProcessorDoes leaves divisors as llvm-stress chose them, hidden from llc: native code gets a signal exactly where the
-// interpreter reports an error.
+// TestDivisionStopsWhereTheProcessorDoes runs modules with the divisors that llvm-stress chose, hidden from llc. Native code must get a signal
+// exactly when the interpreter reports an error.
 func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	livetest.Slow(t)
 	var refused atomic.Int32
@@ -138,8 +138,8 @@ func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	require.NotZero(t, refused.Load())
 }
 
-// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. If native code that fills it behaves differently for two fillings, the
-// interpreter must not run to the end; and where it runs to the end, both fillings give its result.
+// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. Native code runs with two fillings of that memory. If the two runs
+// differ, the interpreter must not run to the end; if the interpreter does, both must have its result.
 func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
 	livetest.Slow(t)
 	var refused, same atomic.Int32

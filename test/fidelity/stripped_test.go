@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// bareBuild is a way to compile without CFI.
+// bareBuild is a way to compile a program without CFI.
 type bareBuild struct {
 	compiler, flags string
 }
@@ -43,8 +43,8 @@ var bareBuilds = []bareBuild{
 	{"clang-19", "-O3 -fno-omit-frame-pointer"},
 }
 
-// bareProgram is a program that runs through much of its code, and the places at which it is stopped: the call of a function, and a number of
-// further instructions.
+// bareProgram is a program that executes much of its code. places are where it is stopped: at the call of a function, and after a number of further
+// instructions.
 type bareProgram struct {
 	name   string
 	build  func(t *testing.T, b bareBuild) string
@@ -63,8 +63,8 @@ var barePrograms = []bareProgram{
 		"sqlite3ExprCodeTarget,60,250", "sqlite3ResolveExprNames,20,60", "step,100,2", "sqlite3PagerWrite,70,35"}},
 }
 
-// bare compiles a program without CFI in memory, but with the debug information that gdb needs to unwind it. reframe gets the same file without its
-// symbols and its .debug_frame: the code is the same byte for byte.
+// bare compiles a program without CFI in memory, but with the debug information with which gdb unwinds. reframe gets the same file without symbols
+// and .debug_frame, so the code is the same byte for byte.
 func bare(t *testing.T, b bareBuild, sources []string, flags ...string) string {
 	flags = append(slices.Concat(strings.Fields(b.flags), flags), "-g1", "-w", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions", "-Wl,--build-id")
 	return livetest.CProgram(t, b.compiler, append(flags, "-lm"), sources...)
@@ -82,10 +82,10 @@ func buildSQLite(t *testing.T, b bareBuild) string {
 	return bare(t, b, []string{filepath.Join(dir, "sqlite3.c"), "testdata/stripped/sqlite.c"}, "-I"+dir, "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION")
 }
 
-// noCFA is gdb's CFA of the outermost frame.
+// noCFA is the CFA that gdb reports for the outermost frame.
 const noCFA = "0x0"
 
-// bareStop is a moment at which a program was stopped, as gdb sees it.
+// bareStop is a place at which gdb stopped a program, with gdb's frames.
 type bareStop struct {
 	Place, Core string
 	Frames      []struct{ PC, CFA, Name string }
@@ -121,8 +121,8 @@ func (n bareTally) String() string {
 		n.stacks, n.equal, n.short, n.marked, n.unmarked, n.guessed, n.frames)
 }
 
-// TestStrippedStacks stops programs without symbols and without CFI at fixed places, and compares their stacks with gdb's, which has the
-// .debug_frame of the same code. A frame that differs from gdb's must be marked as a guess, or be beyond one.
+// TestStrippedStacks stops programs without symbols and CFI at fixed places. It compares the stacks with those of gdb, which has the .debug_frame of
+// the same code. A frame that differs from gdb's must be marked as a guess, or be a caller of a guess.
 func TestStrippedStacks(t *testing.T) {
 	livetest.Slow(t)
 	builds, programs := bareBuilds, barePrograms
@@ -149,11 +149,11 @@ func TestStrippedStacks(t *testing.T) {
 	}
 	t.Logf("%-40s %v", "all", sum)
 	require.Zero(t, sum.unmarked)
-	// There were fewer before the scan checked call targets: doc/dev/rationale.md.
+	// Before the scan of the stack checked call targets, fewer were equal: doc/dev/rationale.md.
 	require.GreaterOrEqual(t, 100*(sum.equal+sum.short), 90*sum.stacks)
 }
 
-// check compares the stack of a stop with gdb's.
+// check compares reframe's stack at a stop with gdb's.
 func (s *bareStop) check(t *testing.T, stripped, title string) bareTally {
 	target, err := ptrace.OpenCore(s.Core, ptrace.CoreOptions{Exe: stripped, DebugDirs: []string{}})
 	require.NoError(t, err)

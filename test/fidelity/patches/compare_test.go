@@ -11,13 +11,13 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// An entry of the log records an active function.
+// An entry of the log describes an active function.
 type entry struct {
 	number int
-	values []byte // of the operands, eight bytes for each
+	values []byte // of the site's operands, eight bytes for each
 }
 
-// hosts are the functions of the host that log themselves, by their numbers.
+// hosts names the functions of the host that log themselves, by their numbers in the log.
 var hosts = map[int]string{1000: "event", 1001: "handler", 1002: "onsignal", 1003: "native"}
 
 // silent lists the functions of the host that do not log; each is active at most once.
@@ -32,10 +32,10 @@ func (e entry) name() string {
 
 // A tally counts the results for the frames of moments.
 type tally struct {
-	Moments, Expected, Found int // frames at their site, and those that are shown with their record
-	Values                   int // that are shown as ok
+	Moments, Expected, Found int // frames at their site, and those that are shown with the right record
+	Values                   int // values that are shown as ok
 	Guesses                  int // frames that are marked as guesses
-	Marked                   int // frames at their site that are shown with their record, and marked
+	Marked                   int // frames at their site that are shown with the right record, but marked as guesses
 	Wrong                    int
 	Missing                  map[string]int // frames that are not found, by the reason
 	Unavailable              map[string]int // values, by the reason
@@ -93,12 +93,12 @@ func (y *tally) String() string {
 	return b.String()
 }
 
-// A comparer compares the frames of one program's moments with its log.
+// A comparer compares the frames at the moments of one program with the program's log.
 type comparer struct {
 	*built
 	*tally
 	failed []string // the first few failures
-	alone  int      // the only moment of a live program to compare; -1 for all
+	alone  int      // number of the only moment of a live program to compare; -1: compare all
 }
 
 // one compares the frames of one moment.
@@ -109,7 +109,7 @@ type one struct {
 	thread deopt.Thread
 	log    []entry
 	wrongs []string
-	shows  bool // SHOW has printed it
+	shows  bool // the reason that SHOW selects was printed
 }
 
 func (c *comparer) moment(number int, m *moment, thread deopt.Thread, log []entry) {
@@ -129,7 +129,7 @@ func (o *one) wrong(format string, args ...any) {
 	o.wrongs = append(o.wrongs, fmt.Sprintf(format, args...))
 }
 
-// active lists the functions of the log.
+// active formats the functions in the log.
 func (o *one) active() string {
 	var names []string
 	for _, e := range o.log {
@@ -138,7 +138,7 @@ func (o *one) active() string {
 	return strings.Join(names, " < ")
 }
 
-// shown lists the frames as they are shown.
+// shown formats the frames.
 func (o *one) shown() string {
 	var names []string
 	for _, f := range o.thread.Frames {
@@ -154,8 +154,8 @@ func (o *one) shown() string {
 	return strings.Join(names, " < ")
 }
 
-// compare compares each frame with an entry of the log. The frames that are shown and are not guesses must be all active functions up to the last of
-// them, in the same order.
+// compare assigns each frame to an entry of the log. The shown frames that are not guesses must be all active functions up to the outermost of these
+// frames, in order.
 func (o *one) compare() {
 	at, left := 0, maps.Clone(silent)
 	stubs := map[string]int{}
@@ -173,7 +173,7 @@ func (o *one) compare() {
 			continue
 		}
 		if _, ours := o.symbols[f.Function]; !ours || f.Function == "" {
-			continue // of the C library, or the kernel's
+			continue // a function of the C library or a frame of the kernel
 		}
 		if _, known := silent[f.Function]; known {
 			if !left[f.Function] {
@@ -197,7 +197,7 @@ func (o *one) compare() {
 		}
 		missing := o.log[at : at+next]
 		if f.Record != nil && len(missing) == 1 && o.moment.forms[o.log[at+next].number] == "jump to handler" {
-			missing = nil // the frame of handler is that of the function that jumped there
+			missing = nil // handler was reached by a jump, so its frame has the function that jumped
 		}
 		for _, e := range missing {
 			o.wrong("frame %d: %s is shown as the caller of the one before, which %s called", f.Index, f.Function, e.name())
@@ -216,10 +216,10 @@ func (o *one) compare() {
 	}
 }
 
-// libc are functions of the C library that are linked into a static program, and are active.
+// libc lists the functions of the C library that may be active: they are linked into static programs.
 var libc = map[string]bool{"raise": true, "abort": true, "__libc_start_main": true, "__libc_start_call_main": true, "__libc_start_main_impl": true, "__pthread_kill_implementation.constprop.0": true, "gsignal": true, "__kernel_rt_sigreturn": true}
 
-// function compares the frame of a function with its entry. The frame is nil if none is shown.
+// function compares the frame of a function with its entry in the log. shown is nil if the function has no frame.
 func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 	if f.kind == siteless {
 		if shown != nil && shown.Record != nil {
@@ -235,7 +235,7 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 		o.values(f, e, shown)
 	}
 	if o.moment.beside[f.number] {
-		return // it need not be found
+		return // the frame may be missing
 	}
 	kind := o.moment.forms[f.number]
 	switch {
@@ -273,14 +273,14 @@ func (o *one) function(f *function, e entry, shown *deopt.Frame) {
 	o.Forms[kind] = counts
 }
 
-// guessed reports whether a marked frame is at the site of a function.
+// guessed reports whether a frame that is marked as a guess is at the site of a function.
 func (o *one) guessed(of *function) bool {
 	return slices.ContainsFunc(o.thread.Frames, func(f *deopt.Frame) bool {
 		return (f.Guess() != "" || f.Frame.Guess != "") && f.Record != nil && uint64(f.Record.ID) == of.id && f.Function == of.name()
 	})
 }
 
-// firstGuess returns the reason for the innermost guess, "" where no frame is one.
+// firstGuess returns the reason of the innermost guess, or "" if no frame is a guess.
 func (o *one) firstGuess() string {
 	for _, f := range o.thread.Frames {
 		if f.Guess() != "" {
@@ -293,7 +293,7 @@ func (o *one) firstGuess() string {
 	return ""
 }
 
-// plain removes the parts of a reason that vary between frames.
+// plain removes the numbers, which vary between frames, from a reason.
 func plain(reason string) string { return numbers.ReplaceAllString(reason, "N") }
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|\b(f|v|r|x|stub|%v|%t)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// A patch is code that is written over a site.
+// A patch is code that overwrites a site.
 type patch struct {
 	random *rand.Rand
-	at     uint64 // of its first byte
+	at     uint64 // address of the first byte
 	code   []byte
 	stub   *stub
 	addr   func(symbol string) uint64
@@ -22,19 +22,19 @@ func (p *patch) long(v uint64) { p.code = binary.LittleEndian.AppendUint64(p.cod
 
 func (p *patch) next() uint64 { return p.at + uint64(len(p.code)) }
 
-// relative writes an x86-64 instruction that ends with the distance to a symbol.
+// relative writes an x86-64 instruction whose last operand is the distance to a symbol.
 func (p *patch) relative(symbol string, op ...byte) {
 	p.put(op...)
 	p.word(uint32(p.addr(symbol) - p.next() - 4))
 }
 
-// A form of patch.
+// A form is a kind of patch.
 type form struct {
 	name   string
 	weight int
 	write  func(p *patch)
-	signal bool // it raises a signal
-	own    bool // it leads to handler, and not to a stub
+	signal bool // the patch raises a signal
+	own    bool // the patch leads to handler instead of a stub
 }
 
 const (
@@ -126,12 +126,12 @@ var amd64Forms = []*form{
 	{name: "load of nothing", weight: 1, own: true, signal: true, write: func(p *patch) { p.put(0x8b, 0x04, 0x25, 0, 0, 0, 0) }},
 }
 
-// branch writes an arm64 branch with 26 bits to a symbol.
+// branch writes an arm64 branch with a 26-bit offset to a symbol.
 func (p *patch) branch(op uint32, symbol string) {
 	p.word(op | uint32(int64(p.addr(symbol)-p.next())>>2)&0x3ffffff)
 }
 
-// move loads a register of arm64 with the address of a symbol.
+// move loads the address of a symbol into a register of arm64.
 func (p *patch) move(register uint32, symbol string) {
 	a := p.addr(symbol)
 	p.word(0xd2800000 | uint32(a&0xffff)<<5 | register)
@@ -177,7 +177,7 @@ var arm64Forms = []*form{
 	{name: "udf", weight: 2, own: true, signal: true, write: func(p *patch) { p.word(0) }},
 }
 
-// nops writes instructions that do nothing.
+// nops writes n instructions that have no effect.
 func (p *patch) nops(machine string, n int) {
 	for len(p.code) < n {
 		if machine == "arm64" {
@@ -188,7 +188,7 @@ func (p *patch) nops(machine string, n int) {
 	}
 }
 
-// formsOf returns the forms of patch for a machine, each as often as its weight.
+// formsOf returns the forms of patch for a machine. Each occurs as often as its weight.
 func formsOf(machine string) (list []*form) {
 	all := amd64Forms
 	if machine == "arm64" {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// A moment is one step of the host: patches, and nested actions, in the last of which it stops.
+// A moment is one step of the host: it patches sites, then performs nested actions. The last action stops the process.
 type moment struct {
 	writes  []string
 	actions []string
 	stubs   map[*stub]int    // the active stubs
 	forms   map[int]string   // by the number of the function that is patched
-	beside  map[int]bool     // functions that call event in front of their site
+	beside  map[int]bool     // functions that call event before their site
 	lost    map[int]bool     // functions whose return address is overwritten
-	random  *rand.Rand       // of the chosen patch
-	text    []string         // its action as text
+	random  *rand.Rand       // chooses the patch
+	text    []string         // the actions as text
 	used    map[int]struct{} // the numbers of the functions
 	// signaled is set if a signal is handled on the alternate signal stack. A stub that switches stacks must not follow: Linux would handle the next
 	// signal at the start of that stack, over the frames that are there (sigaltstack(2)).
@@ -37,7 +37,7 @@ func (m *moment) commands() string {
 // String describes the moment.
 func (m *moment) String() string { return strings.Join(m.text, "; ") }
 
-// moment returns a random moment of a built program.
+// moment returns a random moment of the program.
 func (b *built) moment(r *rand.Rand) *moment {
 	m := &moment{stubs: map[*stub]int{}, forms: map[int]string{}, beside: map[int]bool{}, lost: map[int]bool{}, random: r, used: map[int]struct{}{}}
 	for n := 1 + r.IntN(depth); n > 0; n-- {
@@ -74,7 +74,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 			m.patch(b, f, m.anyStub(r, b.stubs), true)
 		}
 	}
-	if len(m.stubs) > 0 && chance(r, 40) { // the stubs are shared with sites that no thread is in
+	if len(m.stubs) > 0 && chance(r, 40) { // stubs may be shared with the sites of functions that are not active
 		var shared []*stub
 		for s := range m.stubs {
 			shared = append(shared, s)
@@ -93,7 +93,7 @@ func (b *built) moment(r *rand.Rand) *moment {
 	return m
 }
 
-// mayEnter reports whether a stub may become active.
+// mayEnter reports whether a stub may become active once more.
 func (m *moment) mayEnter(s *stub) bool { return !s.once || m.stubs[s] == 0 && !m.signaled }
 
 // anyStub chooses a stub and counts its use.
@@ -107,7 +107,7 @@ func (m *moment) anyStub(r *rand.Rand, stubs []*stub) *stub {
 	}
 }
 
-// patch writes over the site of a function. The patch of a function that is not active must lead to a stub.
+// patch overwrites the site of a function. The patch of a function that is not active must lead to a stub.
 func (m *moment) patch(b *built, f *function, s *stub, active bool) {
 	r := m.random
 	forms := slices.DeleteFunc(formsOf(b.machine), func(x *form) bool { return !active && x.own })

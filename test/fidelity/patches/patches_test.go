@@ -1,8 +1,8 @@
-// Package patches_test compares the frames that are shown of patched code with what programs log of themselves: random programs, whose sites
-// are patched in random forms, and which stop below the patched code.
+// Package patches_test compares the frames that are shown for patched code with the logs of random programs. Their sites are patched in random forms,
+// and they stop in functions that the patched code has called.
 //
-// Its main type is program: a random module with its stubs. Some moments are a share of make test; with FIDELITY=all in its environment (make
-// fidelity) the campaign has 20,000. doc/dev/patches.md describes it.
+// Its main type is program: a random module with its stubs. make test compares some moments; with FIDELITY=all in the environment (make fidelity) the
+// campaign compares 20,000. doc/dev/patches.md describes it.
 //
 // # Security
 //
@@ -24,7 +24,7 @@ import (
 // releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 19, 22}
 
-// show is a part of a reason or of a form of patch: frames that are not found for that reason or form are failures. only is the only form of patch to
+// show selects frames that are not found, by a part of the reason or of the form of patch: these count as failures. only is the only form of patch to
 // use.
 var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
 
@@ -40,8 +40,8 @@ func number(name string, otherwise int) int {
 	return n
 }
 
-// run builds a program and compares n of its moments, or only the one numbered alone. The moments before that run too, since they leave words on the
-// stack.
+// run builds a program, runs n of its moments, and compares them. With alone it compares only the moment of that number, but runs the earlier ones
+// too, because they leave words on the stack.
 func run(t testing.TB, p *program, n, alone int) *comparer {
 	t.Helper()
 	c := &comparer{p.build(t), newTally(), nil, alone}
@@ -54,11 +54,12 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 	return c
 }
 
-// least is the share of frames that must be found, in percent, and fewest that of the few frames of make test. On arm64 it is smaller: frames beyond a
-// lost return address are guesses if a call in a function with unknown paths agrees with the stack (see doc/dev/patches.md).
+// least is the percentage of frames that the campaign must find, and fewest the percentage for the few frames of make test. leastARM64 is smaller
+// than least: on arm64, frames beyond a lost return address are guesses if the stack also agrees with a call in a function with unknown paths (see
+// doc/dev/patches.md).
 const fewest, least, leastARM64 = 85, 90, 87
 
-// TestPatchedCode is the campaign.
+// TestPatchedCode runs the campaign.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for _, machine := range []string{"amd64", "arm64"} {
@@ -84,13 +85,13 @@ func TestPatchedCode(t *testing.T) {
 	}
 }
 
-// foundMoments are moments of the campaign that once had a wrong frame or value, or frames that were not found.
+// foundMoments are moments of the campaign at which a frame or value was once wrong, or a frame was not found.
 var foundMoments = []struct {
 	name    string
 	seed    uint64
 	version int
 	moment  int
-	open    bool // the stack agrees with a jump and with a call, so frames are guesses
+	open    bool // the stack agrees with a jump and with a call, so the frames are guesses
 }{
 	{"an uncalled stub shares its end with one that was called", 4, 19, 4, false},
 	{"a stub that was called shares its end with one that a jump leads to", 4, 19, 150, true},
@@ -108,7 +109,7 @@ var foundMoments = []struct {
 	{"the same, below other frames", 27, 19, 55, false},
 }
 
-// TestFoundMoments compares single moments again: no frame is wrong, and each is found unless the stack is ambiguous.
+// TestFoundMoments compares these moments again. No frame may be wrong, and each must be found unless the stack is ambiguous.
 func TestFoundMoments(t *testing.T) {
 	livetest.Slow(t)
 	for _, m := range foundMoments {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The kinds of site of a function. The last has none: the function calls a stub as it calls any other function.
+// The kinds of site of a function. A function of the last kind has no site: it calls a stub directly.
 const (
 	shadow     = "stackmap"
 	patchpoint = "patchpoint"
@@ -14,7 +14,7 @@ const (
 	siteless   = "none"
 )
 
-// entrySize is the size of an entry of the log; host.c has it too.
+// entrySize is the size of an entry of the log, the same as in host.c.
 const entrySize = 256
 
 // A program is a random module with the stubs that its patches lead to.
@@ -23,7 +23,7 @@ type program struct {
 	version  int    // release of LLVM
 	machine  string // amd64, arm64
 	flags    []string
-	altstack bool // signals are handled on a stack of their own
+	altstack bool // signals are handled on an alternate stack
 	funcs    []*function
 	stubs    []*stub
 }
@@ -33,17 +33,17 @@ type function struct {
 	number    int
 	kind      string
 	id        uint64
-	room      int // bytes that may be patched; 0: the site has LLVM's own call
+	room      int // number of bytes that may be patched; 0: LLVM wrote a call at the site
 	live      []operand
-	calls     bool  // event is called in front of a stackmap
-	stub      *stub // that a function without a site calls
+	calls     bool  // the function calls event before its stackmap
+	stub      *stub // the stub that a function without a site calls
 	attribute string
-	text      string // the text of the body
+	text      string // text of the body
 }
 
-// An operand of the site has the value that the function logs.
+// An operand of a site. The function logs its value.
 type operand struct {
-	text  string // with its type
+	text  string // value with its type
 	bytes int
 }
 
@@ -53,7 +53,7 @@ func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
 func pick[V any](r *rand.Rand, of ...V) V { return of[r.IntN(len(of))] }
 
-// generate returns the program of a seed.
+// generate returns the program of a seed, for a release of LLVM and a machine.
 func generate(seed uint64, version int, machine string) *program {
 	r := rand.New(rand.NewPCG(seed, uint64(version)))
 	p := &program{seed: seed, version: version, machine: machine, altstack: chance(r, 40)}
@@ -75,7 +75,7 @@ func (p *program) randomFunction(r *rand.Rand, number int) *function {
 	}
 	f.room = pick(r, 16, 20, 24, 32)
 	if f.kind == statepoint && chance(r, 20) || f.kind == patchpoint && p.machine == "amd64" && chance(r, 20) {
-		f.room = 0 // on arm64 LLVM makes of a patchpoint's call no call of a symbol
+		f.room = 0 // on arm64 LLVM does not compile the call of a symbol in a patchpoint
 	}
 	if f.kind == siteless {
 		f.room, f.stub = 0, pick(r, p.stubs...)
@@ -156,7 +156,7 @@ func (p *program) randomFunction(r *rand.Rand, number int) *function {
 		put("call void @%s()", f.stub.name())
 	}
 	sum := "%b"
-	for n, w := range words { // all are needed after the site, where the code is longer than a shadow
+	for n, w := range words { // values that are needed after the site, where the code is longer than a stackmap shadow
 		if chance(r, 70) {
 			put("%%u%d = mul i64 %s, %d", n, sum, 3+2*r.IntN(100))
 			put("%%s%d = xor i64 %%u%d, %s", n, n, w)
@@ -190,7 +190,7 @@ func (p *program) IR() string {
 	return b.String()
 }
 
-// pointer returns the type of a pointer to a type. LLVM 14 has no statepoints with opaque pointers.
+// pointer returns the type of a pointer to a type. LLVM 14 does not support statepoints with opaque pointers.
 func (p *program) pointer(to string) string {
 	if p.version == 14 {
 		return to + "*"
@@ -206,7 +206,7 @@ func (p *program) statepoint() string {
 	return "@llvm.experimental.gc.statepoint.p0"
 }
 
-// callee returns the type of the callee of a statepoint.
+// callee returns the type of the function that a statepoint calls.
 func (p *program) callee() string {
 	if p.version == 14 {
 		return "void ()*"

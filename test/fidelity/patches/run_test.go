@@ -24,12 +24,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// built is a program that can be run.
+// built is a compiled program.
 type built struct {
 	*program
 	path    string
 	symbols map[string]uint64
-	sites   map[int]uint64 // the addresses of the records, by the numbers of their functions
+	sites   map[int]uint64 // addresses of the records, by the numbers of their functions
 	modules []*ir.Module
 }
 
@@ -54,7 +54,7 @@ func (p *program) build(t testing.TB) *built {
 	host := []string{"-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-fno-pie", "-c"}
 	link := []string{"-no-pie", "-z", "noexecstack"}
 	if p.machine == "amd64" {
-		host = append(host, "-mgeneral-regs-only") // at the call of a stub the stack has only this alignment
+		host = append(host, "-mgeneral-regs-only") // the stack at the call of a stub is aligned only as code without vector registers requires
 	} else {
 		link = []string{"-static", "-Wl,-z,separate-code"}
 	}
@@ -69,7 +69,7 @@ func (p *program) build(t testing.TB) *built {
 	return b
 }
 
-// read reads the symbols and the records.
+// read reads the symbols and the stack map records.
 func (b *built) read(t testing.TB) {
 	t.Helper()
 	f, err := elf.Open(b.path)
@@ -97,7 +97,7 @@ func (b *built) read(t testing.TB) {
 	}
 }
 
-// String returns the variables that reproduce the program.
+// String returns the environment variables that reproduce the program.
 func (p *program) String() string {
 	return fmt.Sprintf("SEED=%d VERSION=%d MACHINE=%s (%s)", p.seed, p.version, p.machine, strings.Join(p.flags, " "))
 }
@@ -119,7 +119,7 @@ func (b *built) moments(n int) (list []*moment) {
 	return list
 }
 
-// live runs the moments in one process, and compares each.
+// live runs the moments in one process, and compares the frames at each.
 func (c *comparer) live(t testing.TB, list []*moment) {
 	t.Helper()
 	cmd := exec.Command(c.path, c.arguments()...)
@@ -127,7 +127,7 @@ func (c *comparer) live(t testing.TB, list []*moment) {
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	cmd.Stderr = os.Stderr // the host ends when its standard input does
+	cmd.Stderr = os.Stderr // the host ends when its standard input is closed
 	require.NoError(t, cmd.Start())
 	defer func() {
 		cmd.Process.Kill()
@@ -157,7 +157,7 @@ func (c *comparer) capture(t testing.TB, pid, n int, m *moment) {
 	c.target(t, target, n, m)
 }
 
-// target compares a target with its log.
+// target compares the frames of a target with the program's log.
 func (c *comparer) target(t testing.TB, target *ptrace.Target, n int, m *moment) {
 	t.Helper()
 	view, err := deopt.Frames(target, deopt.Options{Modules: c.modules})
@@ -166,7 +166,7 @@ func (c *comparer) target(t testing.TB, target *ptrace.Target, n int, m *moment)
 	c.moment(n, m, view.Threads[0], c.log(t, target))
 }
 
-// cores runs the moments under QEMU, each in a process that dies, and compares the cores.
+// cores runs each moment under QEMU, in a process that aborts, and compares the cores.
 func (c *comparer) cores(t testing.TB, list []*moment) {
 	t.Helper()
 	dir := t.TempDir()
@@ -174,7 +174,7 @@ func (c *comparer) cores(t testing.TB, list []*moment) {
 	for _, m := range list {
 		input.WriteString(m.commands())
 	}
-	// The limit is for QEMU, and it keeps the kernel from writing a core of QEMU.
+	// The limit is for the emulated process. It also keeps the kernel from writing a core of QEMU itself.
 	args := append([]string{"--core=unlimited", livetest.Tool(t, "qemu-aarch64"), "-cpu", "max,sve=off", c.path}, c.arguments()...)
 	cmd := exec.Command(livetest.Tool(t, "prlimit"), args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input.String())
@@ -186,7 +186,7 @@ func (c *comparer) cores(t testing.TB, list []*moment) {
 		found, err := filepath.Glob(filepath.Join(dir, "qemu_*_"+pid+".core"))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, "%s, moment %d: %s", c.program, n, list[n])
-		slices.Sort(found) // by the time in the name: the kernel may have given a pid to a later child again
+		slices.Sort(found) // sort by the time in the name, because the kernel may reuse a pid for a later process
 		target, err := ptrace.OpenCore(found[0], ptrace.CoreOptions{Exe: c.path})
 		require.NoError(t, err)
 		c.target(t, target, n, list[n])
@@ -195,7 +195,7 @@ func (c *comparer) cores(t testing.TB, list []*moment) {
 	}
 }
 
-// log reads the entries of the log, the innermost first.
+// log reads the entries of the log, innermost first.
 func (c *comparer) log(t testing.TB, memory machine.Memory) (list []entry) {
 	t.Helper()
 	top := make([]byte, 8)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A stub is the target of a patch's jump or call: a runtime's own code, which ends in a call of handler.
+// A stub is code of a runtime to which patches jump, or which they call. It ends in a call of handler.
 type stub struct {
 	number int
-	cfi    bool // its call frame information describes it as a called function
+	cfi    bool // its CFI describes it as a called function
 	traits []string
 	text   string // its code
-	once   bool   // it has one stack, so only one frame of it can be active
+	once   bool   // it switches to a single other stack, so only one frame of it can be active
 }
 
 func (s *stub) name() string { return fmt.Sprintf("stub%d", s.number) }
@@ -25,7 +25,7 @@ type coder struct {
 	labels int
 }
 
-// line writes an instruction that moves the stack pointer down by moves bytes.
+// line writes an instruction, with CFI if it moves the stack pointer down by moves bytes.
 func (c *coder) line(moves int, format string, args ...any) {
 	fmt.Fprintf(c, "\t"+format+"\n", args...)
 	if c.stub.cfi && moves != 0 {
@@ -58,7 +58,7 @@ func (p *program) randomStub(r *rand.Rand, number int) *stub {
 	return s
 }
 
-// scratch are caller-saved registers, and kept callee-saved ones.
+// scratch lists caller-saved registers, and kept lists callee-saved registers.
 var (
 	scratch = []string{"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"}
 	kept    = []string{"rbx", "r12", "r13", "r14", "r15"}
@@ -212,7 +212,7 @@ func (c *coder) arm64() {
 	c.line(0, "brk #0")
 }
 
-// assembly returns the text of all stubs of the program, with a thunk for each, and data slots that hold their addresses.
+// assembly returns the text of all stubs of the program. For each there is also a thunk, and a data slot with the stub's address.
 func (p *program) assembly() string {
 	var b strings.Builder
 	b.WriteString("\t.text\n")

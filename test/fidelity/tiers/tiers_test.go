@@ -22,18 +22,18 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// cells are the names of values, by the cell in which work logs them.
+// cells names the values of work, by the log cell that stores each.
 var cells = []string{"%a", "%x", "%y", "%z", "%w"}
 
-// version is one definition of work. All have the same callee, record id and number of operands.
+// version is one definition of the function work. All versions have the same callee, record id and number of operands.
 type version struct {
 	module   *ir.Module
 	object   string
-	operands []string          // of the stackmap, in its order
-	types    map[string]string // the type of each value
+	operands []string          // operands of the stackmap, in order
+	types    map[string]string // types of the values, by name
 }
 
-// newVersion writes a random version: versions differ in the values of names, in their types and in the order of the operands.
+// newVersion writes a random version. Versions differ in the values of names, in the types of these values, and in the order of the operands.
 func newVersion(t *testing.T, release, number int, r *rand.Rand) *version {
 	t.Helper()
 	formulas := []string{"mul i64 %a, 3", "add i64 %a, 1000", "sub i64 %a, 77", "xor i64 %a, 4095", "shl i64 %a, 7", "mul i64 %a, 11"}
@@ -71,7 +71,7 @@ func newVersion(t *testing.T, release, number int, r *rand.Rand) *version {
 	return v
 }
 
-// jit is a process of tiers.c.
+// jit is a running process of tiers.c.
 type jit struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -92,9 +92,9 @@ func startJIT(t *testing.T) *jit {
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		in.Close() // this ends the process
+		in.Close() // closing its standard input ends the process
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it may have been killed
+		_ = cmd.Wait() // an error means that it was killed
 	})
 	return &jit{t, cmd, in, bufio.NewScanner(out)}
 }
@@ -110,7 +110,7 @@ type activation struct {
 	values map[string]int64
 }
 
-// run makes the program build a stack, and returns its log of frames, outermost first. The program then waits until [jit.resume] is called.
+// run makes the program build a stack, and returns the frames that it logs, outermost first. The program then waits until [jit.resume] is called.
 func (j *jit) run(slots []int) (all []activation) {
 	j.tell("r %s", strings.Trim(fmt.Sprint(slots), "[]"))
 	for j.out.Scan() && j.out.Text() != "waits" {
@@ -136,7 +136,7 @@ func (j *jit) resume() {
 	require.True(j.t, strings.HasPrefix(j.out.Text(), "returned "), j.out.Text())
 }
 
-// given chooses the modules to pass: all, the loaded ones, some, or one that is not loaded.
+// given chooses the modules to pass to reframe: all, the loaded ones, some, or one that is not loaded.
 func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir.Module, how string) {
 	isLoaded := func(v *version) bool {
 		for _, l := range loaded {
@@ -175,8 +175,8 @@ func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir
 	return modules, how
 }
 
-// Versions of one function with the same sites, ids and counts are loaded, replaced at the same addresses and unloaded, and several of them are on
-// the stack. Whatever modules are given, each name, type and value that is shown is that of the version that runs.
+// TestTiers loads versions of one function that have the same sites, ids and counts, replaces them at the same addresses, and unloads them. Several
+// may be on the stack. Whatever modules reframe is given, each shown name, type and value must be that of the running version.
 func TestTiers(t *testing.T) {
 	stacks, named, unnamed := 0, map[string]int{}, map[string]int{}
 	perRelease := livetest.Times(40, 3400)
@@ -225,7 +225,7 @@ func TestTiers(t *testing.T) {
 			slices.Reverse(frames)
 			for n, f := range frames {
 				v, about := loaded[log[n].slot], fmt.Sprintf("LLVM %d, stack %d, %s, frame #%d", release, stacks, how, f.Index)
-				if f.Record == nil { // it follows instructions that copy values, so only a module shows which values it describes
+				if f.Record == nil { // the record is after instructions that copy values, so only a module tells which values it describes
 					unnamed[how] += len(cells)
 					continue
 				}

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// avx512 is whether the processor supports functions with 512-bit vectors.
+// avx512 is true if the processor supports functions with 512-bit vectors.
 var avx512 = func() bool {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -95,9 +95,9 @@ func (p *program) chooseFlags(r *rand.Rand) {
 // A built program can be run.
 type built struct {
 	module  string // the compiled module
-	source  string // the module that reframe is given, which may still have the guards
+	source  string // the module that is passed to reframe; it may still have the guards that opt lowers
 	command []string
-	program string // the file that holds the code; "" where a JIT makes it
+	program string // the file that contains the code; "" if a JIT compiles it
 }
 
 // A notBuilt error says that a tool did not accept the program.
@@ -124,7 +124,7 @@ var llcFlags = map[string][]string{
 	"riscv64": {"-mattr=+m,+d,+a,+c", "-target-abi=lp64d"},
 }
 
-// runtimeIn compiles the runtime into a directory, once.
+// runtimeIn compiles the runtime into a directory, once for each combination of arguments.
 func runtimeIn(t testing.TB, dir, machine, compiler string, shared bool) string {
 	t.Helper()
 	name := filepath.Join(dir, "runtime-"+machine+map[bool]string{true: ".so", false: ".o"}[shared])
@@ -145,9 +145,10 @@ func runtimeIn(t testing.TB, dir, machine, compiler string, shared bool) string 
 // toolSeconds bounds the processor time of a compiler, which normally takes less than one second.
 const toolSeconds = 20
 
-// attempt runs a tool, which may fail.
+// attempt runs a tool and returns its error.
 func attempt(tool string, args ...string) error {
-	// On some programs llc's basic register allocator does not end within minutes; processor time is the same limit on a loaded machine.
+	// On some programs llc's basic register allocator does not end within minutes. A limit of processor time does not depend on the load of the
+	// machine.
 	cmd := exec.Command("prlimit", append([]string{fmt.Sprintf("--cpu=%d", toolSeconds), tool}, args...)...)
 	cmd.Env = append(os.Environ(), "LLVM_DISABLE_SYMBOLIZATION=1")
 	var text strings.Builder
@@ -167,7 +168,7 @@ func attempt(tool string, args ...string) error {
 // crossTools are the prefixes of Debian's compilers.
 var crossTools = map[string]string{"arm64": "aarch64-linux-gnu-", "ppc64le": "powerpc64le-linux-gnu-", "riscv64": "riscv64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 
-// build compiles the program in a directory. Its errors are of type *notBuilt.
+// build compiles the program in a directory. All its errors are of type *notBuilt.
 func (p *program) build(t testing.TB, dir string) (*built, error) {
 	t.Helper()
 	base := filepath.Join(dir, fmt.Sprintf("p%d-%d-%s", p.Seed, p.Version, p.Machine))

@@ -14,21 +14,21 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A tally counts the results for the exits of programs.
+// A tally counts the results of comparisons at exits.
 type tally struct {
 	Programs, NotBuilt int
-	Exits              int // innermost frames at their site
-	Outer              int // frames that wait for a call
+	Exits              int // innermost frames that are at their site
+	Outer              int // frames that wait for the return of a call
 	Values             int // values shown as ok that equal the program's log
 	Undefined          int
 	Wrong              int
-	Stuck              int            // programs that never ended
-	Refused            int            // programs whose module reframe rejected as a different one
-	Reasons            map[string]int // of values that are unavailable
-	Frames             map[string]int // of frames without a record, or without names
-	Kinds              map[string]int // exits by the kind of site
-	Exited             map[string]int // of these, the values that a layout describes
-	Tools              map[string]int // why programs were not built
+	Stuck              int            // programs that did not end
+	Refused            int            // programs whose module reframe rejected as different from the compiled one
+	Reasons            map[string]int // reasons of values that are unavailable
+	Frames             map[string]int // reasons of frames without a record or without names
+	Kinds              map[string]int // exits, by the kind of site
+	Exited             map[string]int // exits that a layout describes, by kind
+	Tools              map[string]int // reasons why programs were not built
 }
 
 func newTally() *tally {
@@ -61,8 +61,8 @@ type comparer struct {
 	sites    map[int64]*site
 	failed   []string // the first few failures
 	refusals []string
-	patience time.Duration // the time in which a program may make no progress
-	seconds  uint64        // of the processor that it may take
+	patience time.Duration // how long a program may make no progress
+	seconds  uint64        // limit of its processor time
 }
 
 func newComparer(p *program, y *tally) *comparer {
@@ -81,16 +81,16 @@ func newComparer(p *program, y *tally) *comparer {
 	return c
 }
 
-// An entry is a log frame.
+// An entry is a log frame that a program has written.
 type entry struct {
 	site *site
-	data []byte // from its start on
+	data []byte // memory from its start
 }
 
 // function returns the name of the entry's function.
 func (e *entry) function() string { return fmt.Sprintf("f%d", e.site.Number>>16) }
 
-// entries reads the log of the thread whose block is at an address, the innermost first.
+// entries reads the log entries of the thread whose block is at an address, innermost first.
 func (c *comparer) entries(memory machine.Memory, block uint64) ([]entry, error) {
 	head := make([]byte, 16)
 	if err := memory.ReadMemory(head, machine.Addr(block)); err != nil {
@@ -123,7 +123,7 @@ func (c *comparer) entries(memory machine.Memory, block uint64) ([]entry, error)
 	return list, nil
 }
 
-// wrong records a wrong result.
+// wrong records a difference.
 func (c *comparer) wrong(format string, args ...any) {
 	c.Wrong++
 	if len(c.failed) < 8 {
@@ -134,7 +134,7 @@ func (c *comparer) wrong(format string, args ...any) {
 // ours matches the names of generated functions.
 var ours = regexp.MustCompile(`^f[0-9]+$`)
 
-// stack compares the frames of a thread with its log. innermost means that the first of them is at its site.
+// stack compares the frames of a thread with its log. If innermost is set, the first frame must be at its site.
 func (c *comparer) stack(frames []*deopt.Frame, entries []entry, innermost bool) {
 	n := 0
 	for _, f := range frames {
@@ -172,7 +172,7 @@ func plain(reason string) string {
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|<\d+ x [^>]+>|%[a-z0-9.]+|\b(i|f|v|xmm|ymm|zmm|r|x|d|line |frame #)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)
 
-// frame compares one frame with its entry.
+// frame compares one frame with its log entry.
 func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	s := e.site
 	what := func() string {
@@ -184,8 +184,8 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 			why += ": " + plain(f.Notes[len(f.Notes)-1])
 		}
 		c.Frames[why]++
-		// A stackmap has no call of its own. The call before it returns to the record's address, or to moves before it that reframe follows;
-		// otherwise there is no record at the return address.
+		// A stackmap has no call of its own. The call before it returns to the record's address, or to moves before that address, which reframe
+		// follows. Otherwise the return address has no record.
 		if f.Guess() == "" && (s.Kind != stackMap || f.Index == 0) {
 			c.wrong("%s: no record: %q", what(), f.Notes)
 		}
@@ -227,7 +227,7 @@ func (c *comparer) frame(f *deopt.Frame, e *entry) {
 	}
 }
 
-// exit compares a frame that resumes by a layout.
+// exit compares a frame that resumes by a layout with the log.
 func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	s, x := e.site, e.site.Exit
 	if f.Resume == nil || f.Resume.Function != x.Function || f.Resume.Block != x.Block {
@@ -258,7 +258,7 @@ func (c *comparer) exit(f *deopt.Frame, e *entry, what func() string) {
 	}
 }
 
-// unspaced removes the blanks from the text of a type: {double} may be spelled with two.
+// unspaced removes the blanks from the text of a type, because struct types may be written with and without blanks.
 func unspaced(text string) string { return strings.ReplaceAll(text, " ", "") }
 
 // value compares one slot with the logged bytes.
@@ -279,7 +279,7 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 	}
 	want := append([]byte(nil), logged[:v.Type.size()]...)
 	got := append([]byte(nil), slot.Bytes...)
-	if slot.Type.IsZero() && len(got) > len(want) { // several sites match: the value has its recorded width
+	if slot.Type.IsZero() && len(got) > len(want) { // the site is ambiguous, so the value has its recorded width
 		if c.order == binary.BigEndian {
 			got = got[len(got)-len(want):]
 		} else {
@@ -299,7 +299,8 @@ func (c *comparer) value(s *site, slot *frame.Slot, v *value, logged []byte, wha
 		return
 	}
 	c.Values++
-	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian { // the text shows the same value
+	// The text must show the same value as the bytes.
+	if !slot.Type.IsZero() && v.Type.kind == integer && v.Type.bits <= 64 && c.order == binary.LittleEndian {
 		b := make([]byte, 8)
 		copy(b, want)
 		n := int64(binary.LittleEndian.Uint64(b)<<(64-v.Type.bits)) >> (64 - v.Type.bits)

@@ -11,32 +11,32 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// An inlined is a function that the optimizer inlines into the one before: the deopt bundle of the call precedes those inside (LLVM's
-// InlineFunction), so that one record has several frames, the outermost first.
+// An inlined is a function that the optimizer inlines into the previous one of its site. LLVM's InlineFunction puts the deopt bundle of a call before
+// those in the inlined function, so one record has several frames, outermost first.
 type inlined struct {
 	Name    string
 	Returns *typ
 	Params  []*value
-	Args    []*value // of the caller, for the parameters
+	Args    []*value // the caller's values for the parameters
 	Steps   []*step  // each step computes a value
 }
 
-// The ways in which a function exits to another tier. All but the first are written in the form that the optimizer lowers.
+// The ways in which a function exits to another tier. All but the first are intrinsics that the optimizer lowers.
 const (
 	byCall      = "" // a branch to a deoptimize call
 	byGuard     = "guard"
 	byWidenable = "widenable" // a branch on a widenable condition
 )
 
-// An exit is a layout's description of a site: the function that resumes, and which of its values are which operands.
+// An exit is a layout's description of a site: it gives the function that resumes, and the operands that hold its values.
 type exit struct {
-	Level    int // the number of the frame in the record, 0 for the outermost; allLevels: it uses the operands of all
+	Level    int // the frame's number in the record, 0 for the outermost; allLevels: the operands of all frames are used
 	Function string
 	Block    string
-	Names    []*named // for each operand of the site; nil if it is not one of the function's values
-	Record   bool     // the record's id identifies it
-	Key      bool     // and by operand 0, a constant that is unique among the sites of the function
-	Unsigned bool     // the key is written so
+	Names    []*named // for each operand of the site; nil if no value of the function has it
+	Record   bool     // the layout selects the record by its id
+	Key      bool     // the layout also requires operand 0, a constant that is unique among the sites of the function
+	Unsigned bool     // the layout gives that constant as an unsigned number
 }
 
 const allLevels = -1
@@ -45,13 +45,13 @@ const allLevels = -1
 type named struct {
 	Name  string
 	Type  *typ
-	Param bool // otherwise it is a phi of the block
+	Param bool // a parameter, otherwise a phi of the block
 }
 
-// deoptID is the id that LLVM gives to a deoptimize call without one (StatepointDirectives, DeoptBundleStatepointID).
+// deoptID is the id that LLVM gives to a deoptimize call that has none (StatepointDirectives, DeoptBundleStatepointID).
 const deoptID = 0xABCDEF0F
 
-// place names, for the table, the frames to which a layout gives the operands.
+// place returns a text for the table: which frames of the record the layout describes.
 func (x *exit) place(s *site) string {
 	switch {
 	case x == nil:
@@ -64,7 +64,7 @@ func (x *exit) place(s *site) string {
 	return fmt.Sprintf("frame %d of the %d of a record, 0 being the outermost", x.Level, len(s.Inner)+1)
 }
 
-// kind names the kind of site for the table.
+// kind returns the kind of site for the table.
 func (s *site) kind() string {
 	name := s.Kind
 	switch s.Leaves {
@@ -79,14 +79,14 @@ func (s *site) kind() string {
 	return name
 }
 
-// deepen turns a deoptimize call into one of a function that is inlined, or of two, or into a guard, and describes it by a layout. The site has its
-// operands already; deepen uses random numbers of its own, so that all other sites stay the same.
+// deepen changes a deoptimize call into a guard, or moves it into one or two functions that are inlined, and describes the result by a layout. The
+// site has its operands already. deepen has a random source of its own, so that the other sites stay the same.
 func (m *maker) deepen(st *step) {
 	before := m.Rand
 	m.Rand = m.more
 	defer func() { m.Rand = before }()
 	r, s := m.more, st.Site
-	optional := !strings.Contains(strings.Join(m.f.Attributes, " "), "optnone") // the passes do not change such functions
+	optional := !strings.Contains(strings.Join(m.f.Attributes, " "), "optnone") // the optimizer does not change functions with optnone
 	if optional && chance(r, 50) {
 		s.Leaves = pick(r, byGuard, byWidenable)
 	}
@@ -99,14 +99,14 @@ func (m *maker) deepen(st *step) {
 	described := chance(r, 75)
 	x := &exit{Key: chance(r, 70), Record: chance(r, 60), Unsigned: chance(r, 30)}
 	if !s.Tagged {
-		x.Key = true // the ids are the same
+		x.Key = true // all exits have the same id, so the layout requires the key
 	}
 	if s.Tagged && !x.Key {
 		x.Record = true
 	}
 	if described && x.Key {
 		t := intType(pick(r, 24, 32, 32, 64))
-		key := int64(m.sites)<<16 | int64(r.Intn(1<<16)) // differs from those of the function's other sites
+		key := int64(m.sites)<<16 | int64(r.Intn(1<<16)) // unique among the sites of the function
 		if t.bits < 64 {
 			key &= 1<<(t.bits-1) - 1
 		}
@@ -141,7 +141,7 @@ func (m *maker) deepen(st *step) {
 		if chance(r, 5) {
 			n.Name = fmt.Sprintf(`%%"of frame %d: %d"`, s.Level[k], k)
 		}
-		switch { // an integer may represent a pointer, and the reverse
+		switch { // an integer may represent a pointer, and a pointer an integer
 		case v.Type.text == i64.text && chance(r, 15):
 			n.Type = ptr
 		case v.Type == ptr && chance(r, 15):
@@ -152,7 +152,7 @@ func (m *maker) deepen(st *step) {
 	}
 }
 
-// inline moves the exit into a function that is called in its place and inlined, with operands of its own.
+// inline moves the exit into a function that is called in its place and then inlined. The function has operands of its own.
 func (m *maker) inline(st *step, level int) {
 	r, s := m.more, st.Site
 	in := &inlined{Name: fmt.Sprintf("@in%d_%d_%d", m.f.Number, m.sites, level), Returns: pick(r, i64, i32, double)}
@@ -196,7 +196,7 @@ func (m *maker) inline(st *step, level int) {
 	}
 	most := 30
 	if slices.Contains(m.p.Flags, inRegisters) {
-		most = maxInRegisters + 1 // there is no key
+		most = maxInRegisters + 1 // no register is needed for the key
 	}
 	for range r.Intn(6) {
 		v := m.constant(m.p.randomType(r, m.f))
@@ -210,7 +210,7 @@ func (m *maker) inline(st *step, level int) {
 	s.Inner = append(s.Inner, in)
 }
 
-// operandsOf returns the operands that belong to a frame of the site.
+// operandsOf returns the operands of one frame of the site.
 func (s *site) operandsOf(level int) (list []*value) {
 	for k, v := range s.Live {
 		if s.levelOf(k) == level {
@@ -227,7 +227,7 @@ func (s *site) levelOf(operand int) int {
 	return s.Level[operand]
 }
 
-// leaving returns the text of an exit in a function that returns a type. bits is the name of a random i64; label is a prefix for names.
+// leaving returns the text of an exit from a function with a return type. bits is the name of a random i64, and label a prefix for names.
 func (s *site) leaving(p *program, returns *typ, bits, label, bundle string) (before []string, line string, after []string) {
 	pt, suffix := ptr.in(p.Version), p.suffix(returns)
 	id := ""
@@ -253,7 +253,7 @@ func (s *site) leaving(p *program, returns *typ, bits, label, bundle string) (be
 	return before, line, []string{fmt.Sprintf("ret %s %%r%s", returns.text, label), "on" + label + ":"}
 }
 
-// inner writes the functions that are inlined at a site.
+// inner returns the text of the functions that are inlined at a site.
 func (p *program) inner(f *function, s *site) string {
 	var out strings.Builder
 	for n, in := range s.Inner {
@@ -296,7 +296,7 @@ func (p *program) inner(f *function, s *site) string {
 	return out.String()
 }
 
-// callInner returns the call of the function that is inlined into a level.
+// callInner returns the text of the call that level makes to the function inlined into it.
 func (s *site) callInner(p *program, level int, result string) string {
 	in, pt := s.Inner[level], ptr.in(p.Version)
 	args := fmt.Sprintf("%s %%t, %s %%base", pt, pt)
@@ -324,7 +324,7 @@ func refs(values []*value, version int) string {
 	return strings.Join(all, ", ")
 }
 
-// resumes returns the text of the function that resumes: only its names matter.
+// resumes returns the text of the function that resumes. Only its names matter, because it never runs.
 func (p *program) resumes(f *function, s *site) string {
 	x := s.Exit
 	var params, phis []string
@@ -341,7 +341,7 @@ func (p *program) resumes(f *function, s *site) string {
 		x.Function, strings.Join(params, ", "), strings.Join(f.features(), " "), x.Block, x.Block, strings.Join(phis, ""))
 }
 
-// optimized reports whether the program needs the optimizer, to inline or lower something, before llc.
+// optimized reports whether the program needs opt before llc, to inline functions or to lower guards.
 func (p *program) optimized() (inlines, lowers bool) {
 	for s := range p.sites() {
 		inlines, lowers = inlines || len(s.Inner) > 0, lowers || s.Leaves != byCall
@@ -371,8 +371,8 @@ func (p *program) passes() string {
 	return strings.Join(list, ",")
 }
 
-// exitLayout returns the layout of the program's exits, or nil if it describes none. An exit may have one before it that does not match, and one
-// after it that is never used, because the first match counts.
+// exitLayout returns the layout of the program's exits, or nil if no site has one. An exit may be preceded by one whose condition is false, and
+// followed by one that is never used, because the first match counts.
 func (p *program) exitLayout() (*layout.Layout, error) {
 	r := rand.New(rand.NewSource(p.Seed))
 	type condition struct {
@@ -422,7 +422,7 @@ func (p *program) exitLayout() (*layout.Layout, error) {
 					key += 1 << v.Type.bits
 				}
 				o.When = []condition{{0, json.Number(fmt.Sprint(key))}}
-				if chance(r, 30) { // a condition that is false
+				if chance(r, 30) { // whose condition is false
 					other := o
 					other.When = []condition{{0, json.Number(fmt.Sprint(key ^ 1<<20))}}
 					other.Slots = nil

@@ -12,11 +12,11 @@ type maker struct {
 	*rand.Rand
 	p     *program
 	f     *function
-	avail []*value // the values that are available at this place
+	avail []*value // values that are available here
 	names int
 	sites int
 	loop  *loop
-	more  *rand.Rand // random numbers of later features, so that the rest of a program stays the same
+	more  *rand.Rand // random numbers for features that were added later, so that the rest of each program stays the same
 }
 
 // A loop is a loop that is being generated.
@@ -27,7 +27,7 @@ type loop struct {
 	before int // number of values before the loop
 }
 
-// generate returns the program of a seed for a release and machine.
+// generate returns the program of a seed, for a release of LLVM and a machine.
 func generate(seed int64, version int, machine string, tame bool) *program {
 	r := rand.New(rand.NewSource(seed*1000003 + int64(version)))
 	p := &program{Seed: seed, Version: version, Machine: machine, How: "aot", Threads: 1, Tame: tame}
@@ -80,7 +80,7 @@ func (p *program) newFunction(r *rand.Rand, number int) *function {
 	}
 	f.CC = pick(r, ccs...)
 	if f.CC == "coldcc " && (p.Machine == "arm64" || p.Machine == "riscv64") {
-		f.CC = "" // llc does not support the convention there
+		f.CC = "" // llc does not support the convention for this machine
 	}
 	f.Returns = pick(r, i64, i64, i32, double, float, ptr)
 	for k := range r.Intn(6) {
@@ -97,7 +97,7 @@ func (m *maker) name() string { m.names++; return fmt.Sprintf("%%v%d", m.names) 
 
 func (m *maker) version() int { return m.p.Version }
 
-// add appends a step and makes its values available.
+// add appends a step and makes the values that it computes available.
 func (m *maker) add(s *step) {
 	for _, v := range s.Gives {
 		v.step = s
@@ -116,7 +116,7 @@ func (m *maker) load(t *typ) *value {
 	return v
 }
 
-// loadInto appends the instructions that give a name a value of random bits.
+// loadInto appends instructions to a step that assign random bits to a name.
 func (m *maker) loadInto(s *step, name string, t *typ) {
 	put := func(format string, args ...any) { s.Lines = append(s.Lines, fmt.Sprintf(format, args...)) }
 	text := t.in(m.version())
@@ -207,7 +207,7 @@ func (m *maker) constant(t *typ) *value {
 	return v
 }
 
-// some returns a value of a type: an available one, a constant or a new one.
+// some returns a value of a type: an available value, a constant or a new value.
 func (m *maker) some(t *typ) *value {
 	for range 4 {
 		if len(m.avail) > 0 {
@@ -247,7 +247,7 @@ func (m *maker) operation() {
 		op := pick(m.Rand, "add", "sub", "xor", "and", "or")
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = %s %s %s, %s", v.Name, op, text, a.Name, other()))
 	case elem == double || elem == float:
-		// The operation yields no NaN whose bits depend on the order of the operands.
+		// fneg of a NaN has defined bits; other operations depend on the order of the operands.
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = fneg %s %s", v.Name, text, a.Name))
 	case t == ptr:
 		s.Lines = append(s.Lines, fmt.Sprintf("%s = getelementptr i8, %s %s, i64 %d", v.Name, text, a.Name, m.Intn(200)-100))
@@ -308,7 +308,7 @@ func (m *maker) alloca(dynamic bool) {
 // beginLoop starts a loop.
 func (m *maker) beginLoop() {
 	m.names++
-	// A gc pointer from before the loop would live over the statepoints of its rounds.
+	// A gc pointer from before the loop would be used after the statepoints of earlier iterations.
 	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 	l := &loop{header: fmt.Sprintf("loop%d", m.names), before: len(m.avail)}
 	s := &step{Loop: 1}
@@ -342,7 +342,7 @@ func (m *maker) beginLoop() {
 	m.loop = l
 }
 
-// endLoop ends the loop after two or three rounds.
+// endLoop ends the loop after one to three iterations.
 func (m *maker) endLoop() {
 	l := m.loop
 	m.loop = nil
@@ -371,7 +371,7 @@ func (m *maker) endLoop() {
 	m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr })
 }
 
-// exits adds exits to a function that has one, and in every other program to each function that may have one.
+// exits adds exits to a function that already has one, and in every other program to each function that may have one.
 func (m *maker) exits() {
 	n := m.more.Intn(4)
 	if m.p.Seed%2 == 0 && m.f.root && slices.Contains(m.kinds(), deoptimize) {
@@ -388,7 +388,7 @@ func (m *maker) exits() {
 	}
 }
 
-// With this flag all values of deopt bundles are in registers, which limits their number.
+// With the flag inRegisters all values of deopt bundles are in registers, so their number is limited.
 const (
 	inRegisters    = "-use-registers-for-deopt-values"
 	maxInRegisters = 6
@@ -403,7 +403,7 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 	if n > 6 && (kind == anyReg || kind != stackMap && kind != patchPoint && slices.Contains(m.p.Flags, inRegisters)) {
 		n = maxInRegisters
 	}
-	left := 2 // values that these leave on the x87 stack stay there until the next call
+	left := 2 // stackmaps and patchpoints leave such values on the x87 stack until the next call
 	for range n {
 		var v *value
 		for range 5 {
@@ -431,13 +431,13 @@ func (m *maker) operands(kind string) (live []*value, early []bool) {
 	return live, early
 }
 
-// fill generates the body.
+// fill generates the body of the function.
 func (m *maker) fill() {
 	m.avail = append(m.avail, m.f.Params...)
 	for range m.Intn(3) {
 		m.alloca(false)
 	}
-	deep := false // the next function was called
+	deep := false // the next function has been called
 	for range 6 + m.Intn(14) {
 		switch k := m.Intn(20); {
 		case k < 5:
@@ -452,7 +452,7 @@ func (m *maker) fill() {
 			m.beginLoop()
 		case k < 12 && m.loop != nil:
 			m.endLoop()
-		case k < 13 && len(m.avail) > 0: // still needed here
+		case k < 13 && len(m.avail) > 0: // the value is still needed here
 			if v := pick(m.Rand, m.avail...); !v.Const {
 				m.add(&step{Uses: []*value{v}, Late: v})
 			}
@@ -467,7 +467,7 @@ func (m *maker) fill() {
 		m.site(deep)
 	}
 	m.f.Result = m.some(m.f.Returns)
-	for range m.Intn(6) { // values that live until the end
+	for range m.Intn(6) { // values that are used at the end
 		if len(m.avail) > 0 {
 			if v := pick(m.Rand, m.avail...); !v.Const {
 				m.add(&step{Uses: []*value{v}, Late: v})

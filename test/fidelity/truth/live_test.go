@@ -37,7 +37,7 @@ func (m processMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// blockOf returns the address of the block of a thread.
+// blockOf returns the address of a thread's block.
 func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	for k := range c.Threads {
 		at := blocks + uint64(k*blockSize)
@@ -52,10 +52,11 @@ func (c *comparer) blockOf(memory machine.Memory, tid int) (uint64, error) {
 	return 0, fmt.Errorf("no block of thread %d", tid)
 }
 
-// A lostError reports that the program itself has destroyed its log, which is not a failure of reframe.
+// A lostError reports that the program has overwritten its own log, which is not a failure of reframe.
 type lostError struct{ error }
 
-// live runs a program and compares each exit with its log. The error says why it could not be run: a *notBuilt if a JIT did not accept it.
+// live runs a program and compares each exit with its log. The error says why the program could not run; it is a *notBuilt if a JIT rejected the
+// program.
 func (c *comparer) live(t testing.TB, b *built) error {
 	t.Helper()
 	given, err := c.given(b)
@@ -90,16 +91,16 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	pid := s.PID()
 	late := s.Detach()
 	if sum.End.Kind != trace.EndExited && sum.End.Kind != trace.EndKilled {
-		syscall.Kill(pid, syscall.SIGKILL) // it is held, and is still the child that was started
+		syscall.Kill(pid, syscall.SIGKILL) // the process is held, so the number still belongs to the started child
 	}
 	if stuck := (*stuckError)(nil); errors.As(err, &stuck) {
 		c.Stuck++
 		c.failed = append(c.failed, fmt.Sprintf("behind %d hits of %d: %v", hits, maxHits(), stuck))
-		return nil // the place where it was stopped may not end either
+		return nil // execution from the place where it was stopped may not end either
 	}
 	if sum.End.Kind == trace.EndKilled && (sum.End.Signal == int(unix.SIGXCPU) || sum.End.Signal == int(unix.SIGKILL)) {
 		why := fmt.Sprintf("it took more than %d seconds of the processor", c.seconds)
-		if c.How != "aot" && hits == 0 { // the same report as that of llc
+		if c.How != "aot" && hits == 0 { // counts like an llc that exceeds its limit
 			return &notBuilt{c.How, why}
 		}
 		c.Stuck++
@@ -124,7 +125,7 @@ func (c *comparer) live(t testing.TB, b *built) error {
 	return nil
 }
 
-// given returns the module and the layout of a program as options.
+// given returns the program's module and layout as options.
 func (p *program) given(b *built) (deopt.Options, error) {
 	m, err := ir.ParseFile(b.source)
 	if err != nil {
@@ -138,7 +139,7 @@ func (p *program) given(b *built) (deopt.Options, error) {
 	return o, err
 }
 
-// refuse records that reframe rejected the module as one that was not compiled.
+// refuse records that reframe rejected the module as not the compiled one.
 func (c *comparer) refuse(why *sites.MismatchError) {
 	c.Refused++
 	c.Frames["the module is refused: "+plain(why.Why)]++

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// others are the releases of LLVM that compile sites for the machines whose programs QEMU runs (doc/dev/facts.md).
+// others lists, for each machine whose programs QEMU runs, the releases of LLVM that compile sites for it (doc/dev/facts.md).
 var others = map[string][]int{
 	"arm64":   {14, 16, 19, 22},
 	"ppc64le": {14, 16, 19, 22},
@@ -24,7 +24,7 @@ var others = map[string][]int{
 	"riscv64": {19, 22},
 }
 
-// crossOf returns how programs of a machine are run.
+// crossOf returns the tools that build and run programs of a machine.
 func crossOf(t testing.TB, machine string) *livetest.Cross {
 	t.Helper()
 	for n := range livetest.Crosses {
@@ -36,7 +36,7 @@ func crossOf(t testing.TB, machine string) *livetest.Cross {
 	return nil
 }
 
-// core runs a program that dies under QEMU and compares all frames of its core with its log: all of them wait for a call.
+// core runs a program that aborts under QEMU, and compares all frames of its core with its log. All of them wait for the return of a call.
 func (c *comparer) core(t testing.TB, b *built) error {
 	t.Helper()
 	x := crossOf(t, c.Machine)
@@ -52,7 +52,8 @@ func (c *comparer) core(t testing.TB, b *built) error {
 	return c.stops(t, x, b)
 }
 
-// opened compares the frames of a core with the program's log. Frame #0 is at one of the places; without places, each frame waits for a call.
+// opened compares the frames of a core with the program's log. Frame #0 must be at one of the places; without places, all frames wait for the return
+// of a call.
 func (c *comparer) opened(t testing.TB, b *built, path string, places []place) error {
 	t.Helper()
 	defer os.Remove(path)
@@ -83,7 +84,7 @@ func (c *comparer) opened(t testing.TB, b *built, path string, places []place) e
 	}
 	require.Len(t, view.Threads, 1)
 	if first := view.Threads[0].Frames[0]; places == nil && ours.MatchString(first.Function) {
-		// The program must die in the runtime. One that dies elsewhere does not count: how LLVM compiled it is not tested here.
+		// The program must abort in the runtime. If it stops elsewhere, LLVM compiled it wrongly, which is not tested here.
 		return &notBuilt{"qemu", "the program died in " + first.Function}
 	}
 	if places != nil && !slices.ContainsFunc(places, func(p place) bool { return len(entries) > 0 && entries[0].site.standsAt(p) }) {
@@ -94,7 +95,7 @@ func (c *comparer) opened(t testing.TB, b *built, path string, places []place) e
 	return nil
 }
 
-// areaOf returns the address of the block of the only thread, in a program for another machine.
+// areaOf returns the address of the only thread's block, for a program of another machine.
 func areaOf(program string) (uint64, error) {
 	f, err := elf.Open(program)
 	if err != nil {

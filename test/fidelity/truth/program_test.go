@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The kinds of sites. anyReg is a patchpoint too; invoke is a statepoint, and bundle a call with a deopt bundle.
+// The kinds of sites. anyReg is a patchpoint with the anyregcc convention, invoke is a statepoint that is invoked, and bundle is a call with a deopt
+// bundle.
 const (
 	stackMap   = "stackmap"
 	patchPoint = "patchpoint"
@@ -18,25 +19,25 @@ const (
 	deoptimize = "deoptimize"
 )
 
-// A program is a random module with its flags and the way to run it. It is data, so that the shrinker can remove parts of it.
+// A program is a random module with its flags and the way to run it. It is stored as data, so that the shrinker can remove parts.
 type program struct {
 	Seed    int64
 	Version int    // release of LLVM
 	Machine string // Go's name of the architecture
-	How     string // aot, or a way of lli: mcjit, orc
+	How     string // aot, or one of lli's ways: mcjit, orc
 	Flags   []string
-	Links   []string // of the linker, for aot
+	Links   []string // flags of the linker, for aot
 	Threads int
-	Steps   int // of each thread
+	Steps   int // number of steps of each thread
 	Depth   int
-	Dies    bool // it ends by abort where its stack is deepest
-	Tame    bool // only types and flags that every release compiles
+	Dies    bool // it calls abort at its deepest stack
+	Tame    bool // it uses only types and flags that every release compiles
 	Funcs   []*function
 }
 
 type function struct {
 	Number     int
-	CC         string // followed by a space, or ""
+	CC         string // calling convention and a space, or ""
 	Returns    *typ
 	Attributes []string
 	GC, Pers   bool
@@ -44,10 +45,10 @@ type function struct {
 	Params     []*value
 	Steps      []*step
 	Result     *value
-	root       bool // it is called from the runtime
+	root       bool // the runtime calls it
 }
 
-// A value is a value that a function computes, or a constant.
+// A value is computed by a function, or is a constant.
 type value struct {
 	Name  string // with its sigil, or the constant's text
 	Type  *typ
@@ -58,41 +59,41 @@ type value struct {
 
 func (v *value) ref(version int) string { return v.Type.in(version) + " " + v.Name }
 
-// A step is some instructions, in the order of a function's body.
+// A step is a sequence of instructions in a function's body.
 type step struct {
-	Lines []string // @FROM@ is the block that the last jump left
+	Lines []string // @FROM@ stands for the block that the last jump left
 	Gives []*value
 	Uses  []*value
 	Site  *site
-	Calls int    // the number of the called function plus one; 0 for none
-	Loop  int    // 1 at its beginning, -1 at its end
-	Late  *value // a value that is used only here, to keep it alive
+	Calls int    // the number of the called function plus one; 0: none
+	Loop  int    // 1 at the beginning of a loop, -1 at its end
+	Late  *value // a value that is used only here, which keeps it alive
 }
 
 // A site is a site with its operands.
 type site struct {
 	Kind   string
-	Number int64 // in the log
+	Number int64 // its number in the log
 	ID     uint64
 	Known  bool // the record has the id
 	Live   []*value
-	GC     []*value // in the gc-live bundle
-	Early  []bool   // index into Live: the value is logged where it is computed
-	Before []string // the text before the site, after the log
-	Line   string   // LIVE and GC stand for the operands
+	GC     []*value // operands of the gc-live bundle
+	Early  []bool   // for each of Live: the value is logged where it is computed
+	Before []string // text between the log and the site
+	Line   string   // text of the site, in which LIVE and GC stand for the operands
 	After  []string
-	Relocs []*value // the text for GC after the site
-	Leaves string   // the form of a deoptimize
-	Tagged bool     // the deoptimize call has the id as its attribute
-	Level  []int    // for each of Live: the frame of the record to which it belongs; nil: all belong to the only one
+	Relocs []*value // values that follow the site as relocations of GC
+	Leaves string   // the form of a deoptimize exit
+	Tagged bool     // the deoptimize call has an attribute with the id
+	Level  []int    // for each of Live: its frame in the record; nil if the record has one frame
 	Inner  []*inlined
-	Bits   *value // the condition of a deoptimize
-	Exit   *exit  // nil where no layout describes it
-	at     []int  // of each operand in the function's log frame
+	Bits   *value // the random value that decides whether a deoptimize exit is taken
+	Exit   *exit  // nil if no layout describes the site
+	at     []int  // offset of each operand in the function's log frame
 	gcAt   []int
 }
 
-// The places in a thread's block, as in testdata/runtime.c.
+// Offsets in a thread's block, as in testdata/runtime.c.
 const (
 	blocks    = 0x1000000000
 	blockSize = 1 << 22
@@ -114,10 +115,10 @@ func (p *program) sites() iter.Seq[*site] {
 	}
 }
 
-// frameHead is the size of the head of a log frame: the number of the site and the caller's frame.
+// frameHead is the size of the head of a log frame, which holds the number of the site and the address of the caller's frame.
 const frameHead = 16
 
-// layOut assigns each operand of each site a place in the log frame, and returns the frame's size.
+// layOut assigns a place in the log frame to each operand of each site, and returns the size of the log frame.
 func (f *function) layOut() int {
 	at := frameHead
 	place := func(v *value) int {
@@ -145,8 +146,8 @@ type writer struct {
 	*program
 	text  strings.Builder
 	temps int
-	block string // the block that contains it
-	from  string // the block that the last line left
+	block string // the current block
+	from  string // the block that the last jump left
 }
 
 func (w *writer) put(format string, args ...any) { fmt.Fprintf(&w.text, "  "+format+"\n", args...) }
@@ -160,9 +161,9 @@ func (w *writer) at(base string, offset int) string {
 	return t
 }
 
-// store writes the store of a value of any type to an address of bytes.
+// store writes the store of a value of any type to an address.
 func (w *writer) store(t *typ, v, to string) {
-	if t == half || t == bfloat { // which some machines convert
+	if t == half || t == bfloat { // some machines convert these types
 		bits := w.temp()
 		w.put("%s = bitcast %s %s to i16", bits, t.in(w.Version), v)
 		t, v = intType(16), bits
@@ -244,7 +245,7 @@ declare i32 @truth_personality(...)
 	return out.String()
 }
 
-// machines are the data layouts and triples, those of clang 19.
+// machines holds the triples of the machines, and the data layouts of clang 19.
 var machines = map[string]struct{ triple, layout string }{
 	"amd64":   {"x86_64-pc-linux-gnu", "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"},
 	"arm64":   {"aarch64-linux-gnu", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128"},
@@ -287,7 +288,7 @@ func (p *program) heading() string {
 	return text
 }
 
-// signature returns the type of a function.
+// signature returns the text of a function's type.
 func (p *program) signature(f *function) string {
 	list := []string{ptr.in(p.Version)}
 	for _, v := range f.Params {
@@ -296,12 +297,12 @@ func (p *program) signature(f *function) string {
 	return fmt.Sprintf("%s (%s)", f.Returns.in(p.Version), strings.Join(list, ", "))
 }
 
-// declarations returns the declarations of the intrinsics that are named by types, for calls of a function.
+// declarations returns the declarations of intrinsics whose names contain types, for calls of a function.
 func (p *program) declarations(f *function) []string {
 	list := []string{
 		fmt.Sprintf("declare %s @llvm.experimental.gc.relocate.%s(token, i32, i32)", gcptr.in(p.Version), p.suffix(gcptr)),
 	}
-	for _, c := range []*function{f, {Returns: i64}} { // the latter is the runtime's
+	for _, c := range []*function{f, {Returns: i64}} { // the second is the runtime's function
 		target := "ptr"
 		if p.Version == 14 {
 			target = p.signature(c) + "*"
@@ -325,7 +326,7 @@ func (p *program) statepointSuffix(f *function) string {
 	return name + "f"
 }
 
-// suffix returns the spelling of a type in an intrinsic's name.
+// suffix returns the spelling of a type in names of intrinsics.
 func (p *program) suffix(t *typ) string {
 	switch {
 	case t.kind == floating:
@@ -367,7 +368,7 @@ func (p *program) body(f *function) string {
 	pt := ptr.in(p.Version)
 	fmt.Fprintf(&w.text, "define %s%s @f%d(%s %%t%s) %s {\nentry:\n", f.CC, f.Returns.in(p.Version), f.Number, pt, params.String(), attributes)
 	w.block = "entry"
-	// The log frame of this function comes after the caller's.
+	// The log frame of this function starts after the caller's.
 	if p.Version == 14 {
 		w.put("%%tp = bitcast i8* %%t to i8**")
 		w.put("%%prev = load volatile i8*, i8** %%tp")
@@ -410,13 +411,13 @@ func (p *program) body(f *function) string {
 	return w.text.String()
 }
 
-// own makes the function's log frame the innermost one.
+// own makes the function's log frame the current one of its thread.
 func (w *writer) own(size int) {
 	w.store(ptr, "%base", "%t")
 	w.store(ptr, w.at("%base", size), w.at("%t", 8))
 }
 
-// load64 loads eight bytes of the thread's block.
+// load64 writes the load of eight bytes from the thread's block.
 func (w *writer) load64(name string, from int) {
 	at := w.at("%t", from)
 	if w.Version == 14 {
@@ -434,7 +435,7 @@ func (w *writer) line(l string) {
 		w.from = w.block
 	}
 	l = strings.ReplaceAll(l, "@FROM@", w.from)
-	if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // this block ends the loop that begins at the label
+	if before, label, ok := strings.Cut(l, "@LATCH:"); ok { // this block is the latch of the loop that begins at the label
 		name, _, _ := strings.Cut(label, "@")
 		text := strings.ReplaceAll(w.text.String(), "@LATCH-"+name+"@", w.block)
 		w.text.Reset()

@@ -2,8 +2,8 @@ package truth_test
 
 import "slices"
 
-// shrunk removes parts of a program while the rest still fails: flags, whole functions, sites, operands and steps. It is deterministic, and tries
-// each part once in each of a few rounds.
+// shrunk removes parts of a program as long as the rest still fails: flags, functions, sites, operands and steps. It is deterministic, and in each of
+// a few rounds it tries each part once.
 func shrunk(p *program, fails func(*program) bool) *program {
 	best := p
 	try := func(q *program) bool {
@@ -29,7 +29,7 @@ func shrunk(p *program, fails func(*program) bool) *program {
 			try(best.withoutFunction(n))
 		}
 		for n := len(best.Funcs) - 1; n >= 0; n-- {
-			// Try halves, then quarters, and at last each step.
+			// Try halves of the steps, then quarters, and finally single steps.
 			for size := len(best.Funcs[n].Steps); size > 0; size /= 2 {
 				for at := len(best.Funcs[n].Steps) - size; at >= 0; at -= size {
 					if at+size <= len(best.Funcs[n].Steps) {
@@ -71,7 +71,7 @@ func (p *program) size() int {
 	return n
 }
 
-// clone returns a copy from which parts can be removed. Values are shared, because they are never changed.
+// clone returns a copy from which parts can be removed. The copy shares the values, which never change.
 func (p *program) clone() *program {
 	q := *p
 	q.Flags = slices.Clone(p.Flags)

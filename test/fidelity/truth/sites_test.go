@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kinds lists the kinds of sites that the function may have, the more likely ones more often.
+// kinds lists the kinds of sites that the function may have. Likelier ones occur more often.
 func (m *maker) kinds() []string {
 	kinds := []string{stackMap, stackMap, patchPoint, patchPoint, bundle, bundle}
 	if m.p.Machine == "amd64" {
@@ -21,16 +21,16 @@ func (m *maker) kinds() []string {
 	if m.f.Returns == i64 && m.f.CC == "" {
 		kinds = append(kinds, deoptimize)
 	}
-	if m.p.Machine == "ppc64le" || m.p.Machine == "s390x" { // where llc crashes on statepoints
+	if m.p.Machine == "ppc64le" || m.p.Machine == "s390x" { // llc crashes on statepoints for these machines
 		kinds = []string{stackMap, patchPoint}
 	}
-	if m.p.Version == 14 && m.f.GC { // it accepts only typed statepoints there
+	if m.p.Version == 14 && m.f.GC { // LLVM 14 accepts only typed statepoints in functions with gc pointers
 		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == bundle || k == deoptimize })
 	}
 	return kinds
 }
 
-// site generates a site of a random kind, and reports whether it calls the next function.
+// site generates a site of a random kind, and reports whether it calls the next function. deep means that the next function is called already.
 func (m *maker) site(deep bool) (descends bool) {
 	return m.siteOf(pick(m.Rand, m.kinds()...), deep)
 }
@@ -44,13 +44,13 @@ func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 		s.ID |= 0x1234567800000000
 	}
 	s.Known = kind != bundle && kind != deoptimize
-	// The operands come first, because what computes them must precede the site.
+	// The operands come first, because the steps that compute them must precede the site.
 	s.Live, s.Early = m.operands(kind)
 	st := &step{Site: s}
 	st.Uses = append(st.Uses, s.Live...)
 	switch kind {
 	case stackMap:
-		if chance(m.Rand, 50) { // behind a call
+		if chance(m.Rand, 50) { // the stackmap follows a call
 			descends = m.call(st, deep, true)
 		}
 		s.Line = fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 %d, LIVE)", int64(s.ID), 4*m.Intn(5))
@@ -65,7 +65,7 @@ func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 	}
 	m.add(st)
 	if kind == bundle || kind == statepoint || kind == invoke {
-		// LLVM requires that each gc pointer that lives on was relocated by each statepoint.
+		// LLVM requires that each statepoint relocates every gc pointer that is used after it.
 		m.avail = slices.DeleteFunc(m.avail, func(v *value) bool { return v.Type == gcptr && !slices.Contains(st.Gives, v) })
 	}
 	return descends
@@ -74,12 +74,12 @@ func (m *maker) siteOf(kind string, deep bool) (descends bool) {
 // callee is the callee of a site: its name, type and arguments.
 type callee struct {
 	name, signature, args, cc string
-	count                     int // of arguments
+	count                     int // number of arguments
 	returns                   *typ
-	f                         *function // nil: of the runtime
+	f                         *function // nil: a function of the runtime
 }
 
-// choose chooses the callee; deep means that the next function is called already.
+// choose chooses the callee. deep means that the next function is called already.
 func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 	pt := ptr.in(m.version())
 	c = callee{name: pick(m.Rand, "@truth_step", "@truth_leaf"), signature: "i64 (" + pt + ")", args: pt + " %t", count: 1, returns: i64}
@@ -88,13 +88,13 @@ func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 		return c, false
 	}
 	f := m.p.Funcs[next]
-	if f.deoptimizes() { // it returns to the runtime
+	if f.deoptimizes() { // a function with an exit would return to the runtime
 		return c, false
 	}
 	if st.Site.Kind == patchPoint && f.Returns != i64 && strings.HasPrefix(f.CC, "preserve_") {
-		return c, false // it would be called as a void function, which preserves the result register
+		return c, false // the type of the call would be void, which preserves the result register
 	}
-	if f.CC == "preserve_allcc " && f.Width < m.f.Width { // it preserves only the part of a register that it knows
+	if f.CC == "preserve_allcc " && f.Width < m.f.Width { // the callee preserves only the lower part of wider registers
 		return c, false
 	}
 	c = callee{name: fmt.Sprintf("@f%d", next), signature: m.p.signature(f), args: pt + " %t", cc: f.CC, count: 1 + len(f.Params), returns: f.Returns, f: f}
@@ -107,20 +107,20 @@ func (m *maker) choose(st *step, deep bool) (c callee, descends bool) {
 	return c, true
 }
 
-// result generates the value that a call returns.
+// result generates the value that the call returns.
 func (m *maker) result(st *step, c callee) *value {
 	v := &value{Name: m.name(), Type: c.returns}
 	st.Gives = append(st.Gives, v)
 	return v
 }
 
-// call generates a call: with a deopt bundle or, before a stackmap, without.
+// call generates a call: one with a deopt bundle, or with before one without a bundle before a stackmap.
 func (m *maker) call(st *step, deep, before bool) (descends bool) {
 	c, descends := m.choose(st, deep)
 	s := st.Site
 	v := m.result(st, c)
 	if before {
-		// The call comes first, so that the stackmap can record its result.
+		// The call precedes the stackmap, which can then record the result.
 		line := fmt.Sprintf("%s = call %s%s %s(%s)", v.Name, c.cc, c.returns.in(m.version()), c.name, c.args)
 		s.Before = append(s.Before, line)
 		return descends
@@ -148,8 +148,9 @@ func (m *maker) address(c callee) string {
 // patchpoint generates a patchpoint.
 func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	s := st.Site
-	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64" // for a call of such a function (doc/dev/facts.md)
-	if s.Kind == anyReg || noSymbol || chance(m.Rand, 25) {        // no function is called, or an irrelevant one
+	// LLVM cannot compile a patchpoint that calls a symbol on these machines (doc/dev/facts.md).
+	noSymbol := m.p.Machine == "arm64" || m.p.Machine == "riscv64"
+	if s.Kind == anyReg || noSymbol || chance(m.Rand, 25) { // the patchpoint calls no function, or one of no interest
 		cc, args, n := "", "", 0
 		if s.Kind == anyReg {
 			cc = "anyregcc "
@@ -162,7 +163,7 @@ func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 		}
 		if s.Kind == anyReg && chance(m.Rand, 50) {
 			v := &value{Name: m.name(), Type: i64}
-			// The result is the previous content of the register.
+			// The result of a patchpoint without a call is the previous content of the register.
 			s.Line = fmt.Sprintf("%s = call %si64 (i64, i32, %s, i32, ...) @llvm.experimental.patchpoint.i64(i64 %d, i32 %d, %s null, i32 %d, %sLIVE)",
 				v.Name, cc, ptr.in(m.version()), int64(s.ID), 16+4*m.Intn(4), ptr.in(m.version()), n, args)
 			st.Gives = append(st.Gives, v)
@@ -184,7 +185,7 @@ func (m *maker) patchpoint(st *step, deep bool) (descends bool) {
 	return descends
 }
 
-// patchBytes returns a size that is enough for a call on every machine.
+// patchBytes returns a number of bytes in which a call fits on every machine.
 func (m *maker) patchBytes() int {
 	if m.p.Machine == "amd64" {
 		return 13 + m.Intn(20)
@@ -192,7 +193,7 @@ func (m *maker) patchBytes() int {
 	return 48 + 4*m.Intn(3)
 }
 
-// statepoint generates a statepoint, which may be an invoke.
+// statepoint generates a statepoint, which may be invoked.
 func (m *maker) statepoint(st *step, deep bool) (descends bool) {
 	s := st.Site
 	c, descends := m.choose(st, deep)
@@ -250,7 +251,7 @@ func (m *maker) statepoint(st *step, deep bool) (descends bool) {
 	return descends
 }
 
-// deoptimize generates an exit from the function, which is taken once in four times.
+// deoptimize generates an exit from the function. One of four runs takes it.
 func (m *maker) deoptimize(st *step) {
 	s := st.Site
 	s.Bits = m.load(i64)

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// maxStops returns the number of places at which one program is stopped.
+// maxStops returns the number of places at which each program is stopped.
 func maxStops() int {
 	if all {
 		return 20
@@ -20,11 +20,11 @@ func maxStops() int {
 	return 4
 }
 
-// maxHitsBefore bounds the breakpoints that a program reaches while its places are counted.
+// maxHitsBefore bounds the number of breakpoints that a program reaches while its places are counted.
 const maxHitsBefore = 3000
 
-// stops stops the program at its sites, in one run for each, and compares the frames of the resulting core: the innermost function is at a stackmap
-// or at the start of a patchpoint, at the call of a statepoint, or after that call. The breakpoints are QEMU's, so the code is unchanged.
+// stops stops the program at its sites, in one run for each, and compares the frames of the resulting core. The innermost function is then at a
+// stackmap, at the start of a patchpoint, at the call of a statepoint, or after that call. QEMU implements the breakpoints, so the code is unchanged.
 func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 	t.Helper()
 	places, err := c.places(b.program)
@@ -32,7 +32,7 @@ func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 		return err
 	}
 	addrs := slices.Sorted(maps.Keys(places))
-	hits := map[uint64][]int{} // for each address, how often the program had stopped anywhere before each arrival there
+	hits := map[uint64][]int{} // for each address, the number of stops before each time the program reached it
 	s := x.Stub(t, b.program)
 	s.Break(addrs...)
 	for n := range maxHitsBefore {
@@ -65,8 +65,8 @@ func (c *comparer) stops(t testing.TB, x *livetest.Cross, b *built) error {
 	return nil
 }
 
-// places returns the addresses of the records of a static program, with their ids. For arm64 it also returns those of the calls that return to
-// records of statepoints, because an instruction has four bytes.
+// places returns the addresses of the records of a static program, with their ids. For arm64 it also returns the addresses of calls that return to
+// records of statepoints; they are four bytes before the record, because an instruction has four bytes.
 func (c *comparer) places(program string) (map[uint64][]place, error) {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -100,14 +100,14 @@ func (c *comparer) places(program string) (map[uint64][]place, error) {
 	return places, nil
 }
 
-// A place is a place that a record describes.
+// A place is an address that belongs to a record.
 type place struct {
 	id   uint64
-	call bool // the call that returns to the record's address, and not that address
+	call bool // the address is that of the call which returns to the record's address
 }
 
-// standsAt reports whether a program whose log names the site as its last may be stopped there at a place. After the call of a deoptimize comes
-// other code, which is reached when the exit is not taken.
+// standsAt reports whether a program whose log ends with this site may be stopped at a place. The address after the call of a deoptimize belongs to
+// other code, which runs if the exit is not taken.
 func (s *site) standsAt(p place) bool {
 	if s.Kind == deoptimize && !p.call {
 		return false

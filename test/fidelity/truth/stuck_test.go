@@ -17,13 +17,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A stuckError reports that a program makes no progress, and where it is.
+// A stuckError reports that a program makes no progress. state describes its threads.
 type stuckError struct{ state string }
 
 func (e *stuckError) Error() string { return "the program makes no progress\n" + e.state }
 
-// watch ends a trace whose program has neither reached an exit nor used the processor for the time of patience. This does not depend on the speed of
-// the machine.
+// watch ends a trace if, for the time of patience, the program has neither reached an exit nor used the processor. The result does not depend on the
+// speed of the machine.
 func (c *comparer) watch(ctx context.Context, stop context.CancelCauseFunc, pid int, seen *atomic.Int64) {
 	tick := time.NewTicker(c.patience / 20)
 	defer tick.Stop()
@@ -44,9 +44,9 @@ func (c *comparer) watch(ctx context.Context, stop context.CancelCauseFunc, pid 
 	}
 }
 
-// usedBy returns the processor time of a process: utime and stime of proc(5), as texts.
+// usedBy returns the processor time of a process, as text: utime and stime of proc(5).
 func usedBy(pid int) []string {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // it may have ended
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // an error means that it has ended
 	_, after, _ := strings.Cut(string(text), ") ")
 	if fields := strings.Fields(after); len(fields) > 13 {
 		return fields[11:13]
@@ -54,7 +54,7 @@ func usedBy(pid int) []string {
 	return nil
 }
 
-// standing describes what the threads of a process, and those of this process, wait for.
+// standing describes where the threads of a process, and those of this process, wait.
 func standing(pid int) string {
 	var out strings.Builder
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -70,7 +70,8 @@ func standing(pid int) string {
 	return out.String()
 }
 
-// A program that never ends fails the campaign, whether it waits or computes. A JIT that computes forever counts like an llc that does.
+// TestStuck requires that a program which never ends fails the campaign, whether it waits or computes. A JIT that never finishes
+// compiling must count as a tool that did not accept the program, like llc.
 func TestStuck(t *testing.T) {
 	livetest.Slow(t)
 	module := filepath.Join(t.TempDir(), "empty.ll")

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A row of the campaign's table is for one machine and release.
+// A row of the campaign's table holds the results of one machine and release.
 type row struct {
 	machine string
 	version int
 	*tally
 }
 
-// table formats the results of a campaign: a line for each machine and release, and why values were unavailable, in thousandths of all values that
+// table formats the results of a campaign: one line for each machine and release, and the reasons of unavailable values, per thousand values that
 // have a slot.
 func table(rows []row) string {
 	var out strings.Builder

@@ -1,13 +1,13 @@
-// Package truth_test holds what reframe shows against what programs say of themselves: random programs with sites of every
-// kind, each beside code that writes the bits of the very same values to memory. Whatever is shown as ok must be those bits.
+// Package truth_test compares the values that reframe shows with the logs of random programs. These have sites of every kind; beside each site, code
+// stores the bits of the same values in memory. Each value that is shown as ok must have these bits.
 //
-// Its main type is program: a random module and how it is compiled and run. A few thousand exits are a share of make test; with
-// FIDELITY=all in its environment (make fidelity) the campaign has a million. doc/dev/truth.md says what it does and what was seen.
+// Its main type is program: a random module, with the way to compile and run it. make test compares a few thousand exits; with FIDELITY=all in the
+// environment (make fidelity) the campaign compares a million. doc/dev/truth.md describes the campaign and its results.
 //
 // # Security
 //
-// The programs are compiled by the machine's own compilers and run as native code with the rights of the test. They make no system
-// calls but those of testdata/runtime.c.
+// The programs are compiled by the machine's own compilers and run as native code with the rights of the test. They make no system calls except those
+// of testdata/runtime.c.
 package truth_test
 
 import (
@@ -40,7 +40,7 @@ func maxHits() uint64 {
 // releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 16, 19, 22}
 
-// judged is the result of one program.
+// judged is the result for one program.
 type judged struct {
 	*tally
 	program *program
@@ -48,7 +48,7 @@ type judged struct {
 	refused []string
 }
 
-// judge builds and runs the program of a seed or, if a tool does not accept it, the tame program of the seed.
+// judge builds and runs the program of a seed. If a tool rejects it, judge uses the tame program of the seed.
 func judge(t testing.TB, dir string, seed int64, version int, machine string) judged {
 	t.Helper()
 	y := newTally()
@@ -85,7 +85,7 @@ func judgeProgram(t testing.TB, dir string, p *program) judged {
 	return judged{y, p, c.failed, c.refusals}
 }
 
-// campaign runs programs of one release and machine until enough exits were seen.
+// campaign runs programs of one release and machine until enough exits were compared.
 func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 	t.Helper()
 	y := newTally()
@@ -102,14 +102,14 @@ func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 	return y
 }
 
-// TestTruth is the campaign.
+// TestTruth runs the campaign.
 func TestTruth(t *testing.T) {
 	livetest.Slow(t)
 	exits := 5000
 	if all {
 		exits = 250_000
 	}
-	if n, err := strconv.Atoi(os.Getenv("EXITS")); err == nil { // of each release
+	if n, err := strconv.Atoi(os.Getenv("EXITS")); err == nil { // number of exits for each release
 		exits = n
 	}
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestTruth(t *testing.T) {
 		if all {
 			cores = 4000
 		}
-		if n, err := strconv.Atoi(os.Getenv("CORES")); err == nil { // the number of exits for each other machine and release
+		if n, err := strconv.Atoi(os.Getenv("CORES")); err == nil { // number of exits for each other machine and release
 			cores = n
 		}
 		for _, r := range rows[len(releases):] {
@@ -155,8 +155,8 @@ func TestTruth(t *testing.T) {
 	t.Logf("\n%s", table(rows))
 }
 
-// TestSeed runs the programs of some seeds, or only that of SEED: SEED=7 TO=9 VERSION=19 MACHINE=arm64 go test -run TestSeed. SHRINK=1 shrinks a
-// failing program.
+// TestSeed runs the programs of the seeds from SEED to TO, or only that of SEED: SEED=7 TO=9 VERSION=19 MACHINE=arm64 go test -run TestSeed. With
+// SHRINK=1 it shrinks a failing program.
 func TestSeed(t *testing.T) {
 	number := func(name string, otherwise int64) int64 {
 		n, err := strconv.ParseInt(os.Getenv(name), 10, 64)
@@ -200,7 +200,7 @@ func TestSeed(t *testing.T) {
 	t.Logf("\n%s", table(rows))
 }
 
-// String returns the variables that reproduce the program.
+// String returns the environment variables that reproduce the program.
 func (p *program) String() string {
 	return fmt.Sprintf("SEED=%d VERSION=%d MACHINE=%s tame %v: %s %s", p.Seed, p.Version, p.Machine, p.Tame, p.How, strings.Join(p.Flags, " "))
 }

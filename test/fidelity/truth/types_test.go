@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A kind is the kind of a type.
+// A kind is a class of types.
 type kind int
 
 const (
@@ -20,12 +20,12 @@ const (
 
 // A typ is a type of the IR.
 type typ struct {
-	text  string // as LLVM with opaque pointers spells it
+	text  string // the spelling in LLVM with opaque pointers
 	kind  kind
-	bits  int // that a value has
+	bits  int // bits of a value
 	elem  *typ
-	n     int    // of a vector or array
-	parts []*typ // of an aggregate
+	n     int    // number of elements of a vector or array
+	parts []*typ // types of the members of an aggregate
 }
 
 // size returns the number of bytes that a store of the type writes.
@@ -36,7 +36,7 @@ func (t *typ) size() int {
 	return (t.bits + 7) / 8
 }
 
-// in returns the spelling of the type for a release.
+// in returns the spelling of the type in a release of LLVM.
 func (t *typ) in(version int) string {
 	if version > 14 {
 		return t.text
@@ -46,7 +46,7 @@ func (t *typ) in(version int) string {
 
 var pointerWord = regexp.MustCompile(`\bptr\b`)
 
-// typed spells pointers for LLVM 14: all are pointers to bytes.
+// typed spells pointers for LLVM 14, in which all become pointers to bytes.
 func typed(text string) string {
 	var out strings.Builder
 	for {
@@ -85,7 +85,7 @@ var (
 	fp128  = &typ{text: "fp128", kind: floating, bits: 128}
 	ptr    = &typ{text: "ptr", kind: pointer, bits: 64}
 	gcptr  = &typ{text: "ptr addrspace(1)", kind: pointer, bits: 64}
-	short  = &typ{text: "ptr addrspace(270)", kind: pointer, bits: 32} // 32 bits wide on x86-64
+	short  = &typ{text: "ptr addrspace(270)", kind: pointer, bits: 32} // on x86-64, these pointers have 32 bits
 )
 
 // pick returns a random element of a list.
@@ -94,7 +94,7 @@ func pick[T any](r *rand.Rand, list ...T) T { return list[r.Intn(len(list))] }
 // chance returns true with a probability of n percent.
 func chance(r *rand.Rand, n int) bool { return r.Intn(100) < n }
 
-// randomType returns a type that a value of a function may have.
+// randomType returns a type that the function may compute.
 func (p *program) randomType(r *rand.Rand, f *function) *typ {
 	x86 := p.Machine == "amd64"
 	switch k := r.Intn(100); {
@@ -126,7 +126,7 @@ func (p *program) randomType(r *rand.Rand, f *function) *typ {
 	if p.Version > 14 && x86 && chance(r, 5) {
 		elem = half
 	}
-	if chance(r, 40) { // a type that fits in one register
+	if chance(r, 40) { // choose a type that fits in one register
 		elem = pick(r, intType(8), intType(16), i32, i64, float, double)
 		return vectorOf(pick(r, 128, 128, f.Width)/elem.bits, elem)
 	}
@@ -145,7 +145,7 @@ func (p *program) aggregateType(r *rand.Rand) *typ {
 	return &typ{text: "[1 x i32]", kind: aggregate, bits: 32, parts: []*typ{i32}}
 }
 
-// compiles reports whether llc accepts a value of the type as an operand of a kind of site (doc/dev/facts.md: elsewhere it crashes).
+// compiles reports whether llc accepts a value of the type as an operand of a kind of site. For other types llc crashes (doc/dev/facts.md).
 func (p *program) compiles(t *typ, site string, f *function) bool {
 	if site != stackMap && site != patchPoint && site != anyReg {
 		return true
