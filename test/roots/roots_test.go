@@ -40,8 +40,11 @@ type report struct {
 	Threads []struct {
 		Frames []struct {
 			Function string
-			Record   *struct{ Site string }
-			Roots    []root
+			Record   *struct {
+				ID   uint64
+				Site string
+			}
+			Roots []root
 		}
 	}
 	Summary map[string]int
@@ -54,7 +57,10 @@ type root struct {
 	BaseOnly bool `json:"base_only"`
 	Alloca   bool
 	Found    string
-	GC       *struct{ Base *int }
+	GC       *struct {
+		Base   *int
+		Offset string
+	}
 }
 
 func read(t *testing.T, args ...string) (report, clitest.Result) {
