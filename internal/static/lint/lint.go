@@ -89,6 +89,7 @@ type linter struct {
 	targets map[carried]*target      // the places where exits resume
 	ids     map[uint64]*ir.Site      // the first site of each id
 	entry   map[*ir.Block][]ir.Value // live values at the start of blocks after invokes
+	deopts  map[*ir.Module]bool      // the result of [linter.deoptimizes]
 
 	offered, accepted int // sites that layouts of virtual machines were run for, and that one of them is for
 }
@@ -100,7 +101,7 @@ type linter struct {
 // interpreter resumes it.
 func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
 	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
-		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}}
+		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}, deopts: map[*ir.Module]bool{}}
 	for _, m := range given {
 		l.out.Modules = append(l.out.Modules, m.Name)
 	}

@@ -122,7 +122,8 @@ func TestLintPrograms(t *testing.T) {
 }
 
 // TestLintRewritten requires that a statepoint without a deopt bundle, which rewrite-statepoints-for-gc makes of every call, such as that of @twice
-// in live_memory.ll, is for the collector: no frame resumes there. With an empty bundle one would.
+// in live_memory.ll, is for the collector: no frame resumes there. With an empty bundle one would, because another statepoint
+// of the module has deopt operands.
 func TestLintRewritten(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -145,6 +146,45 @@ func TestLintRewritten(t *testing.T) {
 		asked := strings.Replace(string(text), call, call+` [ "deopt"() ]`, 1)
 		require.Contains(t, strings.Join(linted(t, frametest.ReadModule(t, "asked.ll", asked)), "\n"), "cannot resume: unrecorded %heap %slot %a %b %c %d")
 	}
+}
+
+// TestLintOnlyForCollector requires no advice about deopt bundles where every deopt bundle of a module is empty: the statepoints are for the collector.
+// Where one statepoint has deopt operands, or the function has no collector, an empty bundle is a mistake.
+func TestLintOnlyForCollector(t *testing.T) {
+	t.Parallel()
+	const rewritten = `declare void @collect()
+declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
+declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32 immarg, i32 immarg)
+define i64 @f(ptr addrspace(1) %o, ptr addrspace(1) %p, i64 %n) gc "statepoint-example" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2, i32 0, ptr elementtype(void ()) @collect, i32 0, i32 0, i32 0, i32 0) [ "deopt"(), "gc-live"(ptr addrspace(1) %o, ptr addrspace(1) %p) ]
+  %r = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 0, i32 0)
+  %q = call ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token %t, i32 1, i32 1)
+  %v = load i64, ptr addrspace(1) %r
+  %w = load i64, ptr addrspace(1) %q
+  %s = add i64 %v, %w
+  %u = add i64 %s, %n
+  ret i64 %u
+}
+`
+	const raw = `declare void @collect()
+define i64 @f(ptr addrspace(1) %o, i64 %n) gc "statepoint-example" {
+  call void @collect() [ "deopt"() ]
+  %v = load i64, ptr addrspace(1) %o
+  %s = add i64 %v, %n
+  ret i64 %s
+}
+`
+	const resumes = `define void @g(i64 %n) gc "statepoint-example" {
+  call void @collect() "statepoint-id"="3" [ "deopt"(i64 %n) ]
+  ret void
+}
+`
+	require.Empty(t, linted(t, frametest.ReadModule(t, "rewritten.ll", rewritten)))
+	require.Empty(t, linted(t, frametest.ReadModule(t, "raw.ll", raw)))
+	require.Equal(t, []string{"5 cannot resume: unrecorded %n", "5 cannot resume: gc-live %o %p"}, linted(t, frametest.ReadModule(t, "both.ll", rewritten+resumes)))
+	require.Equal(t, []string{"3 cannot resume: unrecorded %n"}, linted(t, frametest.ReadModule(t, "both.ll", raw+resumes)))
+	require.Equal(t, []string{"3 cannot resume: unrecorded %o %n"},
+		linted(t, frametest.ReadModule(t, "without.ll", strings.Replace(raw, ` gc "statepoint-example"`, "", 1))))
 }
 
 func TestLintFiles(t *testing.T) {

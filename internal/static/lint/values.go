@@ -28,7 +28,7 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 		l.clobbered(s, needed, live)
 	case sites.LeavesFunction(s):
 		l.noLayout(s)
-	case onlyForCollector(s):
+	case l.onlyForCollector(s):
 	default:
 		l.unrecorded(s, live)
 		wanted := setOf(live)
@@ -42,13 +42,30 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// onlyForCollector reports whether a statepoint has no deopt bundle: rewrite-statepoints-for-gc makes one for each call that may collect. No frame
-// resumes there unless a layout describes it.
-func onlyForCollector(s *ir.Site) bool {
-	if s.Kind != ir.StatepointSite || s.Instr.Typ.Kind != ir.TokenKind {
+// onlyForCollector reports whether no frame resumes at a statepoint unless a layout describes it. That is so if it has no deopt bundle:
+// rewrite-statepoints-for-gc makes such a statepoint for each call that may collect. It is also so if the bundle is empty in a function with a collector,
+// and no statepoint of the module has deopt operands: producers write "deopt"() on each call of a module that uses statepoints only for its collector.
+func (l *linter) onlyForCollector(s *ir.Site) bool {
+	if s.Kind != ir.StatepointSite || len(s.Live) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" })
+	if s.Instr.Typ.Kind == ir.TokenKind && !slices.ContainsFunc(s.Instr.Call.Bundles, func(b ir.Bundle) bool { return b.Tag == "deopt" }) {
+		return true
+	}
+	return s.Func.GC != "" && !l.deoptimizes(s.Func.Module)
+}
+
+// deoptimizes reports whether a statepoint of a module has deopt operands. It ignores bodies that cannot be read: [linter.function] reports them.
+func (l *linter) deoptimizes(m *ir.Module) bool {
+	known, ok := l.deopts[m]
+	if !ok {
+		known = slices.ContainsFunc(m.Funcs, func(f *ir.Func) bool {
+			all, err := f.Sites()
+			return err == nil && slices.ContainsFunc(all, func(s *ir.Site) bool { return s.Kind == ir.StatepointSite && len(s.Live) > 0 })
+		})
+		l.deopts[m] = known
+	}
+	return known
 }
 
 // noLayout reports a deoptimize for which no layout gives a place to resume. Without any layout that is only a warning: the rest of the module can be
