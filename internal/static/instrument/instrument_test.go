@@ -31,7 +31,7 @@ func written(t *testing.T, text string, o Options) *Result {
 
 var stackMapLine = regexp.MustCompile(`^ *call void \(i64, i32, \.\.\.\) @llvm\.experimental\.stackmap\(i64 (\d+), i32 [14](.*)\)$`)
 
-// tellingLine is an instruction that has a value, or a part of it, in a register's type.
+// tellingLine matches an instruction that extends a value to a register's type, or extracts an element of it.
 var tellingLine = regexp.MustCompile(`^ *%\S+\.(wide|\d+)\.*"? = (zext|extractvalue) .*$`)
 
 // added returns the stackmaps of the output that the input does not have, and requires that the rest is the input, byte for byte.
@@ -61,8 +61,9 @@ func added(t *testing.T, text string, r *Result) (lines []string) {
 	return lines
 }
 
-// TestTold requires that values which LLVM does not record are recorded in parts: LLVM 14 records only integers of a register's size, and all
-// releases only the first element of an aggregate. The extension and the elements are computed once, after the value.
+// TestTold requires that values which LLVM does not record are recorded in another form: extended, or by their elements. LLVM 14 records only
+// integers of a register's size, and all releases record only the first element of an aggregate. The extension and the elements are computed once,
+// after the value.
 func TestTold(t *testing.T) {
 	const body = `define i1 @f(i1 %p, i8 %q, i40 %0, i16 %p.wide) personality i8* null {
   %2 = alloca i32
@@ -148,7 +149,7 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 	r := written(t, body, Options{Blocks: true, Calls: true, Release: 14})
 	require.Equal(t, want, r.Text)
-	// Other blocks may branch to the normal destination of an invoke too: no instruction can follow only its value.
+	// Other blocks may also branch to the normal destination of an invoke, so no place follows only its value.
 	require.Equal(t, []Left{{"value", "i1 crashes the code generator of LLVM 14", 2, "%r of @f, m.ll:6"}}, r.Left)
 	require.Equal(t, 2, r.Lacking())
 
@@ -165,7 +166,7 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 	require.Equal(t, []string{"%r", "%r"}, lacks)
 }
 
-// TestPlaces requires the places of sites, their values, and what is left out.
+// TestPlaces requires the places of sites, their values, and the reported omissions.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string

@@ -73,7 +73,7 @@ func TestWhatClangWritesIsCompiled(t *testing.T) {
 					}
 				}
 				if _, failure := livetest.TryMade(t, livetest.LLVM(t, version, "llc"), "plain.o", append(slices.Clone(flags), plain)...); failure != "" {
-					continue // it cannot be compiled at all
+					continue // the module cannot be compiled without sites either
 				}
 				object, failure := livetest.TryMade(t, livetest.LLVM(t, version, "llc"), "sites.o", append(flags, path)...)
 				require.Empty(t, failure, "LLVM %d %s: %v", version, level, c)
@@ -121,7 +121,8 @@ func TestValuesOfAnyType(t *testing.T) {
 	}
 }
 
-// TestProgramsDoTheSame requires that random programs with sites everywhere behave as without, compiled ahead of time and just in time by lli.
+// TestProgramsDoTheSame requires that random programs behave the same with sites at all places as without sites. They are compiled ahead of time, and
+// just in time by lli.
 func TestProgramsDoTheSame(t *testing.T) {
 	livetest.Slow(t)
 	seeds := []int{2, 3, 7, 9, 11, 15, 16, 25, 57, 59}

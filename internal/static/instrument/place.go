@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// places adds the places for sites in a block, and after its end: the indices of the instructions before which they go.
+// places adds the places for sites in a block and after its end: the indices of the instructions before which sites are inserted.
 func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 	start := func(b *ir.Block) { wanted[b] = append(wanted[b], first(b)) }
 	if w.Blocks {
@@ -25,7 +25,7 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 		}
 		switch {
 		case w.isSite(i):
-			// Its record might be found by the address that this one would have.
+			// The record of that site could be found at the address of the new record.
 			w.leave("site", "the call before it is itself a site", w.at(i))
 		case i.Call.Tail == "musttail":
 			w.leave("site", "nothing may follow a musttail call", w.at(i))
@@ -52,8 +52,8 @@ func first(b *ir.Block) int {
 	return past(b, n)
 }
 
-// past returns the index after the instructions that extract the values of a statepoint: before them, pointers have the addresses from before a
-// relocation.
+// past returns the index after the instructions that extract the results of a statepoint. A site before these would record pointers that are not
+// relocated yet.
 func past(b *ir.Block, n int) int {
 	for n < len(b.Instrs)-1 && (called(b.Instrs[n], "llvm.experimental.gc.relocate") || called(b.Instrs[n], "llvm.experimental.gc.result")) {
 		n++

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// afterCall reports a stackmap right after a call that records values computed from the call's result. The instructions that compute them lie
-// between the two, so that a frame which waits for the call has no record. Copies are followed ([matcher.afterCall]).
+// afterCall reports a stackmap right after a call that records values computed from the call's result. The instructions that compute these values lie
+// between the call and the stackmap, so a frame that waits for the call has no record. Copies are followed ([matcher.afterCall]).
 func (l *linter) afterCall(s *ir.Site) {
 	call := sites.CallBefore(s)
 	if call == nil || call.Block != s.Instr.Block {

@@ -13,9 +13,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLintCalleeOutOfAnAggregate requires that lint reports exactly the statepoints that LLVM compiles to a call of the first element of an
-// aggregate, from which their callee is extracted (llvm-project issue 207508): the program calls @one, and returns 42, or the element before it in
-// the pair, @zero.
+// TestLintCalleeOutOfAnAggregate requires that lint reports exactly the statepoints that LLVM miscompiles because their callee is extracted from an
+// aggregate (llvm-project issue 207508). LLVM then calls the first element of the aggregate. The program returns 42 if it calls @one, the right
+// callee, and not if it calls @zero, the first element.
 func TestLintCalleeOutOfAnAggregate(t *testing.T) {
 	livetest.Slow(t)
 	const (
@@ -44,7 +44,7 @@ func TestLintCalleeOutOfAnAggregate(t *testing.T) {
 			_, typ, _ := strings.Cut(c.body, "extractvalue ")
 			typ, _, _ = strings.Cut(typ, " %c")
 			body := c.body
-			if name == "of another block" { // folded into one block if it has only the branch
+			if name == "of another block" { // a block that only branches would be folded into its predecessor
 				body = strings.Replace(body, "br label %next", "%b = icmp eq i64 %x, 5\n  br i1 %b, label %other, label %next\nother:\n  ret i64 0", 1)
 			}
 			text := `target triple = "x86_64-pc-linux-gnu"

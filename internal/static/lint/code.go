@@ -37,8 +37,8 @@ func (l *linter) compiles(s *ir.Site) {
 }
 
 // notFirst reports whether the callee of a statepoint is extracted from an aggregate in the statepoint's block and is not in the aggregate's first
-// register. The lowering of statepoints keeps the node of such a callee, which is the aggregate's, but drops the number of its result (SDValue,
-// StatepointLowering.cpp; seen: LLVM 16 to 22). A bitcast of a pointer has no node of its own.
+// register. The lowering of statepoints keeps the SelectionDAG node of such a callee, which is that of the aggregate, but drops the number of its
+// result (SDValue, StatepointLowering.cpp; seen: LLVM 16 to 22). A bitcast of a pointer has no node of its own.
 func notFirst(s *ir.Site) bool {
 	i, ok := s.Callee.(*ir.Instr)
 	for ok && i.Op == ir.OpBitCast {
@@ -86,7 +86,7 @@ func (l *linter) liveOuts(s *ir.Site) {
 }
 
 // next returns the instruction that always runs after another; nil after a conditional branch. The code generator joins a block to its only
-// predecessor. next follows only branches to blocks further down in the text, so that a walk ends in a loop, too.
+// predecessor. next follows only branches to blocks further down in the text, so that a walk ends even in a loop.
 func next(in *ir.Instr) *ir.Instr {
 	if in.Index+1 < len(in.Block.Instrs) {
 		return in.Block.Instrs[in.Index+1]
@@ -98,7 +98,7 @@ func next(in *ir.Instr) *ir.Instr {
 }
 
 // readsControl reports whether the code of an instruction reads the control registers of x86-64 (mxcsr, ssp, the x87 control word) or aarch64 (fpcr):
-// floating-point arithmetic, and on x86-64 calls. A statepoint does not.
+// floating-point arithmetic, and on x86-64 calls other than statepoints.
 func readsControl(in *ir.Instr, arch string) bool {
 	x86 := sites.X86Triple(arch)
 	if !x86 && arch != "aarch64" {

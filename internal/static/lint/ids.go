@@ -10,11 +10,12 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// maxAlike bounds the sites of one id with which a site is compared: a function may have a hundred thousand, and those that differ in a constant were
-// separated before.
+// maxAlike bounds the sites of one id with which a site is compared: a function may have a hundred thousand. Sites that differ in a constant are
+// separated before this.
 const maxAlike = 256
 
-// sameIDs reports sites of a function whose records could be confused, if they resume after the site: a layout selects by operand, not by name.
+// sameIDs reports sites of a function whose records could be confused, if their frames resume after the site. If a layout resumes them instead,
+// confusion does no harm: a layout selects values by operand, not by name.
 func (l *linter) sameIDs(all []*ir.Site) {
 	alike := map[string][]*ir.Site{}
 	apart := partingOperands(all)
@@ -89,8 +90,8 @@ func (l *linter) toldByOrder(all []*ir.Site) map[*ir.Site]bool {
 	return told
 }
 
-// elsewhere reports ids that sites of other functions have too. If one function is inlined into the other, the sites can be confused. LLVM's default
-// ids may occur everywhere.
+// elsewhere reports ids that sites of other functions have too. If one function is inlined into the other, the sites can be confused. Several
+// functions may use LLVM's default ids.
 func (l *linter) elsewhere(all []*ir.Site) {
 	for _, s := range all {
 		if sites.ByDefault(stackmap.RecordID(s.ID)) {

@@ -37,7 +37,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 				require.NoError(t, err)
 				for _, s := range siteList {
 					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !sites.Emits(f) {
-						continue // it resumes elsewhere, after a phi, or never
+						continue // a frame at the site resumes elsewhere, after a phi, or never
 					}
 					require.ElementsMatch(t, saidMissing(report, s), missedAt(t, s), "%s, line %d", path, s.Instr.Line)
 					held++
@@ -87,7 +87,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 	}
 	gc := slices.DeleteFunc(slices.Clone(s.GCLive), func(v ir.Value) bool { return slices.Contains(s.Live, v) })
 	if s.Kind == ir.StatepointSite && s.GCLive == nil && s.Func.GC != "" {
-		live, err := ir.LiveAt(at.Block, at.Index) // the pass has yet to write the bundle
+		live, err := ir.LiveAt(at.Block, at.Index) // rewrite-statepoints-for-gc has not added the bundle yet
 		require.NoError(t, err)
 		for _, v := range live {
 			if v.Type().Kind == ir.PointerKind && v.Type().AddrSpace == 1 && !slices.Contains(s.Live, v) {
@@ -109,7 +109,7 @@ func missedAt(t *testing.T, s *ir.Site) []string {
 	return nil
 }
 
-// FuzzLint requires that lint ends on any module or layout, and that each finding has its place there.
+// FuzzLint requires that lint ends for any module or layout, and that each finding names a place in it.
 func FuzzLint(f *testing.F) {
 	described, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "lint", "guard.layout.json"))
 	require.NoError(f, err)

@@ -23,7 +23,7 @@ type carried struct {
 // target holds the values that a frame needs where an exit resumes.
 type target struct {
 	live    map[string]bool // by name: the values that are read from there on
-	missing []string        // of these, the ones without a slot in the exit
+	missing []string        // the values in live that have no slot in the exit
 }
 
 // places adds positions in the layout's file to findings, starting at index from.
@@ -38,7 +38,7 @@ func (l *linter) places(layout *layout.Layout, from int) {
 	}
 }
 
-// exit compares exit n of a layout with the modules. It reports all mistakes that [layout.Layout.Check] refuses at run time, not only the first.
+// exit compares exit n of a layout with the modules. It reports all mistakes that [layout.Layout.Check] would reject at run time, not only the first.
 func (l *linter) exit(described *layout.Layout, n int) error {
 	x := &described.Exits[n]
 	found := func(s Severity, path, do, what string) {
@@ -75,8 +75,8 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	return nil
 }
 
-// swapped returns a text if a slot of an exit gives its operand the name that the operand of another slot has in the left function, at each site of
-// the exit; else "".
+// swapped describes a slot that gives its operand another operand's name: at each site of the exit, the function that is left uses that name for the
+// operand of another slot. It returns "" for other slots.
 func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	slot := x.Slots[k]
 	for _, s := range at {

@@ -28,7 +28,7 @@ type Severity string
 // The severities.
 const (
 	CannotResume Severity = "cannot resume" // a frame at the site can never be resumed
-	LintWarning  Severity = "warning"       // it depends on facts outside of the module
+	LintWarning  Severity = "warning"       // the frame may be resumable, depending on facts outside of the module
 )
 
 // Rule names a kind of finding.
@@ -91,14 +91,14 @@ type linter struct {
 	entry   map[*ir.Block][]ir.Value // live values at the start of blocks after invokes
 	deopts  map[*ir.Module]bool      // the result of [linter.deoptimizes]
 
-	offered, accepted int // sites that layouts of virtual machines were run for, and that one of them is for
+	offered, accepted int // numbers of sites for which layouts of virtual machines were run, and for which one of them returned frames
 }
 
-// Lint reports the sites of the modules that could not be resumed: by the exit of a layout for the site, else after the site itself. It returns an
+// Lint reports the sites of the modules that could not be resumed: by an exit in a layout, or if there is none, after the site itself. It returns an
 // error if a body cannot be read, or a site violates a rule of LLVM's verifier ([siteRules]).
 //
-// Lint runs layouts of virtual machines over each site. For a site that one of them reads, it does not check where IR resumes: the machine's own
-// interpreter resumes it.
+// Lint runs layouts of virtual machines over each site. For a site that such a layout reads, Lint does not check the values that IR needs to resume,
+// because the machine's own interpreter resumes the frame.
 func Lint(given []*ir.Module, layouts []*layout.Layout, vms ...*vmlayout.Layout) (*Report, error) {
 	l := &linter{ms: sites.NewModules(given), layouts: layouts, vms: vms, out: &Report{Schema: Schema, Modules: []string{}, Findings: []Finding{}},
 		targets: map[carried]*target{}, ids: map[uint64]*ir.Site{}, entry: map[*ir.Block][]ir.Value{}, deopts: map[*ir.Module]bool{}}
@@ -139,7 +139,7 @@ func (l *linter) unknown(m *ir.Module) {
 	}
 }
 
-// Count returns the number of findings of a severity. One that several sites have counts for each.
+// Count returns the number of findings of a severity. It counts a finding once for each site that has it.
 func (r *Report) Count(s Severity) int {
 	n := 0
 	for _, f := range r.Findings {
@@ -203,7 +203,7 @@ func (l *linter) block(sites []*ir.Site) error {
 	at := make([]int, len(sites))
 	for k, s := range sites {
 		at[k] = s.Instr.Index + 1
-		if s.Kind == ir.StackMapSite { // the frame is stopped before it
+		if s.Kind == ir.StackMapSite { // the frame stops before the stackmap
 			at[k]--
 		}
 	}

@@ -81,13 +81,13 @@ func TestLintPrograms(t *testing.T) {
 			"163 cannot resume: unrecorded %r",
 			"226 cannot resume: unrecorded %p",
 			"242 cannot resume: unrecorded %p",
-			"350 warning: patch-bytes", // the interpreter calls nothing there
+			"350 warning: patch-bytes", // the interpreter makes no call at this statepoint
 			"362 warning: patch-bytes",
 			"374 warning: patch-bytes",
 			"386 warning: patch-bytes",
 			"387 warning: patch-bytes",
 		},
-		"patchexit.ll":    {"53 warning: not-compiled"}, // @tick is called after it, in its own block
+		"patchexit.ll":    {"53 warning: not-compiled"}, // the block then calls @tick, which reads mxcsr
 		"patching.ll":     {},
 		"state.ll":        {},
 		"memory.ll":       {},
@@ -105,9 +105,9 @@ func TestLintPrograms(t *testing.T) {
 		"vmpatchpoint.ll": {},
 		"vmtables.ll":     {},
 		"vmrenamed.ll":    {},
-		// A call's result is no part of the frame while the call runs.
+		// The result of a call is not part of the frame while the call runs.
 		"vmwanco.ll": {"42 cannot resume: unrecorded %r", "48 cannot resume: unrecorded %r"},
-		// Operand 10 is there to be undef, and nothing reads it.
+		// Operand 10 is undef on purpose, and no instruction reads it.
 		"stop_at.ll": {"26 warning: undefined-operand"},
 	}
 	files, err := filepath.Glob(livetest.Testdata(t, "programs") + "/*.ll")
@@ -121,9 +121,9 @@ func TestLintPrograms(t *testing.T) {
 	require.Empty(t, lintFile(t, "programs", "guards.ll", "guards.layout.json"))
 }
 
-// TestLintRewritten requires that a statepoint without a deopt bundle, which rewrite-statepoints-for-gc makes of every call, such as that of @twice
-// in live_memory.ll, is for the collector: no frame resumes there. With an empty bundle one would, because another statepoint
-// of the module has deopt operands.
+// TestLintRewritten requires no finding for a statepoint without a deopt bundle: it is only for the collector, and no frame resumes there.
+// rewrite-statepoints-for-gc makes such a statepoint of every call, such as that of @twice in live_memory.ll. A frame would resume at a statepoint with
+// an empty bundle, because another statepoint of the module has deopt operands.
 func TestLintRewritten(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -221,7 +221,7 @@ func TestLintFiles(t *testing.T) {
 		}},
 		{"guard.ll", "guard.layout.json", []string{
 			"7 warning: not-compiled",
-			"11 cannot resume: undefined-operand", // it is %b of @slow
+			"11 cannot resume: undefined-operand", // the operand is %b of @slow
 		}},
 		{"guard.ll", "misfit.layout.json", []string{
 			"2 exits[0].function cannot resume: layout",
@@ -267,7 +267,7 @@ func TestLintPatchBytes(t *testing.T) {
 		{"x86_64-pc-linux-gnu", "stackmap 5", ""},
 		{"x86_64-pc-linux-gnu", "statepoint 0", ""},
 		{"x86_64-pc-linux-gnu", "statepoint 4", warning + "; " + warning},
-		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // nothing is called
+		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // the region has no call
 		{"x86_64-pc-linux-gnu", "gc.statepoint 0 @callee", ""},
 		{"x86_64-pc-linux-gnu", "gc.statepoint 5 @callee", warning},
 		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // the module calls nothing either
@@ -278,7 +278,7 @@ func TestLintPatchBytes(t *testing.T) {
 		{"aarch64-unknown-linux-gnu", "patchpoint 4 null", ""},
 		{"aarch64-unknown-linux-gnu", "statepoint 3", warning + "; " + warning},
 		{"s390x-ibm-linux-gnu", "statepoint 8", warning},
-		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // nothing is reported for it
+		{"s390x-ibm-linux-gnu", "patchpoint 0 @callee", ""}, // lint reports nothing for this kind of site on s390x
 	} {
 		want := []string{}
 		if c.want != "" {
@@ -345,7 +345,7 @@ define i64 @v(ptr addrspace(1) %p, i64 %a) gc "statepoint-example" {
 	}
 }
 
-// TestLintLayoutNamesTwice requires an error for two spellings of one name: a run would reject the layout.
+// TestLintLayoutNamesTwice requires an error for two spellings of one name, because such a layout is rejected at run time.
 func TestLintLayoutNamesTwice(t *testing.T) {
 	m := frametest.ReadModule(t, "m.ll", `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -370,7 +370,7 @@ l:
 		fmt.Sprintf("%s:%d: %s: %s", report.Findings[0].File, report.Findings[0].Line, report.Findings[0].Path, report.Findings[0].What))
 }
 
-// TestLintVMLayouts requires that a layout of a virtual machine runs over every site. With it a deoptimize needs no other layout.
+// TestLintVMLayouts requires that a layout of a virtual machine runs over every site. With such a layout, a deoptimize needs no other one.
 func TestLintVMLayouts(t *testing.T) {
 	simple, err := vmlayout.Read("simple")
 	require.NoError(t, err)
@@ -415,7 +415,7 @@ func TestLintVMLayouts(t *testing.T) {
 	}
 }
 
-// TestLintInfo requires that a layout's info about a position is compared with the frame that a site has there, where its constants identify the
+// TestLintInfo requires that a layout's info about a position is compared with a site's frame at that position, if constants of the site give the
 // position.
 func TestLintInfo(t *testing.T) {
 	layout, err := vmlayout.Parse("table.star", []byte(`

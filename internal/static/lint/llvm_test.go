@@ -26,7 +26,7 @@ var (
 	readRegister = regexp.MustCompile(`#\d+: Register R#(\d+)`)
 )
 
-// TestLintOperands uses an operand of each type, between two of i64, and requires the kind and size of the location that llc 16, 19 and 22 record
+// TestLintOperands puts an operand of each type between two of i64. It requires the kind and size of the location that llc 16, 19 and 22 record
 // ("none" if there is none), or that they crash, and the findings of lint.
 func TestLintOperands(t *testing.T) {
 	livetest.Slow(t)
@@ -90,7 +90,7 @@ func TestLintOperands(t *testing.T) {
 				text := operandModule(c.typ, site)
 				versions := []int{16, 19, 22}
 				if site == "patchpoint 16" {
-					versions = versions[2:] // it is lowered like a stackmap
+					versions = versions[2:] // LLVM 14 and 16 lower it like a stackmap
 				}
 				for _, version := range livetest.ShareOf(versions, c.typ, site) {
 					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)
@@ -242,7 +242,7 @@ define void @f(i64 %a) {
 		_, ok := frametest.TryLLC(t, version, musttail)
 		require.Equal(t, compiles, ok, "llc %d", version)
 	}
-	// The address for @callee is wrong: nothing relocates it.
+	// The address for @callee is wrong, because it has no relocation.
 	symbol := regionOf("aarch64-unknown-linux-gnu", "patchpoint 16 @callee")
 	require.Equal(t, []string{"2 cannot resume: not-compiled"}, linted(t, frametest.ReadModule(t, "symbol.ll", symbol)))
 	object, ok := frametest.TryLLC(t, 19, symbol)
@@ -381,8 +381,8 @@ func llcFile(t *testing.T, version int, name string, flags ...string) string {
 	return frametest.LLC(t, version, path, flags...)
 }
 
-// TestLintIDs requires that two records with the same id have no names if lint reports that nothing distinguishes them, and that the others have
-// theirs.
+// TestLintIDs requires that two records with the same id have no names if lint reports that their sites cannot be distinguished, and that all other
+// records have names.
 func TestLintIDs(t *testing.T) {
 	t.Parallel()
 	m, err := ir.ParseFile(livetest.Testdata(t, "lint", "ids.ll"))

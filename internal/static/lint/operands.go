@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// operands reports operands whose value the record will not hold. needed holds, by operand, the names of those that are required to resume.
+// operands reports operands whose value the record will not hold. needed holds the operands that are required to resume, with their names.
 func (l *linter) operands(s *ir.Site, needed map[int]string) {
 	for k, v := range s.Live {
 		rule, why, do := Loss(s, v)
@@ -135,7 +135,7 @@ func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
 // deoptLiveIn reports whether the deopt values of a statepoint may stay in registers that its call overwrites: it has the flag DeoptLiveIn (LLVM's
 // Statepoint.h), or the attribute that rewrite-statepoints-for-gc converts to that flag.
 func deoptLiveIn(s *ir.Site) bool {
-	const flags, liveIn = 4, 1 // an operand of gc.statepoint; a bit of it
+	const flags, liveIn = 4, 1 // the number of gc.statepoint's operand flags, and a bit of that operand
 	if s.Instr.Typ.Kind != ir.TokenKind {
 		return s.Instr.Call != nil && s.Instr.Call.Attrs["deopt-lowering"] == "live-in"
 	}

@@ -384,7 +384,7 @@ func relocateOfStatepoint(v *verifier, in *ir.Instr) string {
 	case !ok || !isStatepoint(statepoint):
 		return fmt.Sprintf("the token of gc.relocate must be a gc.statepoint or its landing pad, not %s", in.Args[0].Ref())
 	}
-	from, where := statepoint.Args, "arguments" // of its gc.statepoint
+	from, where := statepoint.Args, "arguments" // of the gc.statepoint
 	for _, b := range statepoint.Call.Bundles {
 		if b.Tag == "gc-live" {
 			from, where = b.Args, `bundle "gc-live"`

@@ -113,7 +113,7 @@ func TestLintRefusesWhatBreaksTheRulesOfSites(t *testing.T) {
 			for _, version := range livetest.ShareOf([]int{16, 19, 22}, c.name) {
 				tool := "llvm-as"
 				if c.name == "variable shadow" && version < 22 {
-					tool = "llc" // it crashes: the verifier of these releases does not check the shadow's operand
+					tool = "llc" // llc crashes: the verifier of these releases does not check the shadow's operand
 				}
 				_, said, ok := livetest.Answer(t, fmt.Sprintf("%s-%d", tool, version), "-o", "/dev/null", path)
 				require.Equal(t, c.want == "", ok, "%s %d: %s", tool, version, said)

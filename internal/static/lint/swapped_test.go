@@ -11,9 +11,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLintSwapped requires a finding for a value that a layout gives the name of another value, which it gives a third name; the finding names both.
-// Names of one value in two functions mostly agree. There is no finding for a name that the site does not have, for a value whose own name no slot
-// uses, or for an exit whose conditions no values of the site meet.
+// TestLintSwapped requires a finding if a layout gives one value the name of another value that has a slot too; the finding names both. Names of one
+// value in two functions mostly agree. There is no finding for a name that the site does not have, for a value whose own name no slot uses, or for an
+// exit whose conditions no values of the site meet.
 func TestLintSwapped(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"reframe.layout/v1","exits":[
@@ -30,7 +30,7 @@ func TestLintSwapped(t *testing.T) {
 		"{\"operand\":3,\"name\":\"%i\"},\n{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":2,\"name\":\"%n\"}": {
 			"4 exits[0].slots[0] warning: swapped", "5 exits[0].slots[1] warning: swapped", "6 exits[0].slots[2] warning: swapped",
 		},
-		// %acc has no other name: it is left out, which may be intended.
+		// The slots leave out %acc and do not give it another name, which may be intended.
 		"{\"operand\":1,\"name\":\"%acc\"},\n{\"operand\":3,\"name\":\"%n\"}": {"31 cannot resume: unrecorded %i"},
 	} {
 		l, err := layout.Parse("exits.json", []byte(head+slots+"]}]}"))

@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or if there are none, after the site,
-// where live holds the required values.
+// values compares the operands of a site with the values required where its frame resumes: by one of the exits, or if there are none, after the site.
+// live holds the values required after the site.
 func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
-	needed := map[int]string{} // by operand: its name where it is read
+	needed := map[int]string{} // the required operands, with their names in the function that resumes
 	for n := range exits {
 		more, err := l.exitValues(s, &exits[n])
 		if err != nil {
@@ -68,8 +68,8 @@ func (l *linter) deoptimizes(m *ir.Module) bool {
 	return known
 }
 
-// noLayout reports a deoptimize for which no layout gives a place to resume. Without any layout that is only a warning: the rest of the module can be
-// checked.
+// noLayout reports a deoptimize for which no layout gives a place to resume. It is only a warning if there are no layouts at all: the rest of the
+// module can still be checked.
 func (l *linter) noLayout(s *ir.Site) {
 	f := Finding{Rule: NoLayout, Severity: LintWarning, What: "its frame never resumes in its own function, and no layout gives the function where it resumes",
 		Do: "give a layout with --layout"}
@@ -142,7 +142,7 @@ func (l *linter) unrecorded(s *ir.Site, live []ir.Value) {
 	if len(missing) > 0 {
 		do := "add the missing values to " + where(s)
 		if sites.StatepointLike(s) && len(s.Live) == 0 {
-			do += ", which is empty" // as in the statepoints that rewrite-statepoints-for-gc makes of plain calls
+			do += ", which is empty" // rewrite-statepoints-for-gc makes statepoints with empty bundles of plain calls
 		}
 		if allocas {
 			do += "; an alloca is recorded by its address"
@@ -182,8 +182,8 @@ func toRewrite(s *ir.Site) bool {
 	return s.Kind == ir.StatepointSite && s.Instr.Typ.Kind != ir.TokenKind && (gc == "statepoint-example" || gc == "coreclr")
 }
 
-// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair too, which differs from a
-// pointer's only if it is null and not relocated ([Frame.fillGC]).
+// unnamed counts the gc pointers of a site that are not among the deopt values. A value without a name may have a pair of locations too. That pair
+// can be distinguished from a pointer's pair only if the value is null and not relocated ([Frame.fillGC]).
 func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) int {
 	if toRewrite(s) {
 		return len(live)
@@ -202,7 +202,8 @@ func (l *linter) unnamed(s *ir.Site, recorded map[ir.Value]bool, live []string) 
 	return len(counted)
 }
 
-// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or a derived pointer. k is its index in the bundle.
+// relocatedAt reports whether a gc pointer of a site is relocated after it, as a base or a derived pointer. k is the index of the pointer in the
+// bundle.
 func relocatedAt(s *ir.Site, k int) bool {
 	blocks, err := s.Func.Body()
 	if err != nil {
@@ -223,8 +224,8 @@ func relocatedAt(s *ir.Site, k int) bool {
 	return false
 }
 
-// clobbered reports operands of a patchpoint that a layout needs and its own function does not: while the callee runs they may be in registers that
-// it overwrites (seen: llc 14 to 22). The compiler preserves only values that are live after the call.
+// clobbered reports operands of a patchpoint that a layout needs, but that the patchpoint's own function does not read after the call: they may be in
+// registers that the callee overwrites (seen: llc 14 to 22). The compiler preserves only values that are live after the call.
 func (l *linter) clobbered(s *ir.Site, needed map[int]string, live []ir.Value) {
 	if s.Kind != ir.PatchPointSite {
 		return

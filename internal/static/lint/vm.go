@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// readByVM runs layouts of virtual machines for a site, and reports whether one of them is for it.
+// readByVM runs layouts of virtual machines for a site, and reports whether one of them returned frames.
 func (l *linter) readByVM(s *ir.Site) bool {
 	if len(l.vms) == 0 || len(s.Live) == 0 {
 		return false
@@ -60,7 +60,7 @@ func (l *linter) vm(s *ir.Site, seen map[string]int, key, what string) {
 	l.site(s, Finding{Rule: VMLayout, Severity: CannotResume, What: what, Do: "correct the layout, or the operands that the compiler writes", key: key})
 }
 
-// group merges the findings of equal mistakes in a layout, each of which a site has, and reports layouts that are for no site at all.
+// group merges equal findings of several sites about a mistake in a layout. It reports the layouts if they return frames for no site at all.
 func (l *linter) group() {
 	first, kept := map[string]int{}, l.out.Findings[:0]
 	for _, f := range l.out.Findings {
@@ -78,7 +78,7 @@ func (l *linter) group() {
 	for _, by := range l.vms {
 		f := Finding{Rule: VMLayout, Severity: CannotResume, File: by.Name, More: l.offered - 1, What: "frames(site) returned None for each site of the modules",
 			Do: "return the frames, or lint the modules that the layout is for"}
-		_, _ = fmt.Sscanf(by.Defined(), "%d:", &f.Line) // 0 for a layout without a position
+		_, _ = fmt.Sscanf(by.Defined(), "%d:", &f.Line) // Line stays 0 for a layout without a position
 		l.out.Findings = append(l.out.Findings, f)
 	}
 }

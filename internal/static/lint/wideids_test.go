@@ -29,8 +29,8 @@ define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) gc "statepoint-example" {
   ret i64 %a
 }`
 
-// TestWideIDs compares the releases that truncate the id of a statepoint with llvm-readobj; each record has its site's names nevertheless, and lint
-// warns.
+// TestWideIDs compares the releases that truncate the id of a statepoint with llvm-readobj; each record must still have the names of its site, and
+// lint must warn.
 func TestWideIDs(t *testing.T) {
 	livetest.Slow(t)
 	whole := []string{"81985529216486895", "81985529216486895", "4294967303", "18446744073709551615"}
@@ -66,7 +66,7 @@ func TestWideIDs(t *testing.T) {
 	require.Equal(t, []string{"8 the id 2309737967", "9 the id 7", "10 the id 4294967295"}, said)
 }
 
-// TestLintIDsThatAreCut requires a warning for ids that become equal by truncation: with LLVM 19 they differ.
+// TestLintIDsThatAreCut requires a warning for ids that are equal only after truncation, which LLVM 19 and later do not do.
 func TestLintIDsThatAreCut(t *testing.T) {
 	text := strings.NewReplacer("POINTER", "ptr", "NAME", "p0", "i64 4294967303", "i64 7", "18446744073709551615", "4294967303").Replace(wideIDs)
 	_, m := frametest.Written(t, "cut.ll", text)

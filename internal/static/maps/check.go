@@ -26,22 +26,22 @@ type CheckImage struct {
 	Name   string      `json:"name"`
 	Format string      `json:"format,omitempty"`
 	Arch   string      `json:"arch,omitempty"`
-	Error  string      `json:"error,omitempty"` // why its maps cannot be read
+	Error  string      `json:"error,omitempty"` // the reason why its maps cannot be read
 	Rules  []CheckRule `json:"rules"`
 }
 
 // CheckRule is the result of one rule.
 type CheckRule struct {
 	Rule       string           `json:"rule"`
-	Fact       string           `json:"fact"` // why it is a rule
+	Fact       string           `json:"fact"` // the guarantee of LLVM that the rule checks
 	Checked    int              `json:"checked"`
 	Broken     int              `json:"broken"`
 	Unknown    int              `json:"unknown,omitempty"` // number of checks with an unknown result
-	Skipped    string           `json:"skipped,omitempty"` // why it was not checked, or not everywhere
+	Skipped    string           `json:"skipped,omitempty"` // the reason why some or all checks were skipped
 	Violations []CheckViolation `json:"violations,omitempty"`
 }
 
-// CheckViolation is a violation of a rule. For something missing from the section, it has neither a map nor an offset.
+// CheckViolation is a violation of a rule. A violation about a missing record has neither a map nor an offset.
 type CheckViolation struct {
 	Map       *int      `json:"map,omitempty"`
 	Function  string    `json:"function,omitempty"`

@@ -29,7 +29,7 @@ type irCheck struct {
 	order   []*stackmap.Result
 	held    map[*ir.Instr]bool  // instructions of sites that have a record
 	emitted map[*ir.Func]bool   // functions that have a record
-	of      map[*ir.Module]bool // modules of the maps; false if that is not certain
+	of      map[*ir.Module]bool // modules of the maps; false if another module may be the right one
 
 	missing  []int // indices of maps whose module was not given
 	doubtful []int // indices of maps that may come from several modules
@@ -129,7 +129,7 @@ func (c *irCheck) function(f *Function, origin *sites.Compiled) error {
 	}
 	defined := ms.Definitions(names...)
 	if len(defined) == 0 {
-		return nil // it belongs to another module
+		return nil // the function belongs to another module
 	}
 	for _, g := range defined {
 		c.emitted[g] = true
@@ -170,7 +170,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	counted, why := keep(siteList, e, sites.CountMisfit)
 	c.results[operandCounts.Name].Checked++
 	if len(counted) == 0 {
-		c.hold(siteList) // they have a record, though a wrong one
+		c.hold(siteList) // these sites have a record, but a wrong one
 		broken(operandCounts, why)
 		return nil
 	}

@@ -159,7 +159,7 @@ func TestCheckIRMissingRecord(t *testing.T) {
 	require.Equal(t, "the stackmap of @f at line 7, of id 2, has no record", r.Violations[0].What)
 }
 
-// TestCheckStrippedObject covers an object without relocations, which does not show where its functions are.
+// TestCheckStrippedObject covers an object without relocations, in which the addresses of functions are unknown.
 func TestCheckStrippedObject(t *testing.T) {
 	path, _ := frametest.Written(t, "f.ll", stackmapHead+`
 define void @f(i64 %a) {

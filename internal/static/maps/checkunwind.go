@@ -134,7 +134,7 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	return "", nil
 }
 
-// atSites returns the smallest frame size at a site of a function, and its source: at a call that pushes arguments the frame is larger.
+// atSites returns the smallest frame size at a site of a function, and its source: the frame is larger at a call that pushes arguments.
 func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64, from string, err error) {
 	known := false
 	sources := s.sources(f.Addr)
@@ -142,7 +142,7 @@ func (s *frameSizes) atSites(m *stackmap.Map, f *stackmap.Function) (size uint64
 		for _, source := range sources {
 			row, problem := source.at(f.Addr + machine.Addr(r.Offset))
 			if problem != nil {
-				problem = errNothing // without the address, as there may be many
+				problem = errNothing // the error has no address, so that many functions give one message
 			} else if row.CFA.Kind != cfi.CFARegister || row.CFA.Register != s.arch.SP {
 				problem = errOtherBase
 			}

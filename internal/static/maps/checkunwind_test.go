@@ -58,7 +58,7 @@ stay:
 	require.Equal(t, maps.CheckRule{Rule: stackSizesAgree, Fact: maps.SizesAgree.Fact, Checked: 1}, r)
 }
 
-// TestStackSizesTooSmall requires that a size that is too small is reported too: on other architectures a frame has room for arguments.
+// TestStackSizesTooSmall requires that a size that is too small is reported even on architectures where frames reserve space for arguments.
 func TestStackSizesTooSmall(t *testing.T) {
 	path := livetest.Object(t, 19, "pc_ret.ll", "-mtriple=s390x-linux-gnu")
 	b, err := os.ReadFile(path)

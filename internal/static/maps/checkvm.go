@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// layoutReads compares records with layouts of virtual machines, without a module.
+// layoutReads is the rule that layouts of virtual machines can read the records; it needs no module.
 var layoutReads = stackmap.Rule{Name: "a layout of a virtual machine reads every record",
 	Fact: "tags, counts and keys of an encoding are constants in the record, so it can be read to its last operand whatever the values are"}
 
@@ -22,7 +22,7 @@ func (i *Image) immutable() *vmlayout.Target {
 }
 
 // checkVM runs layouts over the records of an image. Unless a record has the shape of a statepoint, only a module shows which of its locations are
-// live values: all are tried, and a failure is not a violation.
+// live values. checkVM then passes all locations to the layout, and a failure is not a violation.
 func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 	result := stackmap.Result{Rule: layoutReads}
 	for n, m := range i.placed().Maps {
@@ -50,7 +50,7 @@ func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 				site.Target = i.immutable()
 				r := vmlayout.First(vms, site)
 				if r.Layout == nil {
-					continue // no layout is for it
+					continue // no layout returned frames
 				}
 				result.Checked++
 				if r.Err == nil {

@@ -22,7 +22,7 @@ type Function struct {
 	Aliases   []string // other names, as the image spells them
 	Source    string   // as a module spells it: without the prefix of Mach-O
 	Demangled string   // as in the source language; equal to Name if that is not mangled
-	// Loose means that this is not a function: it holds the records of a map of version 1 that does not show which function they belong to.
+	// Loose is set if this is not a function but a list of records: those of a map of version 1, which does not show to which function a record belongs.
 	Loose bool
 	// Code is the start of its code: Addr, except on ppc64 big-endian, where Addr is that of the descriptor. CodeKnown is false if the image does not
 	// contain the code.
@@ -30,7 +30,7 @@ type Function struct {
 	CodeKnown bool
 }
 
-// Records yields the records in the order of the section. The same record is reused for each.
+// Records yields the records in the order of the section. It reuses one Record for all of them.
 func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	if f.Loose {
 		return f.Map.Records(nil)
@@ -38,7 +38,7 @@ func (f *Function) Records() iter.Seq[*stackmap.Record] {
 	return f.Map.Records(f.Function)
 }
 
-// HasModules reports whether modules were given. All images share their modules, so two goroutines must not use them at once.
+// HasModules reports whether modules were given. All images share their modules, so two goroutines must not use images with modules at the same time.
 func (i *Image) HasModules() bool { return i.modules != nil && len(i.modules.All) > 0 }
 
 // Functions yields the functions of all maps of the image, in the order of the section.
@@ -73,8 +73,8 @@ func (i *Image) Functions() iter.Seq[*Function] {
 	}
 }
 
-// namesOf returns the names of function n of a map: the symbol of its relocation, or else the symbols that start at its address, first one that a
-// given module defines as a function.
+// namesOf returns the names of function n of a map: the symbol of its relocation, or else the symbols that start at its address, first a symbol that
+// a given module defines as a function.
 func (i *Image) namesOf(m *stackmap.Map, n int) (name string, aliases []string) {
 	var names []string
 	if len(i.named) > 0 {

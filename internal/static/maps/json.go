@@ -17,7 +17,7 @@ type ImageJSON struct {
 	Format  string    `json:"format,omitempty"`
 	Arch    string    `json:"arch,omitempty"`    // Go's name; empty if not known
 	Dialect string    `json:"dialect,omitempty"` // layout of the section
-	Also    []string  `json:"also,omitempty"`    // other layouts that match to the last byte
+	Also    []string  `json:"also,omitempty"`    // other layouts that also fit the whole section
 	Error   string    `json:"error,omitempty"`   // why its maps cannot be read
 	Maps    []MapJSON `json:"maps,omitempty"`    // one for each object that was linked into the image
 }
@@ -42,7 +42,8 @@ type FunctionJSON struct {
 	Code      frame.Hex     `json:"code,omitempty"`       // start of its code if not at the address: on ppc64 big-endian the address is a descriptor's
 	StackSize *uint64       `json:"stack_size,omitempty"` // in bytes; nil if it is dynamic
 	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // in the yk layout
-	// Unattributed means that this is not a function: it holds the records of a map of version 1 that does not show which function they belong to.
+	// Unattributed is set if this is not a function but a list of records: those of a map of version 1, which does not show to which function a record
+	// belongs.
 	Unattributed bool `json:"unattributed,omitempty"`
 }
 

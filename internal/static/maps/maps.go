@@ -40,7 +40,7 @@ type Image struct {
 	Arch     *machine.Arch     // nil if not known, as for a bare section
 	Unlinked bool              // its functions have no addresses yet
 	Section  *stackmap.Section // the part that could be read, even if Err is set; may be nil
-	Err      error             // why not all of it could be read
+	Err      error             // the reason why not all of it could be read
 
 	order   binary.ByteOrder
 	section *object.Section // of the image
@@ -56,7 +56,7 @@ type Options struct {
 	Dialect stackmap.Dialect   // "": determined from the bytes
 	Arch    *machine.Arch      // of a bare section; nil: unknown
 	Modules []*ir.Module       // the modules that describe the sites
-	VMs     []*vmlayout.Layout // their frames are shown for each record
+	VMs     []*vmlayout.Layout // layouts whose frames are shown for each record
 }
 
 // OfFile reads the stack maps of a file: an executable, a shared object, an unlinked object, an archive of these, or the bytes of a bare section. It
@@ -205,7 +205,7 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 		orders = []binary.ByteOrder{o.Arch.Order}
 	}
 	// The counts in the header are small numbers in one byte order only.
-	var first *Image // in the usual order; its error is reported if no order fits
+	var first *Image // the image in the usual byte order; its error is reported if no byte order fits
 	for _, order := range orders {
 		try := *out
 		if try.parse(data, order, o.Dialect); first == nil || try.Err == nil {
@@ -268,7 +268,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	}
 	switch {
 	case len(out.Images) > 0:
-	case len(out.Notes) > 0: // there may be maps that could not be read
+	case len(out.Notes) > 0: // some maps may not have been read
 		return nil, fmt.Errorf("%s: %v: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 	default:
 		return out, fmt.Errorf("%s: %w: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
@@ -313,7 +313,7 @@ func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	}
 	section, err := stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
 	if i.Err != nil {
-		err = i.Err // Err is the same error, with its place
+		err = i.Err // i.Err is the same error, with its place
 	}
 	return section, err
 }

@@ -24,14 +24,14 @@ type Reading struct {
 	Sure bool
 	// Sites holds the sites of the modules to which the record may belong. If there are several, only names and types on which they agree are shown.
 	Sites []*ir.Site
-	Note  string // why the given modules name no more
+	Note  string // the reason why the given modules do not name more
 
 	statepoint bool
 	sp         stackmap.Statepoint
 	Names      []sites.Agreed // live values
 	head       int
 	moved      bool  // the layout after a statepoint's deopt values is unknown
-	operands   []int // by location, from the first operand: the number of its operand, including the head, or -1; nil: in order
+	operands   []int // the number of the operand of each location from the first operand's on, counted with the head, or -1; nil: in order
 }
 
 // Statepoint returns the head of the record, if it is, or has the shape of, a statepoint.
@@ -104,10 +104,10 @@ func (r *Reading) operand(n int) int {
 // Role is the purpose of a location of a record.
 type Role struct {
 	What  string // "flags", "deopt", "derived", "live", "argument"; "" if unknown
-	Of    int    // its number among these, from 1; 0 if there is only one
+	Of    int    // its number among the locations with this What, from 1; 0 if there is only one
 	Name  string // as the module spells it; undef or poison; "" for a constant, or without a module
 	Type  string // as the module spells it
-	Value string // the meaning of a number in the statepoint's head
+	Value string // the meaning of the number, in a location of the statepoint's head
 }
 
 // String returns the role with its number, counted from 0: "deopt 0".
