@@ -24,3 +24,16 @@ func TestGrowingStack(t *testing.T) {
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Regexp(t, `(?m)^  #0   native  runtime\.newstack.*\n  #1   native  runtime\.morestack.*\n  cut short: frame #1: it has switched stacks: the stack of its goroutine is growing`, r.Stdout)
 }
+
+// TestPreemptedInNewstack has a core of a thread that has preempted its goroutine in runtime.newstack and runs the scheduler. Its stack is complete:
+// the goroutine's frames belong to the goroutine, and the thread's own stack ends in its first function.
+func TestPreemptedInNewstack(t *testing.T) {
+	t.Parallel()
+	program, core := livetest.GoBinary(t, "testdata/preempted"), filepath.Join(t.TempDir(), "core")
+	c := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "handle SIGURG nostop noprint pass", "-ex", "set environment GODEBUG asyncpreemptoff=1",
+		"-ex", "break runtime.goschedImpl", "-ex", "run", "-ex", "tbreak runtime.schedule", "-ex", "continue", "-ex", "generate-core-file "+core, "-ex", "kill", program)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	r := clitest.Run(t, "frames", core, "--exe", program)
+	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
+}

@@ -25,6 +25,8 @@ type walk struct {
 	finder *Finder
 	memory view
 	g      *uint64 // the running goroutine at the frame, as the thread-local variable holds it; nil until it is needed
+	// schedules is set after a frame of runtime.schedule, which never returns: its thread has left its goroutine.
+	schedules bool
 }
 
 func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
@@ -38,6 +40,8 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 		return nil, nil
 	}
 	switch strings.TrimSuffix(symbol.Name, ".abi0") {
+	case "runtime.schedule":
+		w.schedules = true
 	case "runtime.goexit":
 		return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
 	case "runtime.rt0_go", "runtime.clone": // the first thread and the others begin there
@@ -60,6 +64,9 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 			return nil, errSwitching
 		}
 	case "runtime.morestack":
+		if f.Return && w.schedules { // runtime.newstack has preempted the goroutine
+			return w.scheduler(f)
+		}
 		if f.Return {
 			return nil, errors.New("the stack of its goroutine is growing, and its frames are not followed meanwhile")
 		}
@@ -75,7 +82,7 @@ var errSwitching = errors.New("the thread is switching stacks")
 // maxCallback bounds the size of the frame of cgocallback.
 const maxCallback = 128
 
-// scheduler returns the stack switch of mcall. mcall has left a goroutine and runs the scheduler on the thread's own stack, from g0's saved stack
+// scheduler returns the stack switch of mcall or morestack, which has left a goroutine and runs the scheduler on the thread's own stack, from g0's saved stack
 // pointer on. If C called Go on that stack, the frame of cgocallback is there, with a return address in crosscall2. Otherwise the next frame is that
 // of mstart.
 func (w *walk) scheduler(f *unwind.Frame) (*unwind.Switch, error) {

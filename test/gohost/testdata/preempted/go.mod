@@ -1,0 +1,3 @@
+module preempted
+
+go 1.24
