@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A module other than the one that the process runs gives no names: frames are shown without names, and the message names the record and the
-// function.
+// TestModuleDoesNotMatch requires that a module which is not the compiled one gives no names. The frames are shown without names, and a message names
+// the record and the function.
 func TestModuleDoesNotMatch(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -43,7 +43,7 @@ func TestModuleDoesNotMatch(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// deoptBundle requires that the module has the bundle, and returns it.
+// deoptBundle requires that the module contains the bundle, and returns it.
 func deoptBundle(t *testing.T, path, bundle string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -52,7 +52,7 @@ func deoptBundle(t *testing.T, path, bundle string) string {
 	return bundle
 }
 
-// For a module that cannot be read, the error has the place, and the line itself with a mark under it.
+// TestBrokenModule requires that the error for an unreadable module gives the position, and the line with a mark under it.
 func TestBrokenModule(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -90,7 +90,7 @@ func TestBrokenModule(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// Each name and number of a layout is compared with the module. A mistake is reported, and hides no frame.
+// TestBrokenLayout requires that each name and number of a layout is checked against the module. A mistake is reported, and no frame is omitted.
 func TestBrokenLayout(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -28,7 +28,7 @@ func TestNoSuchProcess(t *testing.T) {
 	}
 }
 
-// The process has ended, but its number still exists.
+// TestZombie reads a process that has ended but was not waited for.
 func TestZombie(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestNotPermitted(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// Two debuggers cannot attach to one process. The error names the other one, and how to get a core from it.
+// TestTracedAlready requires that the error for a process with a tracer names the tracer, and how to get a core from it.
 func TestTracedAlready(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -83,7 +83,7 @@ func TestTracedAlready(t *testing.T) {
 func Test32Bit(t *testing.T) {
 	t.Parallel()
 	if !livetest.Runs32Bit(t) {
-		return // then no call can be refused
+		return // root may make this call
 	}
 	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 	for _, verb := range clitest.CaptureVerbs {
@@ -92,7 +92,7 @@ func Test32Bit(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// The stacks are shown without stack maps.
+// TestNoStackMap requires that stacks are shown without stack maps.
 func TestNoStackMap(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -120,12 +120,13 @@ func TestNoStackMap(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A host registers nothing, and its linker removes the section: the message says what to change in the host.
+// TestHostMustTurnOn requires that, for a host which registers nothing and whose linker drops the section, the message says what to change in the
+// host.
 func TestHostMustTurnOn(t *testing.T) {
 	t.Parallel()
 	p := livetest.Host(t, 19, "orc", "block")
 	for _, verb := range clitest.CaptureVerbs {
-		status := 0 // "no stack map" is a valid result
+		status := 0 // a process without stack maps is not an error
 		if verb == "resume" || verb == "explain" {
 			status = 2
 		}
@@ -134,7 +135,7 @@ func TestHostMustTurnOn(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// An error in the list of registered objects is described, and the list is not followed far.
+// TestCorruptRegistry requires that an error in the list of registered objects is described, and that the list is followed only up to a limit.
 func TestCorruptRegistry(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -148,7 +149,7 @@ func TestCorruptRegistry(t *testing.T) {
 		p := livetest.C(t, "corrupt.c", nil, how)
 		for _, verb := range clitest.CaptureVerbs {
 			status := 2
-			if verb == "frames" { // no frame is in a broken object
+			if verb == "frames" { // the broken object contains no frame
 				status = 0
 			}
 			clitest.Run(t, verb, "-p", clitest.PID(p)).Fails(t, status, "process "+clitest.PID(p), want)
@@ -157,7 +158,7 @@ func TestCorruptRegistry(t *testing.T) {
 	}
 }
 
-// If a process is killed during the capture, the output is complete, or there is only one line with the reason.
+// TestDiesDuringCapture requires that, if a process is killed during the capture, the output is complete or one line gives the reason.
 func TestDiesDuringCapture(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -183,17 +184,17 @@ func TestDiesDuringCapture(t *testing.T) {
 			continue
 		}
 		whole++
-		// Its values are in caller-saved registers.
+		// The frame's values are in caller-saved registers.
 		require.Equal(t, 1, r.Code, r.Stderr)
 		require.Empty(t, r.Stderr)
 		require.Contains(t, clitest.FrameOf(t, r.Object(t), "jf"), "record")
 	}
-	// Both ends of the range must have been reached, or the test is without effect.
+	// The range of delays must include kills before and after the capture.
 	require.Positive(t, gone)
 	require.Positive(t, whole)
 }
 
-// A process ends while the interpreter reads its memory.
+// TestDiesDuringResume ends a process while the interpreter reads its memory.
 func TestDiesDuringResume(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
@@ -217,7 +218,7 @@ again:
 }
 `
 
-// spinning returns a process at an exit which, by the returned module and layout, resumes in an endless loop.
+// spinning returns a process at an exit. The returned module and layout resume it in an endless loop.
 func spinning(t *testing.T) (p *livetest.Process, module, exits string) {
 	t.Helper()
 	p = livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -234,12 +235,12 @@ func held(p *livetest.Process) bool {
 	return clitest.ThreadStatus(p.PID, p.PID, "TracerPid") != "0" && strings.HasPrefix(clitest.ThreadStatus(p.PID, p.PID, "State"), "t")
 }
 
-// Each limit of a run releases the process.
+// TestResumeLimits requires that each limit of a run ends the run and releases the process.
 func TestResumeLimits(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)
 	given := []string{"resume", "-p", clitest.PID(p), "--ir", module, "--layout", exits}
-	// Also on a slow machine the loop does not end before either limit.
+	// The loop is endless, so even on a slow machine a limit ends the run.
 	for limit, want := range map[string]string{"--steps=5000": "after 5000 steps", "--timeout=100ms": "--timeout"} {
 		clitest.Run(t, append(given, limit)...).FailsEmpty(t, 2, "@spin", want)
 		clitest.RequireUnharmed(t, p)
@@ -260,7 +261,7 @@ func TestResumeLimits(t *testing.T) {
 	}
 }
 
-// If several reframes run at once, one reads the process, and the errors of the others name it.
+// TestTwoAtOnce requires that, if several reframes read one process at once, one succeeds and the errors of the others name it.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -279,7 +280,7 @@ func TestTwoAtOnce(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A process that a signal has stopped stays stopped, and continues on SIGCONT.
+// TestStoppedTarget requires that a process which a signal has stopped stays stopped, and continues on SIGCONT.
 func TestStoppedTarget(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

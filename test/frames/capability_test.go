@@ -14,14 +14,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// withTracing returns a command prefix that runs as another user with only CAP_SYS_PTRACE. The command may trace all processes, but may not open
-// files that belong to their users, such as /proc/PID/mem.
+// withTracing returns the start of a command line that runs a program as another user with only CAP_SYS_PTRACE. The program may trace all processes,
+// but may not open files that belong to their users, such as /proc/PID/mem.
 func withTracing(t *testing.T) []string {
 	t.Helper()
 	return []string{livetest.Tool(t, "setpriv"), "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all,+sys_ptrace", "--inh-caps", "-all,+sys_ptrace", "--ambient-caps", "-all,+sys_ptrace"}
 }
 
-// commandUnder returns the command that runs reframe by the beginning of a command.
+// commandUnder returns a command that runs reframe through the command line under.
 func commandUnder(t *testing.T, under []string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := clitest.Command(t, args...)
@@ -29,8 +29,8 @@ func commandUnder(t *testing.T, under []string, args ...string) *exec.Cmd {
 	return c
 }
 
-// frames, record and trace need only CAP_SYS_PTRACE for another user's process; breakpoints are then written by ptrace(2). A child that the process
-// forks has no breakpoints.
+// TestCapSysPtraceAlone requires that frames, record and trace need only CAP_SYS_PTRACE for another user's process. Breakpoints are then written with
+// ptrace(2). A child that the process forks must not contain breakpoints.
 func TestCapSysPtraceAlone(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)

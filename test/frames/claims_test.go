@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestFramesOfLargeClaims requires that frames reports why it cannot use an object that claims too much, and that the exit status is 1.
+// TestFramesOfLargeClaims requires that frames reports why it cannot use an object whose headers claim sizes that are too large, and that the exit
+// status is 1.
 func TestFramesOfLargeClaims(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, "1", "1024", "zero", "plain")

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// TestCommittedCores reads the cores that scripts/cores.sh has written, which needs no other program: of the demo's target at its exit, and at the exit
-// of a virtual machine's method.
+// TestCommittedCores reads the cores that scripts/cores.sh has written: of the demo's target at its exit, and at the exit of a virtual machine's
+// method. It requires no other program.
 func TestCommittedCores(t *testing.T) {
 	const (
 		files  = "../../internal/demo/"

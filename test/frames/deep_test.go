@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For a stack of 100,000 frames both ends are shown, repeated frames are folded, and -f selects from either end.
+// TestFramesOfADeepStack requires that both ends of a stack of 100,000 frames are shown, that repeated frames are folded, and that -f selects from
+// either end.
 func TestFramesOfADeepStack(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "deep.c", nil, "100000")

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// describing returns vmsimple.ll with a layout, and IR, in sections of it.
+// describing returns vmsimple.ll with a layout and IR in sections of the module.
 func describing(t *testing.T, layout string, ir []byte) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "vmsimple.ll"))
@@ -40,7 +40,7 @@ func describing(t *testing.T, layout string, ir []byte) string {
 	return clitest.TempFile(t, "described.ll", b.String())
 }
 
-// A JIT that describes itself needs no flag: its IR and its layout are taken from the registered object.
+// TestSelfDescription requires that a JIT which describes itself needs no flag: IR and layout are taken from the registered object.
 func TestSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestSelfDescription(t *testing.T) {
 	}
 }
 
-// TestSelfDescriptionBesideAModule requires that --ir does not switch the description in the process off: the given module has another function.
+// TestSelfDescriptionBesideAModule requires that --ir does not disable the description in the process, if the given module has another function.
 func TestSelfDescriptionBesideAModule(t *testing.T) {
 	t.Parallel()
 	module, err := os.ReadFile(livetest.IR(t, 19, "vmsimple.ll"))
@@ -93,7 +93,8 @@ func TestSelfDescriptionBesideAModule(t *testing.T) {
 	require.Contains(t, r.Stdout, "      vm Foo.bar @ 17, reexecute\n           local[0]         f64    3.5                    slot 11\n")
 }
 
-// A target's description of itself is untrusted: whatever it contains, each error is one line, and the rest of the output is shown.
+// TestHostileSelfDescription requires that, whatever an untrusted description in a target contains, each error is one line and the rest of the output
+// is shown.
 func TestHostileSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -145,7 +146,8 @@ func bomb(t *testing.T) []byte {
 	return []byte(out.String())
 }
 
-// maps --check compares the records of an object with a layout without any module: the layout needs only their constants.
+// TestMapsCheckVM requires that maps --check compares the records of an object with a layout without a module, because the layout needs only
+// constants of the records.
 func TestMapsCheckVM(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -154,7 +156,7 @@ func TestMapsCheckVM(t *testing.T) {
 		r := clitest.Run(t, "maps", object, "--check", "--layout", "simple")
 		require.Equal(t, 0, r.Code, r.Stdout)
 		require.Contains(t, r.Stdout, "  kept    a layout of a virtual machine reads every record  1\n")
-		// With one field fewer than the record counts, the tag of a second field remains.
+		// The record gives one field fewer than it has, so the tag of the second field is left over.
 		wrong := livetest.PICObject(t, version, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"), "i32 2,", "i32 1,"), "-O2")
 		r = clitest.Run(t, "maps", wrong, "--check", "--layout", "simple")
 		require.Equal(t, 1, r.Code, r.Stdout)
@@ -169,11 +171,12 @@ func TestMapsCheckVM(t *testing.T) {
 	require.Contains(t, r.Stderr, "open Simple: no such file or directory; the builtin layouts are ark, jeandle, jllvm, simple, wanco")
 }
 
-// Values of a virtual machine's frames can be used in --stop-at, and the first script of a core expects them.
+// TestVMInTracesAndScripts requires that values in frames of a virtual machine can be used in --stop-at, and that the first script of a core expects
+// them.
 func TestVMInTracesAndScripts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	// This program ends where the original waits.
+	// This program ends at the place where the original waits.
 	module := livetest.IR(t, 19, clitest.EditedCopy(t, clitest.EditedCopy(t, livetest.Testdata(t, "programs", "vmsimple.ll"),
 		"  %r = call i32 @pause()\n  br label %l\n", "  call void @exit(i32 0)\n  unreachable\n"), "declare i32 @pause()", "declare void @exit(i32)"))
 	program := livetest.LliWords(t, 19)
@@ -212,8 +215,8 @@ func TestVMInTracesAndScripts(t *testing.T) {
 	}
 }
 
-// TestLayoutOfEachMethod requires that each of many objects may contain its own layout, and that a record is read by the layout of its own object:
-// every layout here accepts the records of all.
+// TestLayoutOfEachMethod requires that each of many objects can contain its own layout, and that a record is read with the layout of its own object.
+// Every layout of this test accepts the records of all objects.
 func TestLayoutOfEachMethod(t *testing.T) {
 	t.Parallel()
 	const methods = 40
@@ -260,8 +263,8 @@ define i32 @main() {
 	}
 }
 
-// TestMomentOfFrame requires that a layout sees the moment of a frame, so that it can leave out a frame that has called its run time to be
-// deoptimized. --vm marks such a frame.
+// TestMomentOfFrame requires that a layout gets the moment of a frame. It can then omit a frame that has called the VM's run time to be deoptimized;
+// --vm marks such a frame.
 func TestMomentOfFrame(t *testing.T) {
 	t.Parallel()
 	own, err := os.ReadFile("../../internal/vm/vmlayout/layouts/simple.star")

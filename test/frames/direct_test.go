@@ -11,7 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// frames and explain show the variables of a frame without a record, in text and JSON, and their exit statuses do not depend on them.
+// TestDirectLocationsAreShown requires that frames and explain show the variables of a frame without a record, in text and JSON. Their exit statuses
+// must not depend on these variables.
 func TestDirectLocationsAreShown(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, livetest.Module(t, clitest.AllocasModule), "mcjit")

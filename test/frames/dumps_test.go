@@ -15,29 +15,29 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// dumped is a version of a function that a JIT compiles; values computes the names and values of its variables.
+// dumped is a version of a function that a JIT compiles.
 type dumped struct {
 	ir, object string
-	values     func(x, y string) map[string]string // the values of the arguments that the function passes to its callee
+	values     func(x, y string) map[string]string // returns the expected names and values, from the arguments that the function passes to its callee
 }
 
-// dumpedVersions returns versions of one function. Some differ in names or computations of the code, others have the same code.
+// dumpedVersions returns versions of one function. In some of them a name or a computation differs, others have the same code.
 func dumpedVersions(t *testing.T) (all []dumped) {
 	t.Helper()
 	for n, v := range []struct {
 		names    [2]string // the names of a*K1 and b+K2
-		order    [2]int    // in the record
+		order    [2]int    // the order of the values in the record
 		callee   string
 		factor   int
 		describe bool
 	}{
 		{[2]string{"alpha", "beta"}, [2]int{0, 1}, "cb", 3, false},
 		{[2]string{"alpha", "beta"}, [2]int{1, 0}, "cb", 3, false},    // the record has the values in another order
-		{[2]string{"beta", "alpha"}, [2]int{0, 1}, "cb", 3, false},    // only names differ, which the code does not contain
+		{[2]string{"beta", "alpha"}, [2]int{0, 1}, "cb", 3, false},    // only the names differ, which are not in the code
 		{[2]string{"alpha", "beta"}, [2]int{0, 1}, "other", 3, false}, // another callee
 		{[2]string{"beta", "alpha"}, [2]int{1, 0}, "other", 3, false},
 		{[2]string{"gamma", "alpha"}, [2]int{0, 1}, "cb", 5, false}, // another factor
-		{[2]string{"delta", "gamma"}, [2]int{1, 0}, "cb", 3, true},  // the object has its IR in it
+		{[2]string{"delta", "gamma"}, [2]int{1, 0}, "cb", 3, true},  // the object contains its IR
 	} {
 		ref := func(k int) string { return "%" + v.names[k] }
 		text := fmt.Sprintf("declare void @%s(i64, i64)\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n"+
@@ -62,7 +62,7 @@ func dumpedVersions(t *testing.T) (all []dumped) {
 	return all
 }
 
-// schedule lists the actions of the JIT, with the version that each of its calls runs.
+// schedule lists the actions of the JIT, and the version that each of its calls runs.
 type schedule struct {
 	lines []string
 	calls []dumped
@@ -72,8 +72,8 @@ func (s *schedule) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// randomSchedule makes a schedule in which each of five versions is dumped before it is registered, after that, partly before, or never, to a file
-// that is overwritten or to one of its own.
+// randomSchedule returns a schedule of five versions. Each is dumped before it is registered, after that, partly before, or never. The file of a dump
+// is one that is overwritten, or the version's own.
 func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 	s := &schedule{}
 	one, habit := r.IntN(2) == 0, r.IntN(4)
@@ -103,10 +103,10 @@ func randomSchedule(r *rand.Rand, versions []dumped, dir string) *schedule {
 	return s
 }
 
-// checkedNames counts the values that a trace showed of a schedule.
+// checkedNames counts the values that a trace of a schedule showed.
 type checkedNames struct{ named, all int }
 
-// run traces a schedule, and compares each shown name with the program's own log.
+// run traces a schedule, and compares each shown name with the log of the program.
 func (s *schedule) run(t *testing.T, host, dir string) (out checkedNames) {
 	t.Helper()
 	file := clitest.TempFile(t, "schedule", strings.Join(s.lines, "\n")+"\n")
@@ -152,7 +152,8 @@ func dumpingHost(t *testing.T) string {
 	return livetest.CBinary(t, "dumping.c", "-I../../internal/demo/target", "-no-pie")
 }
 
-// A trace in a folder without any IR uses what the JIT dumps there, and each version names only its own code.
+// TestDumpsWhileRunning requires that a trace which started without IR uses the modules that the JIT dumps meanwhile, and that each names only the
+// values of its own code.
 func TestDumpsWhileRunning(t *testing.T) {
 	t.Parallel()
 	host, versions := dumpingHost(t), dumpedVersions(t)
@@ -168,7 +169,7 @@ func TestDumpsWhileRunning(t *testing.T) {
 				s.add("call %d 1 2", n)
 				s.calls = append(s.calls, versions[v])
 			}
-			s.add("call 0 3 4") // of the file that was overwritten twice
+			s.add("call 0 3 4") // the module of this code is in the file that was overwritten twice
 			s.calls = append(s.calls, versions[0])
 		}, 8},
 		"old dumps": {[]int{1, 2, 3}, func(s *schedule, dir string) {
@@ -210,7 +211,7 @@ func TestDumpsWhileRunning(t *testing.T) {
 	}
 }
 
-// JITs dump IR at any time, over old dumps and beside them: no name is wrong.
+// TestDumpSchedules requires that no name is wrong, whenever a JIT dumps IR, and whether it overwrites older dumps.
 func TestDumpSchedules(t *testing.T) {
 	livetest.Slow(t)
 	host, versions := dumpingHost(t), dumpedVersions(t)

@@ -25,8 +25,8 @@ func demoTarget(t *testing.T) (pid, module, layout string) {
 	return strconv.Itoa(p.PID), clitest.TempFile(t, "target.ll", string(demo.IR)), clitest.TempFile(t, "target.layout.json", string(demo.Layout))
 }
 
-// These differ between runs of the demo's target: the addresses of its stack and of its JIT code, which is in one page, and the distance of a call
-// from there.
+// These parts differ between runs of the demo's target: addresses of its stack and of its JIT-compiled code, which is in one page, and the offset of
+// a call there.
 var (
 	stackAddress = regexp.MustCompile(`0x7ff[0-9a-f]{9}\b`)
 	jitAddress   = regexp.MustCompile(`0x4[0-9a-f]{4}([0-9a-f]{3})\b`)
@@ -39,7 +39,8 @@ func still(screen string) string {
 	return temporary.ReplaceAllString(callBytes.ReplaceAllString(screen, "e8 …$2"), "$1")
 }
 
-// The test compares the whole screen, for a target that every machine has. GOLDEN=update in the environment rewrites it.
+// TestExplainScreen compares the complete screen for a target that runs on every machine. With GOLDEN=update in the environment it rewrites the
+// expected screen.
 func TestExplainScreen(t *testing.T) {
 	t.Parallel()
 	const path = "testdata/explain.txt"
@@ -55,7 +56,7 @@ func TestExplainScreen(t *testing.T) {
 	require.Equal(t, string(want), still(r.Stdout))
 }
 
-// doc/user/verbs.md shows part of the screen: a line of dots marks what it omits.
+// TestReadmeShowsExplain requires that the screen in doc/user/verbs.md is a part of the real screen. A line of dots marks an omitted part.
 func TestReadmeShowsExplain(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../doc/user/verbs.md")
@@ -98,7 +99,7 @@ func TestExplainStatus(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// Colours are only for terminals, unless requested.
+// TestExplainColor requires that the output has colors only on a terminal or on request.
 func TestExplainColor(t *testing.T) {
 	t.Parallel()
 	pid, module, layout := demoTarget(t)
@@ -110,7 +111,7 @@ func TestExplainColor(t *testing.T) {
 	require.Equal(t, string(want), still(plain))
 }
 
-// The JSON of explain matches its schema, for every kind of question.
+// TestExplainSchema requires that the JSON of explain matches its schema for every kind of question.
 func TestExplainSchema(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -130,7 +131,7 @@ func TestExplainSchema(t *testing.T) {
 		{"-p", clitest.PID(chain), "--ir", chain.IR, "2", "-f", "3"},
 		{"-p", clitest.PID(exit), "--ir", exit.IR, "--layout", clitest.DeoptimizeLayout(t)},
 		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "simple"},
-		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "ark"}, // this layout does not read the record
+		{"-p", clitest.PID(vm), "--ir", vm.IR, "--layout", "ark"}, // this layout cannot read the record
 		{"-p", clitest.PID(silent)},
 		{"-p", clitest.PID(plain), "-f", "1"},
 		{"-p", clitest.PID(plain), fmt.Sprint(clitest.FrameOf(t, frames.Object(t), "main")["pc"])},
@@ -141,7 +142,7 @@ func TestExplainSchema(t *testing.T) {
 	}
 }
 
-// The explanation leads from a value of a virtual machine's frame to the value of the record, and from there to its bytes.
+// TestExplainVM requires that the explanation of a value in a virtual machine's frame names the value of the record, and the bytes that store it.
 func TestExplainVM(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -153,7 +154,7 @@ func TestExplainVM(t *testing.T) {
 		"  local[1]                    object 4, by a constant of the record\n",
 		"  caller[1].local[1]          dead, by a constant of the record\n",
 		"  object[4].8          i32    41\n    value 28 above, %small: 0xffff000000000029 is 41\n",
-		"    00 00 00 00 00 00 0d 40   i64: all of it\n", // %boxed, in memory
+		"    00 00 00 00 00 00 0d 40   i64: all of it\n", // the value of %boxed, in memory
 	} {
 		require.Contains(t, r.Stdout, text)
 	}

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// explain --html writes a page for a process, for its core, and for each kind of question; wrong outputs are refused.
+// TestExplainHTML requires that explain --html writes a page for a process, for its core, and for each kind of question, and that it refuses an
+// invalid output.
 func TestExplainHTML(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -42,14 +43,14 @@ func TestExplainHTML(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "as a core is: it has memory of the process in it")
 
-	// An existing page is kept, and replaced only with --force.
+	// An existing file is replaced only with --force.
 	explain(append(known, "--html", file)...).FailsEmpty(t, 2, "--html "+file+": the file exists; --force overwrites it")
 	require.Equal(t, live, read())
 	require.Equal(t, 1, explain(append(known, "--html", file, "--force")...).Code)
 	steady := func(page string) string { return regexp.MustCompile(`stopped for \d+`).ReplaceAllString(page, "") }
 	require.Equal(t, steady(live), steady(read()), "the same moment, the same page")
 
-	// The page goes to standard output, or beside the JSON.
+	// With - the page is written to standard output; --json and --html FILE can be combined.
 	r = explain(append(known, "--html", "-")...)
 	require.Equal(t, steady(live), steady(r.Stdout))
 	r = explain(append(known, "--html", file, "--force", "--json")...)
@@ -59,7 +60,7 @@ func TestExplainHTML(t *testing.T) {
 	explain(append(known, "--html", p.IR)...).FailsEmpty(t, 64, "cannot overwrite the input of --ir")
 	explain(append(known, "--html", filepath.Join(dir, "no", "page.html"))...).FailsEmpty(t, 2, "no such file or directory")
 
-	// The page of a core is the same.
+	// The page for a core is the same.
 	require.Zero(t, clitest.Run(t, "record", "-p", clitest.PID(p), "-o", core).Code)
 	r = explain("--core", core, "--ir", p.IR, "#2", "--html", "-")
 	require.Equal(t, 1, r.Code, r.Stderr)
@@ -73,7 +74,7 @@ func TestExplainHTML(t *testing.T) {
 		require.Equal(t, part(live, id), part(r.Stdout, id), id)
 	}
 
-	// The question is a record, an address, a place without a frame, or one of several frames.
+	// A question can be a record, an address, an address outside all frames, or an address in one of several frames.
 	require.Contains(t, explain(append(known, "2001", "--html", "-")...).Stdout, "frame #2 of thread")
 	r = explain(append(known, "2002", "--html", "-")...)
 	require.Zero(t, r.Code, r.Stderr)

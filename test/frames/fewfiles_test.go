@@ -11,7 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// If reframe may open only few files, it reports the unread ones, instead of "registered no object", and shows a part.
+// TestFewFiles requires that reframe, if it may open only a few files, reports the unread ones instead of "registered no object", and shows what it
+// could read.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
@@ -27,7 +28,7 @@ func TestFewFiles(t *testing.T) {
 		require.NotContains(t, said, "nothing registered", verb)
 		require.NotContains(t, said, "registered no object", verb)
 	}
-	// Even on a slow machine it ends only after it has looked at the files.
+	// Even on a slow machine the trace ends only after it has read the files.
 	r := limited("trace", "-p", clitest.PID(p), "--for", "1s")
 	require.Equal(t, 2, r.Code, r.Stderr)
 	require.Equal(t, 1, strings.Count(r.Stderr, "files could not be opened"), r.Stderr)

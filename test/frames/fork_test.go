@@ -11,7 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A module of a fork of LLVM is read, each unknown word in it is reported once, and values have their names and types.
+// TestModuleOfAFork requires that a module of a fork of LLVM is read, that each unknown word is reported once, and that values have their names and
+// types.
 func TestModuleOfAFork(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -37,7 +38,7 @@ func TestModuleOfAFork(t *testing.T) {
 	r = clitest.Run(t, "run", path)
 	require.Contains(t, r.Stderr, "unknown calling convention 'hotspotcc'")
 
-	// The result register of an unknown calling convention is not guessed.
+	// The result register of an unknown calling convention must not be guessed.
 	r = clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", path, "--layout", clitest.DeoptimizeLayout(t), "--commit", "--dry-run")
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stderr, "calling convention hotspotcc")

@@ -19,7 +19,7 @@ import (
 // i is 5000 or more: 0+1+4+…+24² is 4900, and with 25² it is 5525.
 const exitI, exitAcc, exitN = "26", "5525", "1000"
 
-// This is the main use: a process is at an OSR exit; its frame is shown, and finished.
+// TestMainJob tests the main use: it shows the frame of a process at an OSR exit, and runs the frame to its end.
 func TestMainJob(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -51,7 +51,7 @@ func testFramesText(t *testing.T, p *livetest.Process) {
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", p.IR, "--layout", clitest.DeoptimizeLayout(t))
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "in call   → sum, block %loop\n")
-	// The command that is suggested works.
+	// The suggested command must work.
 	match := regexp.MustCompile(`^\ntry: reframe (resume .*)\n$`).FindStringSubmatch(r.Stderr)
 	require.NotNil(t, match, "%q", r.Stderr)
 	again := clitest.Run(t, strings.Fields(match[1])...)
@@ -129,7 +129,7 @@ func testResume(t *testing.T, p *livetest.Process) {
 	require.Equal(t, json.Number("0"), out["writes"])
 	steps, err := out["steps"].(json.Number).Int64()
 	require.NoError(t, err)
-	// From i = 26 to 999, with 7 instructions (2 of them phi) in each turn.
+	// The loop runs from i = 26 to 999, and each iteration has 7 instructions, 2 of which are phis.
 	require.Greater(t, steps, int64(974*5))
 	require.LessOrEqual(t, steps, int64(974*7+1))
 	for _, key := range []string{"tid", "frame", "pause_us"} {
@@ -137,7 +137,7 @@ func testResume(t *testing.T, p *livetest.Process) {
 	}
 }
 
-// What the interpreter prints and writes is shown, and does not happen in the process.
+// TestResumeOutput requires that the interpreter's output and stores are shown but do not happen in the process.
 func TestResumeOutput(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -173,7 +173,7 @@ say:
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// Without a module there are no names, no types and so no values, only hexadecimal bits.
+// TestFramesWithoutIR requires that without a module, slots have hexadecimal bits but no names, types or values.
 func TestFramesWithoutIR(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -190,7 +190,7 @@ func TestFramesWithoutIR(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// -t, -f and --function select the shown frames, possibly none.
+// TestFramesChoice requires that -t, -f and --function select the shown frames, possibly none.
 func TestFramesChoice(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -210,7 +210,7 @@ func TestFramesChoice(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// Values in registers that the callee may have overwritten are reported as unavailable.
+// TestPartial requires that values in registers that the callee may have overwritten are reported as unavailable.
 func TestPartial(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
@@ -244,7 +244,7 @@ func TestPartial(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// The same bytes give the same output, except for the duration of the pause.
+// TestSameBytesSameOutput requires that the same bytes give the same output, except for the duration of the pause.
 func TestSameBytesSameOutput(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 22, "jit_pp.ll", "orc")
@@ -262,14 +262,14 @@ func TestSameBytesSameOutput(t *testing.T) {
 	}
 }
 
-// This test has threads that spin, and threads that start and end while all are being stopped.
+// TestManyThreads reads a process in which some threads spin, and others start and end while all are being stopped.
 func TestManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
 	for range livetest.Times(1, 2) {
 		r := clitest.Run(t, "frames", "-p", clitest.PID(p), "--json")
 		stacks := clitest.Objects(t, r.Object(t)["threads"])
-		// The main thread, spinners and churners are always there.
+		// The main thread, the spinning threads and the slots of the short-lived threads always exist.
 		require.GreaterOrEqual(t, len(stacks), 1+32+32)
 		seen, cut, want := map[string]int{}, 0, 0
 		for _, thread := range stacks {
@@ -291,14 +291,13 @@ func TestManyThreads(t *testing.T) {
 		r.Notes(t, want, "no stack map")
 		require.Equal(t, 1, seen["main"])
 		require.Equal(t, 32, seen["spinner"])
-		// glibc has no unwind information for the few instructions around the system call that starts a thread; the stack of a churner that is
-		// stopped there ends early.
+		// glibc has no CFI for a few instructions around the system call that starts a thread. If a churner is stopped there, its stack ends early.
 		require.GreaterOrEqual(t, seen["churner"]+cut, 32)
 		clitest.RequireUnharmed(t, p)
 	}
 }
 
-// TestHold follows the advice for a stack that was copied only partly.
+// TestHold follows the advice that is printed for a stack that was copied only partly.
 func TestHold(t *testing.T) {
 	field := livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"))
 	p := livetest.Program(t, field, "overflow")
@@ -321,7 +320,7 @@ func TestHold(t *testing.T) {
 	require.True(t, p.Alive())
 }
 
-// TestGuesses requires that each kind of guess is explained once for a stack; the JSON has it in each frame.
+// TestGuesses requires that text explains each kind of guess once for a stack, and that the JSON has the explanation in each frame.
 func TestGuesses(t *testing.T) {
 	p := livetest.Program(t, livetest.Tool(t, "node"), livetest.Testdata(t, "..", "deopt", "testdata", "gdbstack", "hot.js"))
 	p.Quiet(t, 0)

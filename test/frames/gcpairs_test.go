@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// typed returns the module for an LLVM with typed pointers.
+// typed rewrites a module for a release of LLVM with typed pointers.
 func typed(module string) string {
 	return strings.NewReplacer("ptr addrspace(1)", "i8 addrspace(1)*", "ptr addrspace(2)", "i8 addrspace(2)*", "relocate.p1(", "relocate.p1i8(", "statepoint.p0(", "statepoint.p0f_isVoidf(",
 		"ptr elementtype", "void ()* elementtype", "i32, ptr, i32", "i32, void ()*, i32", "puts(ptr", "puts(i8*", "ptr @msg", "[6 x i8]* @msg", "ptr @object", "i64* @object", "ptr @away", "i64* @away").Replace(module)
 }
 
-// For each pointer the output shows how the record lists it for the collector: derived from another pointer, with an offset; as its own base; or not
-// at all. A reference of a virtual machine is one of these.
+// TestGCPairs requires that the output shows for each pointer how the record lists it for the collector: derived from another pointer, with an
+// offset; as its own base; or not at all. A reference in a virtual machine's frame must be one of these.
 func TestGCPairs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -103,7 +103,7 @@ def frames(site):
 		require.Contains(t, r.Stdout, "    gc pair: it is its own base\n", about)
 		require.Contains(t, r.Stdout, "    no gc pair: the record does not list it for the collector\n", about)
 		clitest.RequireValid(t, "explain.schema.json", clitest.Run(t, "explain", "-p", clitest.PID(p), "--ir", module, "--layout", layout, "-f", "3", "--json").Stdout)
-		r = clitest.Run(t, "frames", "-p", clitest.PID(p)) // without a module, of a record that by its id is a statepoint's
+		r = clitest.Run(t, "frames", "-p", clitest.PID(p)) // without a module the id of the record shows that it belongs to a statepoint
 		require.Regexp(t, `(?m)^        loc2 +0x10018 +\[\w+[+-]\d+\]  derived: 0x10000 \+ 24$|^        loc1 +0x10018 +\[\w+[+-]\d+\]  derived: 0x10000 \+ 24$`, r.Stdout, about)
 	}
 }

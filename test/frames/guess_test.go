@@ -12,8 +12,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// This tests the commands on a frame that has a record and was found by a guess: testdata/returned.c moves the stack pointer of a function without
-// CFI, so that only a scan finds @near. The record and its value are shown and marked, and nothing resumes from them without --force.
+// TestGuessedRecord tests the commands on a frame that has a record but was found by a guess. testdata/returned.c moves the stack pointer in a
+// function without CFI, so that only a scan of the stack finds @near. The record and its value must be shown and marked, and resuming requires
+// --force.
 func TestGuessedRecord(t *testing.T) {
 	program := livetest.Compiled(t, "gcc", livetest.Testdata(t, "returned.c"), "-O1", "-fomit-frame-pointer", "-Wl,-z,now",
 		livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))
@@ -53,7 +54,7 @@ func TestGuessedRecord(t *testing.T) {
 	require.Regexp(t, `(?m)^near returned i64 13 after `, r.Stdout)
 	require.Contains(t, r.Stdout, "guess: 12")
 
-	// A first script passes unchanged: its comment names the guess, and how to resume from it by hand.
+	// The first script of a core passes unchanged. Its comment names the guess, and how to resume from it.
 	core := filepath.Join(t.TempDir(), "exit.core")
 	r = with("record", "-o", core, "--script", core+".txtar")
 	require.Contains(t, []int{0, 1}, r.Code, r.Stderr)

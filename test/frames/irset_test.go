@@ -14,7 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// In a folder into which a JIT dumped all that it compiled, reframe uses the module whose functions and records are those of the process.
+// TestIRInAFolder requires that, in a folder with all modules that a JIT has dumped, reframe uses the module whose functions and records are those of
+// the process.
 func TestIRInAFolder(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -28,7 +29,7 @@ func TestIRInAFolder(t *testing.T) {
 	}
 	earlier := strings.Replace(string(source), `[ "deopt"(i32 3, `, `[ "deopt"(i32 4, `, 1)
 	require.NotEqual(t, string(source), earlier)
-	put("earlier.ll", earlier) // it has another constant in its record
+	put("earlier.ll", earlier) // the record has another constant
 	put("half.ll", string(source)[:len(source)/2])
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-as"), "-o", filepath.Join(dir, "the.bc"), livetest.Testdata(t, "programs", "deoptimize.ll")).CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -41,14 +42,14 @@ func TestIRInAFolder(t *testing.T) {
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", filepath.Join(dir, "t*.bc"))
 	require.Regexp(t, `%acc +i64 +5525 `, r.Stdout, r.Stderr)
 
-	// reframe does not guess which of two versions runs: it shows the properties that both share, and names both.
+	// If two versions match, reframe must not guess: it shows what both share, and names both files.
 	put("the2.ll", strings.Replace(string(source), "mul i64 %i, %i", "mul i64 %i, 3", 1))
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", dir)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `%acc +i64 +5525 `, r.Stdout)
 	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "2 sites of "+filepath.Join(dir, "the.bc")+", "+filepath.Join(dir, "the2.ll")+" match this record, and they agree on 3 names and 4 types of 4 values")
 
-	// A module that is only an earlier version gives no names, and frames are shown nevertheless.
+	// A module that is only an earlier version gives no names, but the frames are still shown.
 	r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--ir", filepath.Join(dir, "earl*.ll"))
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "loc2")
@@ -59,7 +60,7 @@ func TestIRInAFolder(t *testing.T) {
 	require.Contains(t, r.Stderr, "earlier.ll is not what was compiled")
 }
 
-// A JIT compiler may store the module beside its code, as clang -fembed-bitcode does.
+// TestIRInTheProcess reads a module that a JIT compiler has stored beside its code, as clang -fembed-bitcode does.
 func TestIRInTheProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// On kernels with fewer permissions, permitted operations work as usual, and others are reported.
+// TestKernelsThatAllowLess requires that, on a kernel with fewer permissions, permitted operations work and others are reported.
 func TestKernelsThatAllowLess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -22,13 +22,13 @@ func TestKernelsThatAllowLess(t *testing.T) {
 		return clitest.Finish(t, c)
 	}
 	yama := livetest.UnderYama(t)
-	// Without a capability, a process that has it cannot be traced.
+	// A process without a capability cannot trace one that has it.
 	loop := livetest.IR(t, 19, "deoptimize.ll")
 	p := livetest.Program(t, yama[0], append(yama[1:3:3], livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", loop)...)
 	p.AwaitPause(t)
 	for name, under := range map[string][]string{
 		"without kcmp and userfaultfd": livetest.Without(t, "userfaultfd", "kcmp"),
-		"as an ordinary user":          yama[:3], // as far as tracing goes
+		"as an ordinary user":          yama[:3], // with the same permissions to trace
 		"Yama":                         yama,
 	} {
 		r := run(under, append([]string{"trace", "--count", "--"}, host...)...)

@@ -16,20 +16,21 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// kills is the number of times that each test kills the program before it has ended, at moments spread over the duration of a look.
+// kills is the number of times that each test kills the program, at moments spread over the duration of a run.
 var kills = livetest.Times(25, 50)
 
-// If reframe is killed at any moment of frames, the target continues.
+// TestKilledDuringFrames requires that the target continues if reframe is killed at any moment of frames.
 func TestKilledDuringFrames(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	killAtAnyMoment(t, p, "--ir", p.IR)
-	// The target is intact: frames and resume work.
+	// The target must be intact: frames and resume must work.
 	r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", clitest.DeoptimizeLayout(t))
 	require.Equal(t, 0, r.Code, r.Stderr)
 }
 
-// The same holds for 64 threads: some sleep, some spin, some wait, some start and end. They report an interrupted system call and end the process.
+// TestKilledDuringFramesOfManyThreads requires the same for 64 threads: some sleep, spin or wait, others start and end. A thread ends the process if
+// a system call is interrupted.
 func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")
@@ -48,7 +49,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 		require.NoError(t, c.Start())
 		time.Sleep(whole * time.Duration(n%kills) / time.Duration(kills))
 		require.NoError(t, c.Process.Kill())
-		_ = c.Wait() // its error contains its status, which is counted
+		_ = c.Wait() // the error gives the exit status, which is checked
 		if !c.ProcessState.Exited() {
 			interrupted++
 		}
@@ -56,7 +57,7 @@ func killAtAnyMoment(t *testing.T, p *livetest.Process, args ...string) {
 	}
 }
 
-// takes returns how long a run takes when little else runs.
+// takes returns the duration of a run on an otherwise idle machine.
 func takes(t *testing.T, args ...string) time.Duration {
 	t.Helper()
 	least := livetest.Patience
@@ -68,7 +69,7 @@ func takes(t *testing.T, args ...string) time.Duration {
 	return least
 }
 
-// cpuTicks returns the processor time of a process in the ticks of proc_pid_stat(5): utime, which includes threads that have ended.
+// cpuTicks returns the processor time of a process in clock ticks: utime of proc_pid_stat(5), which includes threads that have ended.
 func cpuTicks(t *testing.T, p *livetest.Process) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))

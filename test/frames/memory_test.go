@@ -10,11 +10,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A short verb collects no garbage below the limit of GOMEMLIMIT, and some at it. A long one collects from its start.
+// TestMemoryLimit requires that a short verb collects no garbage below the limit of GOMEMLIMIT, but does at the limit, and that a long verb collects
+// from its start.
 func TestMemoryLimit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	collection := regexp.MustCompile(`(?m)^gc \d+ @`) // of GODEBUG=gctrace=1
+	collection := regexp.MustCompile(`(?m)^gc \d+ @`) // printed with GODEBUG=gctrace=1
 	collections := func(limit string, args ...string) int {
 		c := clitest.Command(t, args...)
 		c.Env = append(c.Environ(), "GODEBUG=gctrace=1", "GOMEMLIMIT="+limit)

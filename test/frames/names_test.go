@@ -62,7 +62,7 @@ func demangledIn(v any, into map[string]bool) {
 	}
 }
 
-// Wherever a mangled name is in the JSON of a verb, its demangled form is beside it, and the schema has it.
+// TestDemangled requires that each mangled name in the JSON of a verb has its demangled form beside it, and that the schema describes it.
 func TestDemangled(t *testing.T) {
 	t.Parallel()
 	ir, layout := mangledModule(t)
@@ -79,7 +79,7 @@ func TestDemangled(t *testing.T) {
 	for _, c := range []struct {
 		schema string
 		args   []string
-		sum    bool // the place where it resumes is named
+		sum    bool // the JSON names the place where the frame resumes
 	}{
 		{"frames", []string{"frames", "-p", clitest.PID(p)}, true},
 		{"resume", []string{"resume", "-p", clitest.PID(p)}, true},
@@ -131,7 +131,7 @@ func TestDemangled(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// cppSource has two functions of one short name, and a method.
+// cppSource has two functions with the same unqualified name, and a method.
 const cppSource = `#include <stdio.h>
 #include <unistd.h>
 namespace ns {
@@ -152,7 +152,8 @@ int main(int c, char **) {
 }
 `
 
-// A function can be named as in the image, as its author did, without parameters, or by an expression.
+// TestFunctionsByName requires that a function can be given by its name in the image, by its source name with or without parameters, or by an
+// expression.
 func TestFunctionsByName(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -183,7 +184,7 @@ func TestFunctionsByName(t *testing.T) {
 		require.Equal(t, want, strings.Join(got, ", "), at)
 	}
 
-	// An unknown name is reported with similar names: for a command after it has ended, for a process at once.
+	// An unknown name is reported with similar names: for a started command when it has ended, for a process immediately.
 	for at, want := range map[string]string{"ns::F": "; nearest: ns::f\n", "ns::g": "; nearest: ns::f\n", "maim": "; nearest: main", "/nothing at all/": "\n"} {
 		r := clitest.Run(t, "trace", "--at", at, "--", program)
 		require.Equal(t, 2, r.Code)
@@ -198,7 +199,7 @@ func TestFunctionsByName(t *testing.T) {
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--at", "ns::f(int)", "--limit", "1")
 	require.Contains(t, r.Stderr, "reframe: process "+clitest.PID(p)+" has no function ns::F; nearest: ns::f\n")
 	require.Equal(t, 0, r.Code, r.Stderr)
-	// No exit occurs, on a slow machine too.
+	// No exit occurs, also on a slow machine.
 	r = clitest.Run(t, "trace", "-p", clitest.PID(p), "--at", "ns::F", "--wait", "--for", "50ms")
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stderr, "the time limit of 50ms was reached")
@@ -214,7 +215,8 @@ func TestFunctionsByName(t *testing.T) {
 	}
 }
 
-// --function selects frames, records and exits by any form of a name; without slashes that of trace is an expression, as before.
+// TestFunctionOfRecords requires that --function selects frames, records and exits by any form of a name. In trace, a name without slashes is still
+// an expression.
 func TestFunctionOfRecords(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

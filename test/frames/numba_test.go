@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// numba's code with stackmaps of all live values can be compared with the interpreter at every site that is reached, also where an i1 or the result
-// of an overflow intrinsic is live, which LLVM 14 does not record, or only in part.
+// TestVerifyNumba requires that numba's code, with stackmaps of all live values, agrees with the interpreter at every site that it reaches. At some
+// sites an i1 or the result of an overflow intrinsic is live, which LLVM 14 records partly or not at all.
 func TestVerifyNumba(t *testing.T) {
 	livetest.NeedsTools(t)
 	livetest.Slow(t)

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// copiedTo returns the address of the code in a process of copied.c.
+// copiedTo returns the address of the copied code in a process of copied.c.
 func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 	t.Helper()
 	_, rest, found := strings.Cut(p.Output(), "code at 0x")
@@ -30,8 +30,8 @@ func copiedTo(t *testing.T, p *livetest.Process) uint64 {
 	return addr
 }
 
-// Code that a runtime copied after its own prologue, and did not register, has names, records and unwind information if its object is given. jf was
-// called with 1000, 7 and 2.5.
+// TestGivenObject requires that --object gives names, records and unwind information of code that a runtime has copied after its own prologue and did
+// not register. The function jf was called with 1000, 7 and 2.5.
 func TestGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestGivenObject(t *testing.T) {
 			for _, given := range []string{at("", addr), at(".text=", addr), at("jf=", addr), object} {
 				for _, target := range [][]string{{"-p", clitest.PID(p)}, {"--core", core}} {
 					r := clitest.Run(t, append(target, "frames", "--object", given, "--ir", module)...)
-					require.Equal(t, 1, r.Code, r.Stderr) // %d is in a register that the call may use
+					require.Equal(t, 1, r.Code, r.Stderr) // %d is in a caller-saved register
 					require.Regexp(t, `jit +jf\+0x[0-9a-f]+ .*record 31, patchpoint, in call`, r.Stdout, given)
 					require.Regexp(t, `%x +i64 +1007 `, r.Stdout)
 					require.Regexp(t, `%y +i64 +7000 `, r.Stdout)
@@ -67,7 +67,7 @@ func TestGivenObject(t *testing.T) {
 			require.Equal(t, 0, r.Code, r.Stderr)
 			require.Contains(t, r.Stdout, "8012", "5 + 1007 + 7000")
 
-			// A wrong address is rejected, with the first byte that differs.
+			// A wrong address is rejected, and the error gives the first byte that differs.
 			r = clitest.Run(t, "frames", "-p", clitest.PID(p), "--object", at("", addr+1))
 			r.FailsEmpty(t, 2, fmt.Sprintf(".text is not at %#x: at offset 0x0 memory contains", addr+1))
 			clitest.Run(t, "frames", "--core", core, "--object", at("", addr-16)).FailsEmpty(t, 2, "at offset 0x0 memory contains 90")
@@ -79,7 +79,7 @@ func TestGivenObject(t *testing.T) {
 	}
 }
 
-// If there are two copies, the error names both and neither is used.
+// TestGivenObjectTwice requires that, if a process contains two copies, the error names both and neither is used.
 func TestGivenObjectTwice(t *testing.T) {
 	t.Parallel()
 	include := "-I" + filepath.Join(filepath.Dir(livetest.Testdata(t)), "internal", "demo", "target")
@@ -106,7 +106,7 @@ func TestGivenObjectTwice(t *testing.T) {
 	clitest.Run(t, "maps", object, "--object", object).FailsEmpty(t, 64, "--object requires a process or a core")
 }
 
-// Exits of unregistered code are seen when its object is given, and its bytes are restored.
+// TestTraceGivenObject requires that exits of unregistered code are reported if its object is given, and that the breakpoints are removed afterwards.
 func TestTraceGivenObject(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -153,8 +153,8 @@ define i64 @jf(i64 %a, i64 %b, double %d) {
 			select {
 			case <-done:
 				waiting = false
-			case <-time.After(20 * time.Millisecond): // however slow the watcher is, the exit is made to happen again
-				p.Signal(t, syscall.SIGUSR1) // and it reaches the exit again
+			case <-time.After(20 * time.Millisecond): // repeat the exit, however slow the watcher is
+				p.Signal(t, syscall.SIGUSR1) // makes the process reach its exit again
 			}
 		}
 		require.Contains(t, out.String(), c.want)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// If a layout gives an operand another name, each screen that shows the frame has both names, and its JSON too.
+// TestOperandNamesOfALayout requires that, if a layout renames an operand, each screen and the JSON show both names.
 func TestOperandNamesOfALayout(t *testing.T) {
 	t.Parallel()
 	swapped := clitest.TempFile(t, "swapped.json", `{"schema":"reframe.layout/v1","exits":[{"function":"sum_opt","resume":{"function":"sum","block":"loop"},

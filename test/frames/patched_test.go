@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The frames of a program stopped in code that it has patched are the same with --hold, and if the kernel does not report which pages are private.
+// TestFramesOfPatchedCode requires that a program stopped in code that it has patched has the same frames with and without --hold, also if the kernel
+// does not report which pages are private.
 func TestFramesOfPatchedCode(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"text", "mem", "rwx", "relocated", "shared"} {

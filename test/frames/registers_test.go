@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Registers of a frame are those that its function sees: its stack pointer is the CFA of the function that it called.
+// TestFramesWithRegisters requires that the registers of a frame are those at its pc: its stack pointer is the CFA of the function that it called.
 func TestFramesWithRegisters(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// linedModule has debug locations that its object does not get (NoDebug): only the module has them. @step was inlined into @work.
+// linedModule has debug locations only in the module, because NoDebug keeps them out of the object. @step is inlined into @work.
 const linedModule = `
 @ready = private constant [6 x i8] c"ready\00"
 declare i32 @puts(ptr)
@@ -51,7 +51,7 @@ define i32 @main() {
 !21 = !DILocalVariable(name: "next", scope: !6, file: !2, line: 1, type: !8)
 `
 
-// Lines and variables of a module are shown wherever its frames are, and in their JSON.
+// TestLinesOfModule requires that lines and variables of a module are shown with its frames, in text and JSON.
 func TestLinesOfModule(t *testing.T) {
 	t.Parallel()
 	ir := filepath.Join(t.TempDir(), "lined.ll")
@@ -77,7 +77,7 @@ func TestLinesOfModule(t *testing.T) {
 	r = clitest.Run(t, "explain", "-p", clitest.PID(p), "--ir", ir, "--json")
 	require.Equal(t, places, r.Object(t)["places"].([]any)[0].(map[string]any)["in"].(map[string]any)["source"])
 
-	// This program ends by itself.
+	// This program ends instead of waiting.
 	ended := filepath.Join(t.TempDir(), "ended.ll")
 	require.NoError(t, os.WriteFile(ended, []byte(strings.ReplaceAll(linedModule, "@pause", "@getpid")), 0o600))
 	lli := []string{"--", livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", ended}
@@ -86,7 +86,7 @@ func TestLinesOfModule(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// The source lines of a program's own debug information are read also after a commit has released the process.
+// TestLinesAfterCommit requires that source lines in a program's own debug information are also read after a commit has released the process.
 func TestLinesAfterCommit(t *testing.T) {
 	t.Parallel()
 	ir := clitest.TempFile(t, "lined.ll", strings.Replace(linedModule, "NoDebug", "FullDebug", 1))

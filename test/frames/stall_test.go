@@ -18,15 +18,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// many is a program with more exits than the output queue holds.
+// many describes a program with more exits than the output queue holds.
 var many = livetest.ObjectHostOptions{Threads: 2, Rounds: 30}
 
 const gap = `exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for \d+\.\d{3} s$`
 
 const missing = `(?m)^exits are missing: without breakpoints for \d+\.\d{3} s, while reframe was stopped or its output was not read$`
 
-// unread runs a verb on a host of an object until the process has ended, and only then reads the verb's output. It requires the right result of the
-// process and an exit status of the verb, and returns the verb's output and standard error.
+// unread runs a verb on a host of an object. It reads the verb's output only after the process has ended. It requires the right result of the process
+// and the verb's exit status, and returns the verb's output and standard error.
 func unread(t *testing.T, object string, o livetest.ObjectHostOptions, status int, verb string, flags ...string) (output, words string) {
 	t.Helper()
 	p, begin := livetest.ObjectHost(t, object, o)
@@ -50,7 +50,7 @@ func unread(t *testing.T, object string, o livetest.ObjectHostOptions, status in
 	return string(content), stderr.String()
 }
 
-// stalling are the verbs, with flags, that hold a process at breakpoints while they look at it.
+// stalling returns the verbs, with flags, that stop a process at breakpoints.
 func stalling(module string) map[string][]string {
 	return map[string][]string{
 		"values": {"trace"},
@@ -59,8 +59,8 @@ func stalling(module string) map[string][]string {
 	}
 }
 
-// TestWithoutReader requires that a process runs to its end while the output of a verb is not read, and that the gap is reported twice: when the output
-// resumes, or in a warning, and in the summary.
+// TestWithoutReader requires that a process runs to its end while the output of a verb is not read. The verb must report the gap in its summary, and
+// before that at the place where the output resumes or in a warning.
 func TestWithoutReader(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -76,14 +76,14 @@ func TestWithoutReader(t *testing.T) {
 	t.Run("verify", func(t *testing.T) {
 		t.Parallel()
 		object, module := clitest.WrongTick(t)
-		_, words := unread(t, object, many, 3, "verify", "--ir", module, "--tail", "4000") // long differences
+		_, words := unread(t, object, many, 3, "verify", "--ir", module, "--tail", "4000") // writes long differences
 		require.Regexp(t, missing, words)
 		require.Regexp(t, `(?m)^reframe: `+gap, words)
 	})
 }
 
-// TestTraceLossy requires that with --lossy a process ends although nothing reads the output, and that each exit is shown or counted as dropped, also where
-// the process is stopped for the frames of each.
+// TestTraceLossy requires that with --lossy a process ends although nothing reads the output, and that each exit is shown or counted as dropped, also
+// if the process is stopped at each exit to read its frames.
 func TestTraceLossy(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestTraceLossy(t *testing.T) {
 	}
 }
 
-// TestStopped requires the same as TestWithoutReader of a process whose verb is stopped by SIGSTOP meanwhile.
+// TestStopped requires the same as TestWithoutReader, for a verb that SIGSTOP stops meanwhile.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -125,7 +125,7 @@ func TestStopped(t *testing.T) {
 			require.NoError(t, c.Start())
 			clitest.WaitTraced(t, p)
 			begin()
-			require.Eventually(t, func() bool { // exits are reported
+			require.Eventually(t, func() bool { // wait until exits are reported
 				content, err := os.Stat(out)
 				return err == nil && content.Size() > 0
 			}, livetest.Patience, time.Millisecond)
@@ -141,18 +141,19 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestDebugStopped requires that a process that runs to a breakpoint does not wait for a debugger that SIGSTOP has stopped, and that the debugger
-// reports this.
+// TestDebugStopped requires that a process which runs to a breakpoint does not wait for a debugger that SIGSTOP has stopped, and that the debugger
+// reports the interruption.
 func TestDebugStopped(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
 	p, begin := livetest.ObjectHost(t, object, many)
-	c := clitest.Command(t, "debug", "--ir", module, "-x", clitest.TempFile(t, "session.txt", "break tick if %i == 5000\ncontinue\n"), "-p", clitest.PID(p)) // it holds at no exit
+	// The condition is true at no exit.
+	c := clitest.Command(t, "debug", "--ir", module, "-x", clitest.TempFile(t, "session.txt", "break tick if %i == 5000\ncontinue\n"), "-p", clitest.PID(p))
 	var out, words bytes.Buffer
 	c.Stdout, c.Stderr = &out, &words
 	require.NoError(t, c.Start())
 	clitest.WaitTraced(t, p)
-	require.Eventually(t, func() bool { // it was stopped, and runs again
+	require.Eventually(t, func() bool { // wait until the process has been stopped and has continued
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID))
 		return err == nil && strings.Contains(string(status), "\nState:\tS")
 	}, livetest.Patience, time.Millisecond)

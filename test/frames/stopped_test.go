@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A process that a signal has stopped is not reported as running again, and stays stopped.
+// TestStoppedBySignal requires that a process which a signal has stopped stays stopped, and is not reported as running.
 func TestStoppedBySignal(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -54,7 +54,7 @@ func TestStoppedBySignal(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// trace reports that it waits for a stopped process, and sees its exits when the process continues.
+// TestTraceWaitsForStopped requires that trace reports that it waits for a stopped process, and shows its exits when the process continues.
 func TestTraceWaitsForStopped(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTracerPrivileges requires that all threads of the tracer of an attached process, and of the watchdog, which traces the tracer, have only
-// CAP_SYS_PTRACE, and the tracer also CAP_DAC_OVERRIDE, and cannot gain others.
+// TestTracerPrivileges requires that all threads of the tracer of an attached process, and of the watchdog that traces the tracer, have only
+// CAP_SYS_PTRACE and cannot gain other capabilities. The tracer also has CAP_DAC_OVERRIDE.
 func TestTracerPrivileges(t *testing.T) {
 	t.Parallel()
 	const sysPtrace, dacOverride = 1 << 19, 1 << 1 // linux/capability.h

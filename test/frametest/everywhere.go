@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Everywhere is a random C program, and how it is compiled. clang of a release compiles it to IR at a level. The IR gets a stackmap in every block of
-// its functions, and a deopt bundle at every call of one of them. llc of a release compiles the IR.
+// Everywhere is a random C program with the way to compile it. A release of clang compiles it to IR at a level. Then each block of its functions gets
+// a stackmap, and each call between these functions a deopt bundle. A release of llc compiles the result.
 type Everywhere struct {
 	Seed  int
 	Clang int
@@ -27,7 +27,7 @@ type Everywhere struct {
 	LLC   int
 }
 
-// Compiled returns the program of csmith's seed with the given compilation.
+// Compiled returns the program of a seed of csmith with the given compilation.
 func Compiled(seed, clang int, level string, llc int) Everywhere {
 	return Everywhere{seed, clang, level, llc}
 }
@@ -36,7 +36,7 @@ func (e Everywhere) String() string {
 	return fmt.Sprintf("seed %d, clang-%d %s, llc-%d", e.Seed, e.Clang, e.Level, e.LLC)
 }
 
-// waiting makes a program of csmith wait for SIGUSR1 before it begins.
+// waiting makes a program of csmith wait for SIGUSR1 before it starts.
 const waiting = `
 #undef main
 #include <signal.h>
@@ -55,7 +55,7 @@ int main(void) {
 }
 `
 
-// Build returns the path of the program and its module.
+// Build compiles the program, and returns its path and its module.
 func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	t.Helper()
 	source := livetest.Csmith(t, e.Seed)
@@ -64,7 +64,7 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(source, append(text, waiting...), 0o600))
-	// A function that is inlined has no blocks of its own.
+	// Inlining would remove blocks of functions.
 	Command(t, "", livetest.LLVM(t, e.Clang, "clang"), e.Level, "-fno-inline", "-w", "-Dmain=csmith_main", "-I/usr/include/csmith",
 		"-S", "-emit-llvm", "-o", plain, source)
 	text, err = os.ReadFile(plain)
@@ -79,7 +79,7 @@ func (e Everywhere) Build(t *testing.T) (path string, m *ir.Module) {
 	return path, m
 }
 
-// Command runs a tool that must succeed. With an empty dir and "-o", the result may be cached.
+// Command runs a tool, which must succeed. If dir is empty and args contain "-o", the result may come from the cache.
 func Command(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	livetest.NeedsTools(t)
@@ -93,11 +93,11 @@ func Command(t *testing.T, dir, name string, args ...string) {
 	require.NoError(t, err, "%s\n%s", cmd, out)
 }
 
-// chosen matches the functions that csmith wrote; the others are in its headers.
+// chosen matches the functions that csmith generated; the others are in csmith's headers.
 var chosen = regexp.MustCompile(`^(func_\d+|csmith_main)$`)
 
-// instrumented writes a stackmap with all live values into each block of the chosen functions. Their calls of each other get a deopt bundle with all
-// values that are live after the call. Blocks have ids from 1, calls from 1000001, in the order of the text.
+// instrumented inserts a stackmap with all live values into each block of the chosen functions. Calls between these functions get a deopt bundle with
+// all values that are live after the call. Ids are numbered in the order of the text: those of blocks from 1, those of calls from 1000001.
 func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
 	t.Helper()
 	// A private global has no symbol, so its contents would be unknown.
@@ -109,7 +109,7 @@ func (e Everywhere) instrumented(t *testing.T, text []byte) []byte {
 	return []byte(r.Text)
 }
 
-// Everywheres are the programs of the test by default: of the first sixty seeds, the ones that have the most functions and end soon.
+// Everywheres are the programs that tests use by default: of the first sixty seeds, those with the most functions that end soon.
 var Everywheres = []Everywhere{
 	{2, 19, "-O1", 19}, {3, 19, "-O0", 19}, {7, 19, "-O1", 22}, {9, 19, "-O2", 19}, {11, 14, "-O1", 16},
 	{15, 19, "-O1", 19}, {16, 14, "-O1", 16}, {25, 14, "-O2", 16}, {57, 19, "-O2", 22}, {59, 14, "-O0", 16},
@@ -120,8 +120,8 @@ const starter = `int csmith_main(int, char **);
 int main(int n, char **v) { return csmith_main(n, v); }
 `
 
-// WithSites compiles a C program ahead of time: to IR as e specifies, with sites in the functions func_N and csmith_main (see instrumented), and from
-// there by llc at the level code.
+// WithSites compiles a C program ahead of time: to IR as e specifies, with sites in the functions func_N and csmith_main (see instrumented), and then
+// with llc at the level code.
 func (e Everywhere) WithSites(t *testing.T, source, code string) ([]string, *ir.Module) {
 	t.Helper()
 	dir := filepath.Dir(source)

@@ -30,7 +30,7 @@ func Look(t *testing.T, p *livetest.Process, hold bool, o deopt.Options) *deopt.
 	require.NoError(t, err)
 	for _, thread := range v.Threads {
 		for _, f := range thread.Frames {
-			if from := deopt.ProvenanceOfFrame(f); from != nil { // tests give the modules that were compiled
+			if from := deopt.ProvenanceOfFrame(f); from != nil { // tests give the module that was compiled, so the match must be right
 				require.NotEqual(t, string(sites.Contradicted), from.Sure, from.Why)
 			}
 		}
@@ -38,7 +38,7 @@ func Look(t *testing.T, p *livetest.Process, hold bool, o deopt.Options) *deopt.
 	return v
 }
 
-// Known reads the module that the process's JIT compiled.
+// Known reads the module that the process's JIT has compiled.
 func Known(t *testing.T, p *livetest.Process) deopt.Options {
 	t.Helper()
 	m, err := ir.ParseFile(p.IR)
@@ -67,7 +67,7 @@ func Open(t *testing.T, p *livetest.Process) *ptrace.Session {
 	t.Helper()
 	s, err := ptrace.Open(context.Background(), p.PID)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing happens if the test has detached already
+	t.Cleanup(func() { _ = s.Detach() }) // has no effect if the test has detached already
 	return s
 }
 
@@ -90,12 +90,12 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// StackOf returns a stack with one frame of the first thread, to resume it without its callers.
+// StackOf returns a stack with the given frame of the first thread, so that it can be resumed without its callers.
 func StackOf(v *deopt.View, f *deopt.Frame) *deopt.Stack {
 	return &deopt.Stack{Thread: &v.Threads[0], Frames: []*deopt.Frame{f}}
 }
 
-// Launched starts a command under control and discards its output.
+// Launched starts a command as a traced process and discards its output.
 func Launched(t *testing.T, command []string) *ptrace.Session {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
@@ -106,11 +106,11 @@ func Launched(t *testing.T, command []string) *ptrace.Session {
 	defer func() { os.Stdout, os.Stderr = stdout, stderr }()
 	s, err := ptrace.Launch(context.Background(), command)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // nothing happens if the test has detached already
+	t.Cleanup(func() { _ = s.Detach() }) // has no effect if the test has detached already
 	return s
 }
 
-// Hosted starts an object host that waits, and returns options with its module.
+// Hosted starts an object host, which waits, and returns options with the module of the object.
 func Hosted(t *testing.T, version int, program, level string, h livetest.ObjectHostOptions) (*livetest.Process, func(), deopt.Options) {
 	t.Helper()
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, version, program, level), h)
@@ -119,7 +119,7 @@ func Hosted(t *testing.T, version int, program, level string, h livetest.ObjectH
 	return p, begin, deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// Pattern returns the pattern of a text that must be valid.
+// Pattern returns the pattern of a text, which must be valid.
 func Pattern(by func(string) (*names.Pattern, error), text string) *names.Pattern {
 	p, err := by(text)
 	if err != nil {
@@ -140,7 +140,7 @@ func Slot(t *testing.T, f *deopt.Frame, name string) frame.Slot {
 	return frame.Slot{}
 }
 
-// Launched19 starts a program in obj_host.c, compiled by LLVM 19. The process is stopped until the session lets it run.
+// Launched19 starts a program in obj_host.c, compiled by LLVM 19. The process is stopped until the session continues it.
 func Launched19(t *testing.T, program string) (*ptrace.Session, deopt.Options) {
 	t.Helper()
 	s, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), livetest.ObjectHostOptions{Rounds: 4}),

@@ -34,7 +34,7 @@ func Written(t *testing.T, name, text string) (path string, m *ir.Module) {
 	return path, ReadModule(t, name, text)
 }
 
-// LLC compiles a module without rewriting its statepoints first.
+// LLC compiles a module. It does not run the pass that rewrites statepoints.
 func LLC(t *testing.T, version int, path string, flags ...string) string {
 	t.Helper()
 	object := strings.TrimSuffix(path, ".ll") + ".o"
@@ -51,7 +51,7 @@ func MapsOf(t *testing.T, path string, modules ...*ir.Module) *maps.Maps {
 	return m
 }
 
-// Readings returns a line for each record: the number of its map, its function, and the names of its operands or the note.
+// Readings returns a line for each record: the number of its map, its function, and the names of its operands or the reason why they are unknown.
 func Readings(t *testing.T, m *maps.Maps) []string {
 	t.Helper()
 	var out []string
@@ -74,13 +74,13 @@ func Readings(t *testing.T, m *maps.Maps) []string {
 	return out
 }
 
-// TryLLC compiles a module with llc, and reports whether llc succeeds. llc is killed after some seconds of processor time, or if it uses gigabytes:
-// for some modules it never ends.
+// TryLLC compiles a module with llc, and reports whether llc succeeds. llc is killed after some seconds of processor time, or if it uses gigabytes,
+// because for some modules it never ends.
 func TryLLC(t *testing.T, version int, text string, flags ...string) (object string, ok bool) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "m.ll")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	// The limit is more than any processor needs for a compilation that ends.
+	// The limit exceeds the time of every compilation that ends.
 	args := append([]string{"-c", `ulimit -t 5 && ulimit -v 4000000 && ulimit -c 0 && exec "$0" "$@"`, livetest.LLVM(t, version, "llc"), "-filetype=obj"}, flags...)
 	object, failure := livetest.TryMade(t, "sh", "m.o", append(args, path)...)
 	require.NotContains(t, failure, "error: expected", "it is no module:\n%s", text)

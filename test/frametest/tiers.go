@@ -31,7 +31,7 @@ define i64 @enterTIER(i64 %a) noinline {
 }
 `
 
-// tierHost has both tiers on its stack, and with an argument waits there.
+// tierHost calls both tiers. With an argument it waits while both are on the stack.
 const tierHost = `#include <stdio.h>
 #include <unistd.h>
 long enter1(long), enter2(long);
@@ -52,8 +52,8 @@ int main(int argc, char **argv) {
 }
 `
 
-// Tiers links a program with two libraries that each contain a compilation of one function, and returns its path and the modules. Each function
-// returns 998. With the names of the other module the result would be -998.
+// Tiers links a program with two libraries. Each contains a compilation of the same function. It returns the program's path and the modules. Each
+// function returns 998; with the names of the other module the result would be -998.
 func Tiers(t *testing.T, version int) (path string, modules []*ir.Module) {
 	t.Helper()
 	dir := t.TempDir()

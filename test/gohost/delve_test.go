@@ -31,14 +31,14 @@ var (
 	delvePlace     = regexp.MustCompile(`^ +at (.*)$`)
 )
 
-// byDelve returns the Go frames of each goroutine that dlv shows, with the arguments that select the target. A frame of runtime.systemstack_switch divides
-// them: dlv shows it for the frames on the thread's stack.
+// byDelve returns the Go frames of each goroutine that dlv shows. args select the target. A frame of runtime.systemstack_switch separates them from
+// the frames on the thread's stack, and dlv adds it itself.
 func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 	t.Helper()
 	commands := clitest.TempFile(t, "commands", "config max-string-len 64\ngoroutines -exec bt 100\nexit\n")
 	c := exec.Command(livetest.DLV(t), append(args, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", commands)...)
 	c.Env = append(c.Environ(), "TERM=dumb", "NO_COLOR=1", "HOME="+t.TempDir())
-	c.Dir = t.TempDir()                // dlv shortens the names of files below it
+	c.Dir = t.TempDir()                // dlv shortens the names of files below its directory
 	c.Stdin = strings.NewReader("n\n") // do not kill the process
 	text, err := c.Output()
 	require.NoError(t, err, "%s", text)
@@ -62,7 +62,7 @@ func byDelve(t *testing.T, args ...string) map[int64][]goFrame {
 	return out
 }
 
-// byReframe returns the Go frames of each goroutine of a report, with runtime.asmcgocall under the name of the frame that dlv shows in its place.
+// byReframe returns the Go frames of each goroutine of a report. It renames runtime.asmcgocall to the frame that dlv shows instead.
 func byReframe(report *frame.Report) map[int64][]goFrame {
 	out := map[int64][]goFrame{}
 	add := func(g *frame.Goroutine, frames []frame.Frame) {
@@ -90,11 +90,12 @@ func byReframe(report *frame.Report) map[int64][]goFrame {
 	return out
 }
 
-// requireSameGoroutines compares numbers, and the frames of all goroutines if all is set. Otherwise it compares the frames of those that have not called C.
-// It leaves out goroutines for which dlv shows frames of C, as it does in processes: after them it lacks the Go functions that called C.
+// requireSameGoroutines compares the numbers of goroutines. If all is set, it also compares the frames of all goroutines, otherwise those of
+// goroutines that have not called C. It omits goroutines for which dlv shows frames of C, as it does in processes: dlv then lacks the Go functions
+// that called C.
 func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool) {
 	t.Helper()
-	// From Go 1.26 on, dlv shows the goroutine that Go keeps for a thread of C that may come (status 11, _Gdeadextra). It has run nothing yet.
+	// From Go 1.26 on, dlv also shows the goroutine that Go reserves for the next thread of C (status 11, _Gdeadextra). It has not run yet.
 	maps.DeleteFunc(want, func(id int64, list []goFrame) bool {
 		_, ours := got[id]
 		return !ours && len(list) == 1 && list[0].function == "runtime.goexit"
@@ -123,8 +124,9 @@ func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool
 	require.GreaterOrEqual(t, compared, 3)
 }
 
-// TestAgainstDelve compares goroutines, their Go frames, inlined calls and source lines with those of dlv, in each release of Go, on a core and on the process itself. For Go 1.26 and
-// newer, Delve 1.27.2 shows wrong frames where a goroutine has called C (doc/dev/facts.md), so there only the other goroutines are compared.
+// TestAgainstDelve compares goroutines, their Go frames, inlined calls and source lines with those of dlv, for each release of Go, in a core and in a
+// process. For Go 1.26 and newer, Delve 1.27.2 shows wrong frames of goroutines that have called C (doc/dev/facts.md), so only other goroutines are
+// compared.
 func TestAgainstDelve(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	for _, release := range livetest.GoReleases() {
@@ -158,7 +160,7 @@ func goroutinesOf(t *testing.T, args ...string) *frame.Report {
 	return out
 }
 
-// TestReleases compares stacks with those that Go's run time prints, in each release of Go, also without symbols.
+// TestReleases compares stacks with those that Go's run time prints, for each release of Go, with and without symbols.
 func TestReleases(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	for _, release := range livetest.GoReleases() {

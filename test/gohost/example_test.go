@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
-// TestExample inspects, traces, verifies and records the example of a host in Go. Its 27th call of square has i = 26, and acc is the sum of the squares
-// below 26.
+// TestExample inspects, traces, verifies and records the example host in Go. In its 27th call of square, i is 26 and acc is the sum of the squares of
+// smaller numbers.
 func TestExample(t *testing.T) {
 	livetest.Slow(t)
 	config := func(flags ...string) string {
@@ -32,7 +32,7 @@ func TestExample(t *testing.T) {
 	build.Env = append(os.Environ(), "CGO_ENABLED=1", "CC=gcc", "GOFLAGS=", "CGO_CFLAGS="+config("--cflags"), "CGO_LDFLAGS="+config("--ldflags", "--libs", "core", "orcjit", "native", "passes", "irreader"))
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	module := filepath.Join(dir, "work.ll") // it writes the module to its directory
+	module := filepath.Join(dir, "work.ll") // the host writes its module to its working directory
 
 	run := func(args ...string) clitest.Result {
 		c := clitest.Command(t, args...)
@@ -56,7 +56,7 @@ func TestExample(t *testing.T) {
 	_, err = fmt.Fscanf(output, "pid %d\n", &pid)
 	require.NoError(t, err)
 	live := []string{"frames", "--json", "--ir", module, "-p", fmt.Sprint(pid)}
-	require.Eventually(t, func() bool { return run(live...).Code == 0 }, livetest.Patience, 10*time.Millisecond) // until the goroutine sleeps
+	require.Eventually(t, func() bool { return run(live...).Code == 0 }, livetest.Patience, 10*time.Millisecond) // wait until the goroutine sleeps
 	core := filepath.Join(dir, "host.core")
 	require.Zero(t, run("record", "-p", fmt.Sprint(pid), "--ir", module, "-o", core).Code)
 	for _, args := range [][]string{live, {"frames", "--json", "--ir", module, "--core", core}} {

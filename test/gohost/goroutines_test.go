@@ -34,8 +34,8 @@ func goroutines(t *testing.T, p *livetest.Process, o ptrace.Options) (list []fra
 	return list
 }
 
-// TestGoroutines compares the goroutine of a thread with the number that Go's run time prints. Only while the process is stopped can labels be read, since a
-// capture does not follow pointers from a goroutine.
+// TestGoroutines compares the goroutine of a thread with the number that Go's run time prints. Labels are read only while the process is stopped,
+// because a capture does not contain the memory to which a goroutine points.
 func TestGoroutines(t *testing.T) {
 	exe := livetest.CgoBinary(t, "testdata/host", "-gcflags=-l")
 	for _, way := range []string{"plain", "nested", "panic", "signal"} {
@@ -54,7 +54,7 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// TestGoroutinesOfOtherPrograms requires the reason for which no goroutines are read.
+// TestGoroutinesOfOtherPrograms requires that the reason is reported if a program has no goroutines to read.
 func TestGoroutinesOfOtherPrograms(t *testing.T) {
 	open := func(p *livetest.Process) error {
 		target, err := ptrace.Capture(p.PID, ptrace.Options{})

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestGrowingStack has a core of a thread in runtime.newstack, which runs on another stack than its goroutine. Nothing beyond runtime.morestack may be
-// shown as its caller.
+// TestGrowingStack reads a core of a thread in runtime.newstack, which runs on another stack than its goroutine. No caller of runtime.morestack may
+// be shown.
 func TestGrowingStack(t *testing.T) {
 	t.Parallel()
 	program, core := livetest.GoBinary(t, "testdata/grows"), filepath.Join(t.TempDir(), "core")

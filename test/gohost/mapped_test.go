@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCodeInMemory requires the Go callers of code that a host without C (CGO_ENABLED=0) has written to memory.
+// TestCodeInMemory requires that the Go callers are shown for code that a host without C (CGO_ENABLED=0) has written to memory.
 func TestCodeInMemory(t *testing.T) {
 	p := livetest.Program(t, livetest.GoBinary(t, "testdata/mapped"))
 	var frames []frame.Frame
@@ -23,7 +23,7 @@ func TestCodeInMemory(t *testing.T) {
 				frames, end = th.Frames, th.End
 			}
 		}
-		return len(frames) > 0 && frames[0].Function == "" // until it is in the code
+		return len(frames) > 0 && frames[0].Function == "" // wait until the thread runs that code
 	}, livetest.Patience, 10*time.Millisecond)
 	require.Empty(t, end)
 	require.Equal(t, frame.JIT, frames[0].Kind)

@@ -27,7 +27,7 @@ func functionsOf(frames []frame.Frame) (names []string) {
 	return names
 }
 
-// TestParkedInCallback requires the whole stack of a goroutine that waits in Go code which C called: Go, C and Go again.
+// TestParkedInCallback requires the complete stack of a goroutine that waits in Go code which C has called: Go, C, and Go again.
 func TestParkedInCallback(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l"), "parked")
@@ -51,7 +51,8 @@ func TestParkedInCallback(t *testing.T) {
 	}
 }
 
-// TestRecordedGoroutines requires that a core of record has the goroutines of the process, with their stacks, and that a core of that core has them too.
+// TestRecordedGoroutines requires that a core written by record has the goroutines of the process with their stacks, and so has a core recorded from
+// that core.
 func TestRecordedGoroutines(t *testing.T) {
 	for _, c := range []struct{ program, argument string }{{"testdata/host", "parked"}, {"testdata/host", "plain"}, {"testdata/many", "1000"}} {
 		t.Run(c.argument, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestRecordedGoroutines(t *testing.T) {
 func TestParkedContradictions(t *testing.T) {
 	for _, c := range []struct {
 		name, end string
-		offset    int64 // in g
+		offset    int64 // offset in g
 	}{
 		{"it has a thread", "a thread runs it, or switches to or from it", 48},                     // g.m
 		{"its stack pointer points elsewhere", "its saved stack pointer is outside its stack", 56}, // g.sched.sp
@@ -127,7 +128,7 @@ func TestParkedContradictions(t *testing.T) {
 // many is the number of goroutines that must be shown.
 const many = 10_000
 
-// TestManyGoroutines requires the stacks of 10,000 parked goroutines, and lets the text show each stack once.
+// TestManyGoroutines requires the stacks of 10,000 parked goroutines. The text shows equal stacks once.
 func TestManyGoroutines(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/many", "-gcflags=-l"), fmt.Sprint(many))
@@ -157,7 +158,7 @@ func TestManyGoroutines(t *testing.T) {
 	require.Equal(t, 10, strings.Count(text.Stdout, "and 999 more goroutines with the same stack: "))
 }
 
-// TestGoroutinesRefused requires the reason why goroutines cannot be shown.
+// TestGoroutinesRefused requires that the reason is reported if goroutines cannot be shown.
 func TestGoroutinesRefused(t *testing.T) {
 	stripped := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l", "-ldflags=-s -w"), "plain")
 	clitest.Run(t, "frames", "--goroutines", clitest.PID(stripped)).Fails(t, 2, "--goroutines: the Go program has no DWARF")

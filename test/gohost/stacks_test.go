@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways lists the ways in which the host calls C, with the C functions on its stack between two Go functions, innermost first.
+// ways lists the ways in which the host calls C. Each has the C functions on the stack between two Go functions, innermost first.
 var ways = []struct {
 	name string
 	c    [][]string
@@ -33,19 +33,19 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// TestStacksOfRaceDetector does the same for a program that was built with the race detector.
+// TestStacksOfRaceDetector does the same for programs that are built with the race detector.
 func TestStacksOfRaceDetector(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	requireStacks(t, "-race")
 }
 
-// TestStacksOfAddressSanitizer does the same for a program that was built with the address sanitizer, in which a g is larger.
+// TestStacksOfAddressSanitizer does the same for programs that are built with the address sanitizer, in which a g is larger.
 func TestStacksOfAddressSanitizer(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	requireStacks(t, "-asan")
 }
 
-// TestStacksOfStrippedPrograms does the same for programs without symbols and CFI. Functions of C have no names there.
+// TestStacksOfStrippedPrograms does the same for programs without symbols and CFI, in which C functions have no names.
 func TestStacksOfStrippedPrograms(t *testing.T) {
 	for _, flags := range [][]string{{"-ldflags=-s -w"}, {"-ldflags=-s -w", "-buildmode=pie"}} {
 		requireStacks(t, flags...)
@@ -57,10 +57,11 @@ func requireStacks(t *testing.T, flags ...string) {
 	requireStacksOf(t, "local", flags...)
 }
 
-// requireStacksOf does the same for a program that a release of Go builds.
+// requireStacksOf compares the stacks of a program that a release of Go builds with those that Go's run time prints.
 func requireStacksOf(t *testing.T, release string, flags ...string) {
 	t.Helper()
-	exe := livetest.CgoBinaryOf(t, release, "testdata/host", append(flags, "-gcflags=-l")...) // an inlined call has no frame
+	// Without inlining, because the run time's log has no frames of inlined calls.
+	exe := livetest.CgoBinaryOf(t, release, "testdata/host", append(flags, "-gcflags=-l")...)
 	for _, way := range ways {
 		t.Run(strings.Join(slices.Concat([]string{release}, flags, []string{way.name}), "/"), func(t *testing.T) {
 			p := livetest.Program(t, exe, way.name)
@@ -74,7 +75,7 @@ func requireStacksOf(t *testing.T, release string, flags ...string) {
 	}
 }
 
-// TestIdleThreads requires that the stacks of threads which wait in Go's scheduler are followed to their starts: also on a thread whose C functions have
+// TestIdleThreads requires that the stacks of threads that wait in Go's scheduler are unwound to their ends, also on a thread whose C functions have
 // called a Go function that waits.
 func TestIdleThreads(t *testing.T) {
 	p := livetest.Program(t, livetest.CgoBinary(t, "testdata/host", "-gcflags=-l"), "parked")
@@ -100,8 +101,8 @@ func TestIdleThreads(t *testing.T) {
 	require.Equal(t, []string{"runtime.asmcgocall", "runtime.cgocall", "main._Cfunc_recurse", "main.worker", "main.main.gowrap1", "runtime.goexit"}, parked[0][8:])
 }
 
-// requireStack requires that one thread of p has the given functions of Go, outwards from the one that called C last, and the C functions between them if
-// c is not nil.
+// requireStack requires that one thread of p has the logged Go functions, and the C functions c between them if c is not nil. The functions are
+// listed outwards, from the innermost.
 func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]string) {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})
@@ -131,7 +132,7 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 		require.True(t, th.End.Complete, "%v\n%s", names, th.End.Reason)
 		goNames, cNames := divide(names)
 		if !slices.Contains(logged, "runtime.systemstack_switch") && len(cNames) > 1 {
-			logged = logged[:len(logged)-1] // Go's run time takes a callback from a thread of C for the start of a goroutine
+			logged = logged[:len(logged)-1] // Go's run time takes a callback from a thread of C for the start of a goroutine.
 		}
 		require.Equal(t, divideLog(logged), goNames)
 		if c == nil {
@@ -146,7 +147,7 @@ func requireStack(t *testing.T, p *livetest.Process, logged []string, c [][]stri
 	require.Fail(t, "no thread has the stack")
 }
 
-// divide returns the runs of Go functions and of C functions on a stack. It leaves out the wrappers that Go's run time does not show.
+// divide splits a stack into the runs of Go functions and the runs of C functions. It omits wrappers that Go's run time does not show.
 func divide(names []string) (goRuns, cRuns [][]string) {
 	inGo, last := false, ""
 	cRuns = [][]string{nil}
@@ -158,7 +159,7 @@ func divide(names []string) (goRuns, cRuns [][]string) {
 			inGo, cRuns = false, append(cRuns, nil)
 		case !inGo:
 			cRuns[len(cRuns)-1] = append(cRuns[len(cRuns)-1], name)
-		case strings.Contains(name, ".gowrap"), name == "runtime.cgocallbackg" && last == name: // wrappers of the compiler
+		case strings.Contains(name, ".gowrap"), name == "runtime.cgocallbackg" && last == name: // compiler-generated wrappers
 		default:
 			goRuns[len(goRuns)-1] = append(goRuns[len(goRuns)-1], name)
 		}
@@ -167,7 +168,7 @@ func divide(names []string) (goRuns, cRuns [][]string) {
 	return goRuns, cRuns
 }
 
-// divideLog returns the runs of Go functions in the output of the host, where one pseudo-function stands for all functions between two runs.
+// divideLog returns the runs of Go functions in the host's output, in which one pseudo-function replaces all functions between two runs.
 func divideLog(names []string) [][]string {
 	runs := [][]string{nil}
 	for _, name := range names {

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// alternating is a program in which methods that are compiled and methods that are interpreted call each other, with exits in both.
+// alternating is a program in which compiled methods and interpreted methods call each other, with exits in both.
 const alternating = `
 method Main.main 0 1
   int 0
@@ -83,10 +83,10 @@ method Big.run 1 1
   return
 `
 
-// backtrace is one whole stack of the VM: the activations of both tiers, innermost first.
+// backtrace is a complete stack of the VM: the activations of both tiers, innermost first.
 type backtrace []tinyvmtest.Arrival
 
-// backtraces reads tinyvm's log of whole stacks. The outermost activation has no frames under it.
+// backtraces reads tinyvm's log of complete stacks. The outermost activation has no frames under it.
 func backtraces(t *testing.T, file string) (all []backtrace) {
 	t.Helper()
 	var next backtrace
@@ -99,14 +99,14 @@ func backtraces(t *testing.T, file string) (all []backtrace) {
 	return all
 }
 
-// wholeStack returns the VM's stack as reframe shows it at an exit. The first activation is that of the exit itself.
+// wholeStack returns the VM's stack as reframe shows it at an exit. Its first activation is the one that exits.
 func wholeStack(x *trace.Exited, memory machine.Memory) (all backtrace, err error) {
 	for n, f := range x.Frames {
 		switch {
 		case f.VM == nil:
 			continue
 		case n > 0 && f.Record != nil && f.Record.Site == string(ir.DeoptimizeSite):
-			continue // the interpreter continues with its values, inside of it
+			continue // the interpreter continues this activation with its values
 		case f.VM.Error != "":
 			return nil, fmt.Errorf("%s: %s", f.Title(), f.VM.Error)
 		}
@@ -126,8 +126,8 @@ func wholeStack(x *trace.Exited, memory machine.Memory) (all backtrace, err erro
 	return all, nil
 }
 
-// TestBacktracesThroughBothTiers compares the whole stack of the VM at each exit, through compiled code and the interpreter, with tinyvm's own
-// backtraces: methods, positions and all values.
+// TestBacktracesThroughBothTiers compares the complete stack of the VM at each exit with tinyvm's own backtrace: the methods, positions and all
+// values of compiled and interpreted activations.
 func TestBacktracesThroughBothTiers(t *testing.T) {
 	livetest.NeedsTools(t)
 	mixed := filepath.Join(t.TempDir(), "alternating.tvm")

@@ -21,11 +21,11 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// uncommitted matches the reasons for which an exit of tinyvm may not be committed.
+// uncommitted matches the reasons for which the result of an exit of tinyvm cannot be committed.
 var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
 	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
 
-// committed commits the result of the VM's own interpreter, and the process continues. The error is the reason if nothing was committed.
+// committed commits the result of the VM's own interpreter and lets the process continue. If nothing was committed, the error is the reason.
 func committed(t *testing.T, p *livetest.Process, command string) error {
 	t.Helper()
 	session := frametest.Open(t, p)
@@ -50,13 +50,13 @@ func committed(t *testing.T, p *livetest.Process, command string) error {
 	return err
 }
 
-// At exits of random programs, the result of tinyvm's own interpreter is committed, and the process ends as without compilation; or the commit is
-// refused because of an effect of the interpreter.
+// TestCommitWithItsOwnInterpreter commits the result of tinyvm's own interpreter at exits of random programs. The process must then end as without
+// compilation. A commit may also be refused because of an effect of the interpreter.
 func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))
 	var done, stopped int
-	first := uint64(livetest.First(seeds)) // make test begins at another program for each selection
+	first := uint64(livetest.First(seeds)) // each selection of make test begins at another program
 	reasons := map[string]int{}
 	for _, llvm := range tinyvmtest.Versions {
 		binary := tinyvmtest.Binary(t, llvm)

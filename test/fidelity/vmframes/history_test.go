@@ -13,20 +13,20 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// logLimit bounds the lines of the log of a run: the end of a longer run is unknown.
+// logLimit bounds the number of lines in the log of a run. A longer run counts as endless.
 const logLimit = 300_000
 
 // A history is a run of the plain interpreter.
 type history struct {
 	tinyvmtest.Result
-	log     string           // its file
-	lines   []string         // length of the printed output
+	log     string           // path of the log
+	lines   []string         // lines of the printed output
 	keys    []tinyvmtest.Key // the arrivals, in chronological order
 	at      map[tinyvmtest.Key]int
 	printed []int // number of printed lines before each arrival and before the end of the program
 }
 
-// historyOf runs a program.
+// historyOf runs a program in the plain interpreter.
 func historyOf(t *testing.T, llvm int, file string) *history {
 	t.Helper()
 	h := &history{at: map[tinyvmtest.Key]int{}}
@@ -50,13 +50,13 @@ func historyOf(t *testing.T, llvm int, file string) *history {
 	return h
 }
 
-// A place is a place in a program.
+// A place is a position in a method of a program.
 type place struct {
 	method   string
 	position int
 }
 
-// printing returns the places of a program at which it prints.
+// printing returns the places at which a program prints.
 func printing(t *testing.T, file string) map[place]bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -76,7 +76,7 @@ func printing(t *testing.T, file string) map[place]bool {
 	return all
 }
 
-// back returns the first arrival after another one at which there are fewer frames, or -1 if the program ended before.
+// back returns the first arrival after from with fewer frames, or -1 if the program ended before one.
 func (h *history) back(from, frames int) int {
 	n := slices.IndexFunc(h.keys[from:], func(k tinyvmtest.Key) bool { return k.Depth < frames })
 	if n < 0 {
@@ -85,7 +85,7 @@ func (h *history) back(from, frames int) int {
 	return from + n
 }
 
-// span returns the arrivals at which a passage begins and ends; -1 if the program had ended before, or ended meanwhile.
+// span returns the arrivals at which a passage begins and ends. An arrival is -1 if the program ended before it.
 func (h *history) span(p *passage) (from, to int, err error) {
 	if p.stopped {
 		return -1, -1, nil
@@ -97,7 +97,7 @@ func (h *history) span(p *passage) (from, to int, err error) {
 	return from, h.back(from, p.depth), nil
 }
 
-// arrivals reads the arrivals at which passages begin and end, and the last.
+// arrivals reads the arrivals at which passages begin and end, and the last arrival.
 func (h *history) arrivals(t *testing.T, passages []*passage) map[tinyvmtest.Key]tinyvmtest.Arrival {
 	t.Helper()
 	wanted := map[tinyvmtest.Key]bool{h.keys[len(h.keys)-1]: true}
@@ -117,7 +117,7 @@ func (h *history) arrivals(t *testing.T, passages []*passage) map[tinyvmtest.Key
 	return all
 }
 
-// stoppedBy returns why the program was stopped, or "" if it ended normally.
+// stoppedBy returns the reason why the program was stopped, or "" if it ended normally.
 func (h *history) stoppedBy() string {
 	why, stopped := strings.CutPrefix(h.lines[len(h.lines)-1], "stopped: ")
 	if !stopped {

@@ -17,10 +17,10 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// A mutant is the layout simple with one change.
+// A mutant is the layout named simple with one change.
 type mutant struct {
 	name, old, new string
-	reason         string // why it cannot be found, or ""
+	reason         string // why the change has no effect that could be found, or ""
 }
 
 var mutants = []mutant{
@@ -86,8 +86,8 @@ func lints(t *testing.T, modules []*ir.Module, l *vmlayout.Layout) (n int) {
 	return n
 }
 
-// Each change of the layout is found before anything runs, by lint, or at exits: by an error of the layout, or by comparison with the interpreter's
-// log.
+// TestLayoutMutants requires that each change of the layout is found: by lint before anything runs, by an error of the layout at an exit, or by
+// comparison with the interpreter's log.
 func TestLayoutMutants(t *testing.T) {
 	livetest.Slow(t)
 	simple := layout(t, "simple")
@@ -101,7 +101,7 @@ func TestLayoutMutants(t *testing.T) {
 	results := make([]found, len(mutants))
 	all := []way{{llvm: 14, opt: "0"}, {llvm: 19, opt: "2"}, {llvm: 22, opt: "0"}, {llvm: 22, opt: "2"}}
 	for seed := range livetest.Times(6, 60) {
-		// Each mutant must differ in some program, so these are the same for each selection.
+		// each mutant must differ in at least one program, so the programs do not depend on the selection
 		some := all[seed%len(all):][:1]
 		if livetest.Whole() {
 			some = all
@@ -115,7 +115,8 @@ func TestLayoutMutants(t *testing.T) {
 				results[n].lint += lints(t, modules, layouts[n])
 			}
 			exits := make([][]exit, len(mutants))
-			readings := make([]map[*deopt.Match]*vmlayout.Reading, len(mutants)) // a layout runs once for each record
+			// Caches the reading of each record, because a layout depends only on the record.
+			readings := make([]map[*deopt.Match]*vmlayout.Reading, len(mutants))
 			for n := range readings {
 				readings[n] = map[*deopt.Match]*vmlayout.Reading{}
 			}
@@ -158,17 +159,17 @@ func TestLayoutMutants(t *testing.T) {
 	}
 }
 
-// Each fault of tinyvm's compiler is found by lint, by an error, or by the comparison.
+// TestBundleFaults requires that each fault planted in tinyvm's compiler is found by lint, by an error, or by the comparison.
 func TestBundleFaults(t *testing.T) {
 	livetest.Slow(t)
 	simple := layout(t, "simple")
 	for _, fault := range []struct {
 		name string
-		from uint64 // the first program
+		from uint64 // number of the first program
 	}{
 		{name: "swap"}, {name: "field"}, {name: "position"}, {name: "mode"}, {name: "stack"}, {name: "class"}, {name: "stale"}, {name: "object"},
-		// These two faults are in the code, not in bundles: the shown values are those of the wrong code, so they differ from the interpreter's.
-		{name: "constant"}, {name: "guard", from: 28}, // in few programs a number gets too large there
+		// The last two faults are in code, not in bundles: the shown values are those of the wrong code, so they differ from the interpreter's.
+		{name: "constant"}, {name: "guard", from: 28}, // few programs compute a number that is too large
 	} {
 		var r found
 		programs := 0

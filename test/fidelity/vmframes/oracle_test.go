@@ -28,10 +28,10 @@ import (
 // rdi is the first argument of a call (System V ABI for AMD64, figure 3.36).
 const rdi = machine.DWARFReg(5)
 
-// seeds is the number of programs; they are numbered from 0.
+// seeds is the number of programs, which are numbered from 0.
 const seeds = 1000
 
-// programs returns the numbers of the programs. All of them take hours: SEEDS=250-499 selects those.
+// programs returns the numbers of the programs. All of them take hours; SEEDS=250-499 selects a range.
 func programs(t *testing.T) iter.Seq[uint64] {
 	t.Helper()
 	first, last := uint64(0), uint64(seeds-1)
@@ -45,7 +45,7 @@ func programs(t *testing.T) iter.Seq[uint64] {
 	}
 }
 
-// least returns the least number of exits that the test must see: few for make test, all for all programs, and one for selected programs.
+// least returns the smallest number of exits that the test must compare: few for make test, all for all programs, and one if SEEDS selects programs.
 func least(few, all int) int {
 	if os.Getenv("SEEDS") != "" {
 		return 1
@@ -53,7 +53,7 @@ func least(few, all int) int {
 	return livetest.Times(few, all)
 }
 
-// A way is how tinyvm is built and how it compiles.
+// A way describes how tinyvm is built and how it compiles.
 type way struct {
 	llvm  int
 	opt   string
@@ -71,16 +71,16 @@ func (w way) flags(more ...string) []string {
 	return f
 }
 
-// An exit holds the shown data of one exit.
+// An exit holds the data that reframe shows at one exit.
 type exit struct {
 	key     tinyvmtest.Key
-	skip    int    // the number of frames of the arrival inside the first of these
-	wrong   string // why there are no frames that could be compared, or ""
+	skip    int    // number of frames of the arrival that are further in than the first of these
+	wrong   string // why no frames can be compared, or ""
 	arrival tinyvmtest.Arrival
 	where   string
 }
 
-// tally counts the comparisons.
+// tally counts what was compared.
 type tally struct {
 	runs, leaves, calls, outer, inlined, deepest, virtual, monitors, eliminated, objects int
 }
@@ -98,7 +98,7 @@ func (c tally) String() string {
 		c.runs, c.exits(), c.leaves, c.calls, c.outer, c.inlined, c.deepest, c.virtual, c.objects, c.monitors, c.eliminated)
 }
 
-// saw counts the contents of a frame.
+// saw counts the contents of a physical frame.
 func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 	if len(vm.Frames) > 1 {
 		c.inlined++
@@ -116,7 +116,7 @@ func (c *tally) saw(vm *frame.VM, a *tinyvmtest.Arrival) {
 	c.objects += len(a.Heap) - min(len(a.Heap), len(vm.Objects))
 }
 
-// dumped runs a program without a tracer, and reads the IR that it dumps, which is the same in each run.
+// dumped runs a program without a tracer and reads the IR that it dumps. The IR is the same in each run.
 func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,12 +128,12 @@ func dumped(t *testing.T, w way, file string) (modules []*ir.Module) {
 		require.NoError(t, err)
 		modules = append(modules, m)
 	}
-	require.NoError(t, os.RemoveAll(dir)) // thousands of runs would write much
+	require.NoError(t, os.RemoveAll(dir)) // thousands of runs would fill the disk
 	return modules
 }
 
-// traced runs a program under a trace, and calls each for each exit, with the remaining fuel and the method that is called there, if any. Without a
-// given module or layout, the machine's own are used. flags are further flags of tinyvm.
+// traced runs a program under a trace and calls each at each exit, with the remaining fuel and the method that is called there, if any. If o has no
+// module or layout, those in the process are used. flags are further flags of tinyvm.
 func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trace.Exited, fuel int64, callee string) error, flags ...string) tinyvmtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -156,7 +156,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 			return modules, layouts
 		}
 	}
-	var at machine.Addr // the address of tinyvm_fuel
+	var at machine.Addr // address of tinyvm_fuel
 	summary, err := trace.Run(ctx, s, options, func(x *trace.Exited) error {
 		target := x.Frame.View().Target()
 		for _, m := range target.Modules {
@@ -172,7 +172,8 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 			return err
 		}
 		callee := ""
-		if x.Point.Site == string(ir.StatepointSite) { // an exit at tinyvm_call: its first argument is a method, whose first word is the name
+		// The exit calls tinyvm_call, whose first argument is a method; the method's first word points to its name.
+		if x.Point.Site == string(ir.StatepointSite) {
 			method, err := x.Thread.Registers.Uint(rdi)
 			if err != nil {
 				return err
@@ -188,7 +189,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 		return each(x, int64(fuel), callee)
 	})
 	require.NoError(t, err, "%v %s", w, file)
-	if w.fault == "" { // wrongly compiled code may end with any status
+	if w.fault == "" { // the exit status is checked only for correctly compiled code
 		require.Equal(t, trace.EndExited, summary.End.Kind, "%v %s: %+v", w, file, summary.End)
 	}
 	ended = true
@@ -200,7 +201,7 @@ func traced(t *testing.T, w way, file string, o deopt.Options, each func(x *trac
 	return tinyvmtest.Told(summary.End.ExitCode, string(printed), string(said))
 }
 
-// describer returns a function that reads the self-descriptions of the registered objects of a run.
+// describer returns a function that reads the descriptions which registered objects of a run contain.
 func describer(t *testing.T) func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) {
 	d := &described.Description{}
 	return func(where string, img *object.Image) (_ []*ir.Module, layouts []*vmlayout.Layout) {
@@ -215,7 +216,7 @@ func describer(t *testing.T) func(string, *object.Image) ([]*ir.Module, []*vmlay
 	}
 }
 
-// seen returns the exits of a run as they are shown.
+// seen returns the exits of a run as reframe shows them.
 func seen(t *testing.T, w way, file string, c *tally) (all []exit, r tinyvmtest.Result) {
 	t.Helper()
 	r = traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
@@ -234,8 +235,8 @@ func seen(t *testing.T, w way, file string, c *tally) (all []exit, r tinyvmtest.
 		if first.wrong != "" {
 			return nil
 		}
-		// Frames further out wait for a call, and are part of the log of the same arrival, except for those that were deoptimized: they stay on the
-		// stack under the interpreter that continues with their values.
+		// Frames further out wait for the return of a call, and are part of the same arrival in the log. Deoptimized frames are not: they stay on the
+		// stack below the interpreter, which continues with their values.
 		for _, f := range x.Frames {
 			if f == x.Frame || f.Record == nil || f.Record.Site == string(ir.DeoptimizeSite) {
 				continue
@@ -262,7 +263,7 @@ func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string, call
 	return exit{key: a.Key(), arrival: a}
 }
 
-// compare describes the difference between the shown frames and the log, or returns "".
+// compare returns the difference between the shown frames and the log, or "".
 func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	if e.wrong != "" {
 		return e.wrong
@@ -278,7 +279,7 @@ func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	return tinyvmtest.Compare(was, e.arrival)
 }
 
-// arrivals reads the arrivals that exits name.
+// arrivals reads the arrivals with the keys of the exits.
 func arrivals(t *testing.T, log string, exits ...[]exit) map[tinyvmtest.Key]tinyvmtest.Arrival {
 	t.Helper()
 	wanted := map[tinyvmtest.Key]bool{}
@@ -296,7 +297,7 @@ func arrivals(t *testing.T, log string, exits ...[]exit) map[tinyvmtest.Key]tiny
 	return all
 }
 
-// interpreted runs a program in the plain interpreter, and returns its log.
+// interpreted runs a program in the plain interpreter, and returns the result and the path of its log.
 func interpreted(t *testing.T, llvm int, file string) (tinyvmtest.Result, string) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "arrivals")
@@ -310,9 +311,9 @@ func layout(t *testing.T, name string) *vmlayout.Layout {
 	return l
 }
 
-// At each exit of tinyvm's compiled code, reframe shows from outside what tinyvm's plain interpreter, which knows no stack maps, has there: the
-// frame that exits, those that were inlined into it, and the frames of compiled code further out; all live values, monitors, and the reachable
-// objects, including those that exist only as fields. reframe gets no modules or layouts: the machine describes itself.
+// TestExitsAreAsLogged compares what reframe shows at each exit of tinyvm's compiled code with the log of tinyvm's plain interpreter, which does not
+// use stack maps: the frame that exits, frames that were inlined into it, frames of compiled code further out, all live values, monitors, and the
+// reachable objects, including those that exist only as fields. reframe gets no modules or layouts, because the process describes itself.
 func TestExitsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	sums := make([]tally, len(tinyvmtest.Versions))
@@ -333,7 +334,7 @@ func TestExitsAreAsLogged(t *testing.T) {
 	require.GreaterOrEqual(t, sum.deepest, least(2, 4))
 }
 
-// asLogged runs the programs in a tinyvm of the n-th release.
+// asLogged compares the programs in a tinyvm that uses the n-th release of LLVM.
 func asLogged(t *testing.T, n int) (sum tally) {
 	t.Helper()
 	llvm := tinyvmtest.Versions[n]

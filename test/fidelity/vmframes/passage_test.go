@@ -16,28 +16,29 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// A passage is the interpreter's run from an exit whose frames it was given, to the return of the outermost of them.
+// A passage is a run of the interpreter. It starts with the frames of an exit, and ends when the outermost of them returns.
 type passage struct {
-	key     tinyvmtest.Key // of the arrival at which the frames were handed over
-	depth   int            // number of frames below the outermost frame handed over
-	stopped bool           // the program was about to end: the callee detected that
+	key     tinyvmtest.Key // key of the arrival at which the frames were passed
+	depth   int            // number of frames below the outermost passed frame
+	stopped bool           // a callee had stopped the program
 	start   tinyvmtest.Arrival
-	places  map[int]int // where objects of start, by their numbers, are in the rows of roots
+	places  map[int]int // the index in the rows of roots of each object of start, by the object's number
 
 	answer *protocol.Answer
-	fuel   int64 // the fuel that remained
-	ended  bool  // the program is about to end
+	fuel   int64 // remaining fuel
+	ended  bool  // the interpreter has stopped the program
 	ends   []end
 }
 
-// An end is the state of compiled code that waits for the frames after their return. The first frame has as its operands the result and the objects
+// An end is the state of compiled code that waits for the return of the passed frames. The operands of its first frame are the result and the objects
 // of the start.
 type end struct {
 	tinyvmtest.Arrival
-	depth int // for the innermost frame except the first, or -1 if there is none
+	depth int // of the innermost waiting frame, or -1 if no frame waits
 }
 
-// passageOf reads the result of an exit, at which the process is still stopped. memory is as the interpreter left it.
+// passageOf reads the interpreter's result for an exit at which the process is still stopped. memory is the interpreter's view of the process, with
+// its stores.
 func passageOf(x *trace.Exited, a *protocol.Answer, memory machine.Memory) (*passage, error) {
 	switch {
 	case a.Unsupported+a.Malformed != "":
@@ -75,7 +76,7 @@ func passageOf(x *trace.Exited, a *protocol.Answer, memory machine.Memory) (*pas
 	return p, p.end(x, objects, memory)
 }
 
-// begin reads the frames that were handed over, and returns the objects that they refer to.
+// begin reads the frames that were passed to the interpreter, and returns the objects that they refer to.
 func (p *passage) begin(x *trace.Exited, vm *frame.VM, target machine.Memory) ([]reached, error) {
 	s := newShown(vm, target)
 	waits := vm.Frames[0].Resume == frame.Calling
@@ -109,7 +110,7 @@ func (p *passage) begin(x *trace.Exited, vm *frame.VM, target machine.Memory) ([
 	return s.found, nil
 }
 
-// end reads the state when the interpreter has answered.
+// end reads the state after the interpreter has answered.
 func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory) error {
 	bits, err := p.answer.Returned.Bits.Uint()
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory)
 	for _, f := range append([]*deopt.Frame{nil}, further...) {
 		var vm *frame.VM
 		if f != nil {
-			// A deoptimized frame stays on the stack under the interpreter that continues with its values.
+			// A deoptimized frame stays on the stack below the interpreter, which continues with its values.
 			if f.Record == nil || f.Record.Site == string(ir.DeoptimizeSite) {
 				continue
 			}
@@ -160,7 +161,7 @@ func (p *passage) end(x *trace.Exited, objects []reached, memory machine.Memory)
 	return nil
 }
 
-// waiting removes the result of a call from the innermost of frames, which then waits for it.
+// waiting removes the result of a call from the innermost frame. The frame is then as it was while it waited.
 func waiting(frames []tinyvmtest.Frame) (result tinyvmtest.Value, _ []tinyvmtest.Frame) {
 	frames = slices.Clone(frames)
 	f := &frames[0]
@@ -170,7 +171,7 @@ func waiting(frames []tinyvmtest.Frame) (result tinyvmtest.Value, _ []tinyvmtest
 	return result, frames
 }
 
-// slots lists the values of frames.
+// slots returns the values of frames.
 func slots(frames []tinyvmtest.Frame) (all []tinyvmtest.Value) {
 	for _, f := range frames {
 		all = slices.Concat(all, f.Locals, f.Stack, f.Monitors)
@@ -178,15 +179,15 @@ func slots(frames []tinyvmtest.Frame) (all []tinyvmtest.Value) {
 	return all
 }
 
-// differs describes the differences from the plain interpreter: of the frames that were handed over, and of the state after their return.
+// differs returns the differences from the plain interpreter: those of the frames that were passed, and those of the state after their return.
 func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival) (start, after string) {
 	from, to, err := h.span(p)
 	if err != nil {
 		return err.Error(), ""
 	}
-	last := log[h.keys[len(h.keys)-1]] // the state if nothing was added after it
+	last := log[h.keys[len(h.keys)-1]] // the state, unless a later arrival is found
 	began, was := last, last
-	var objects map[int]int // of the plain interpreter, with their numbers in p.start
+	var objects map[int]int // numbers of objects in p.start, by the plain interpreter's numbers
 	if from >= 0 {
 		began = log[h.keys[from]]
 		if p.depth < 1 || p.depth > began.Depth {
@@ -204,7 +205,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 		return start, after
 	}
 
-	// Waiting frames have the same values at both times. So the objects of the frames are also identified by it at the end.
+	// A waiting frame has the same values before and after the passage. They also identify the frame's objects after it.
 	var result tinyvmtest.Value
 	outer := was.Frames[len(was.Frames)-p.depth:]
 	if to >= 0 {
@@ -241,7 +242,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 	return start, ""
 }
 
-// begins compares the frames that were handed over with those of the plain interpreter.
+// begins compares the frames that were passed with those of the plain interpreter.
 func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, difference string) {
 	var call tinyvmtest.Frame
 	if len(p.start.Frames[0].Stack) > 0 {
@@ -256,7 +257,7 @@ func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, differenc
 	return tinyvmtest.Match(was, p.start)
 }
 
-// comesTo compares the end and the output with the plain interpreter's run.
+// comesTo compares the end and the output of the passage with the plain interpreter's run.
 func (p *passage) comesTo(h *history, from, to int) string {
 	printed, why, back := "", "", to >= 0
 	if from >= 0 {
@@ -266,7 +267,7 @@ func (p *passage) comesTo(h *history, from, to int) string {
 		}
 		printed = strings.Join(h.lines[h.printed[from]:h.printed[upTo]], "")
 	}
-	// Main.main, which is called once, is never compiled: if there is no return, the program was stopped.
+	// Main.main is called once and therefore never compiled. So a passage that does not return has stopped the program.
 	if !back {
 		if why = h.stoppedBy(); why == "" {
 			return "the plain interpreter returned to nobody"

@@ -11,32 +11,33 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// Values of tinyvm in memory (vm.h): ints have the upper 16 bits set, references none, and doubles had a number added.
+// Representation of tinyvm's values in memory (vm.h): ints have the upper 16 bits set, references have none of them set, and doubles are stored with
+// an added offset.
 const (
 	intTag       = 0xffff
 	doubleOffset = 1 << 48
 	canonicalNaN = 0x7ff8_0000_0000_0000
-	fieldsAt     = 16 // in an object
+	fieldsAt     = 16 // offset of the fields in an object
 )
 
 // shown converts reframe's output to the form of the log.
 type shown struct {
 	vm      *frame.VM
-	memory  machine.Memory // of the process, which is stopped
+	memory  machine.Memory // memory of the stopped process
 	numbers map[reached]int
 	found   []reached
-	locks   map[int64]int // of objects that do not exist: how often a frame holds them
+	locks   map[int64]int // for objects that exist only as fields: the number of times that frames hold the lock
 }
 
-// A reached object is at an address, or exists only as its fields.
+// A reached object has an address, or exists only as fields.
 type reached struct {
 	addr    uint64
 	virtual int64
-	is      bool // virtual
+	is      bool // the object is virtual: it exists only as fields
 }
 
-// arrival returns the arrival at which the frames are. callee is the method that they are about to call, or "" at an exit; calling means that they
-// wait for a call.
+// arrival converts the frames to an arrival of the log. callee is the method that the innermost frame is about to call, or "" at an exit. calling
+// means that all frames wait for a call.
 func arrival(vm *frame.VM, memory machine.Memory, fuel int64, callee string, calling bool) (a tinyvmtest.Arrival, err error) {
 	if vm == nil {
 		return a, fmt.Errorf("no frames")
@@ -73,7 +74,7 @@ func (s *shown) frames(calling bool) (all []tinyvmtest.Frame, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("frame %d: %w", n, err)
 		}
-		// All wait for a call except for one that exits, which is the innermost.
+		// All frames wait for a call, except the innermost frame at an exit.
 		if waits := calling || n > 0; waits != (s.vm.Frames[n].Resume == frame.Calling) {
 			return nil, fmt.Errorf("frame %d: it is resumed %s", n, s.vm.Frames[n].Resume)
 		}
@@ -99,7 +100,7 @@ func (s *shown) heap() (all []tinyvmtest.Object, err error) {
 	return all, nil
 }
 
-// depth returns the number of frames under a physical frame's outermost one.
+// depth returns the number of frames below f, the outermost virtual frame of a physical one.
 func depth(f *frame.VMFrame) (int, error) {
 	x, ok := f.Extra["extra 2"]
 	if !ok || x.Status != frame.OK {
@@ -139,7 +140,7 @@ func (s *shown) frame(f *frame.VMFrame) (out tinyvmtest.Frame, err error) {
 	return out, nil
 }
 
-// row returns locals or operands, which come in order, from 0.
+// row converts locals or operands, which are numbered from 0 without gaps.
 func (s *shown) row(what string, list []frame.VMValue) (out []tinyvmtest.Value, err error) {
 	for n := range list {
 		if *list[n].Index != int64(n) {
@@ -266,7 +267,7 @@ func (s *shown) allocated(addr uint64) (out tinyvmtest.Object, err error) {
 	return out, nil
 }
 
-// boxed returns a value in the form of memory, in which compiled code also returns it.
+// boxed returns a value as it is represented in memory, which is also how compiled code returns it.
 func (s *shown) boxed(bits uint64) tinyvmtest.Value {
 	switch {
 	case bits == 0:
@@ -279,7 +280,7 @@ func (s *shown) boxed(bits uint64) tinyvmtest.Value {
 	return double(bits - doubleOffset)
 }
 
-// text reads a string of the target that ends with a NUL. Names are short.
+// text reads a string that ends with NUL from the target.
 func text(m machine.Memory, addr uint64) (string, error) {
 	var out []byte
 	for len(out) < 100 {

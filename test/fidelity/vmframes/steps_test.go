@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// The number of exits of a program, and of instructions from each that are run one by one.
+// The number of exits of a program to test, and the number of single steps from each.
 const (
 	steppedExits = 12
 	stepsOfExit  = 100
@@ -34,20 +34,20 @@ func (c stepped) String() string {
 	return fmt.Sprintf("%d programs, %d exits, %d places between instructions, %d steps over calls and out of methods, %d steps back, %d ends", c.programs, c.exits, c.places, c.nexts, c.backs, c.ended)
 }
 
-// A walk goes through a program from exit to exit.
+// A walk steps through a program from exit to exit.
 type walk struct {
 	t     *testing.T
 	h     *history
 	child func(context.Context) (*protocol.Child, error)
-	fuel  machine.Addr // the address of the fuel
+	fuel  machine.Addr // address of the fuel
 	about string
 
-	seen  []tinyvmtest.Arrival // the arrivals at the places, in order
-	where []string             // a description of each arrival, for messages
+	seen  []tinyvmtest.Arrival // arrivals that were reached, in order
+	where []string             // a description of each arrival, for test messages
 	stepped
 }
 
-// at returns the place of a run in the program's log: the arrival and its index in the plain interpreter's run.
+// at returns the arrival in the log at which a run is, and its index in the plain interpreter's run.
 func (w *walk) at(r *session.VMRun) (tinyvmtest.Arrival, int) {
 	w.t.Helper()
 	fuel, err := word(r.Memory(), w.fuel)
@@ -59,7 +59,7 @@ func (w *walk) at(r *session.VMRun) (tinyvmtest.Arrival, int) {
 	return a, n
 }
 
-// exit runs from an exit in all ways.
+// exit runs the interpreter from an exit in all ways.
 func (w *walk) exit(x *trace.Exited) error {
 	ctx := w.t.Context()
 	stack := &handover.Stack{View: x.Frame.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
@@ -69,13 +69,13 @@ func (w *walk) exit(x *trace.Exited) error {
 	}
 	w.exits++
 	began, first := w.at(r)
-	under := began.Depth - len(began.Frames) + 1 // frames that are not handed over
+	under := began.Depth - len(began.Frames) + 1 // number of frames that are not passed
 	require.NoError(w.t, r.Continue(ctx))
 	end, failed := r.Ended()
 	require.NoError(w.t, failed, w.about)
 	steps, output := r.Steps(), r.Output()
 
-	// Step by single instructions: each place is the next arrival.
+	// Take single steps: each must reach the next arrival.
 	r.Restart()
 	var frames [][]protocol.Frame
 	for n := first; r.Steps() < stepsOfExit; {
@@ -92,7 +92,7 @@ func (w *walk) exit(x *trace.Exited) error {
 		w.seen, w.where = append(w.seen, a), append(w.where, fmt.Sprintf("%s, after %d", w.about, r.Steps()))
 	}
 
-	// Go back, by one or more instructions, and from there to the end.
+	// Go back by one or more instructions, and run from there to the end.
 	for k := range 3 {
 		if back := uint64(1 + k*k); r.Steps() > back {
 			require.NoError(w.t, r.Back(ctx, back))
@@ -107,7 +107,7 @@ func (w *walk) exit(x *trace.Exited) error {
 	require.Equal(w.t, []any{end.Returned, end.Threw, steps, output}, []any{again.Returned, again.Threw, r.Steps(), r.Output()}, w.about)
 	w.ended++
 
-	// Step over a call, and out of the method: to the next arrival with no more frames, and with fewer.
+	// Step over a call to the next arrival with at most as many frames, and out of the method to the next with fewer frames.
 	for _, on := range []struct {
 		do   func(context.Context) error
 		most int
@@ -126,13 +126,14 @@ func (w *walk) exit(x *trace.Exited) error {
 	return nil
 }
 
-// From exits of random programs both interpreters run instruction by instruction: at each place the frames, and the objects that they refer to, are
-// those in the plain interpreter's log, and no place is missing. From any place a run reaches the same end, and goes back to the same frames.
+// TestStepsAreAsLogged runs both interpreters instruction by instruction from exits of random programs. At each place the frames and the objects that
+// they refer to must equal those of the plain interpreter's log, and no place may be missing. A run from any place must reach the same end, and must
+// go back to the same frames.
 func TestStepsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	var sum stepped
 	for seed := range uint64(200) {
-		if livetest.Out(41, int(seed)) { // with both interpreters
+		if livetest.Out(41, int(seed)) { // both interpreters are tested
 			continue
 		}
 		sum.programs++
@@ -146,7 +147,7 @@ func TestStepsAreAsLogged(t *testing.T) {
 		to := &walk{t: t, h: historyOf(t, w.llvm, file)}
 		traced(t, w, file, deopt.Options{}, func(x *trace.Exited, fuel int64, callee string) error {
 			if callee != "" || to.exits == steppedExits {
-				return nil // the result of the call is not known yet
+				return nil // the result of the call is not yet known
 			}
 			target := x.Frame.View().Target()
 			symbol, ok := target.FindSymbol("tinyvm_fuel")

@@ -17,24 +17,24 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// A handed exit is an exit from which an interpreter resumed.
+// A handed exit is an exit whose frames were passed to an interpreter.
 type handed struct {
 	*passage
 	where        string
-	wrong        string         // the reason if there is no passage
-	native       *verify.Report // the result of native code
-	start, after string         // the differences from the plain interpreter
+	wrong        string         // why no passage could be read
+	native       *verify.Report // result of native code
+	start, after string         // differences from the plain interpreter
 }
 
-// An interpreter is an interpreter that resumes frames of tinyvm.
+// An interpreter resumes frames of tinyvm.
 type interpreter struct {
-	command string // "" is tinyvm's own layout
+	command string // command line; "" for tinyvm's own interpreter
 	// memory, if it is not nil, replaces the memory that the interpreter left.
 	memory func(*trace.Exited, *protocol.Overlay) machine.Memory
 }
 
-// inThreeWays runs a program, and from each exit an interpreter. It compares the interpreter's result with that of native code, and with the plain
-// interpreter's run from the start. The first skip exits are not compared.
+// inThreeWays runs a program, and runs an interpreter from each exit. It compares the interpreter's result with native code, and with the plain
+// interpreter's run from the start of the program. It does not compare the first skip exits.
 func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history, skip uint64) (all []*handed, sum *verify.Summary, r tinyvmtest.Result) {
 	t.Helper()
 	at := map[*trace.Exited]*handed{}
@@ -74,7 +74,7 @@ func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history, sk
 	return all, sum, r
 }
 
-// ways counts the comparisons.
+// ways counts what was compared.
 type ways struct {
 	runs, exits, stopped, outer, shared, objects, lines int
 }
@@ -89,12 +89,12 @@ func (c ways) String() string {
 		c.runs, c.exits, c.stopped, c.outer, c.shared, c.objects, c.lines)
 }
 
-// allTheSame requires that every exit of a program is the same in all ways. It runs the program again if exits were skipped because too many others
-// were under way.
+// allTheSame requires that every exit of a program has the same result in all ways. If exits were skipped because too many were pending, it runs the
+// program again.
 func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c ways) {
 	t.Helper()
 	h = historyOf(t, w.llvm, file)
-	seen := map[uint64]bool{} // numbers of exits, which are the same in each run
+	seen := map[uint64]bool{} // numbers of compared exits, which are the same in each run
 	for skip, total := uint64(0), uint64(1); skip < total; {
 		all, sum, r := inThreeWays(t, w, file, i, h, skip)
 		require.Equal(t, h.Output, r.Output, "%s, %v", filepath.Base(file), w)
@@ -125,13 +125,13 @@ func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c 
 		for total = sum.Exits + sum.Skipped; skip < total && seen[skip+1]; skip++ {
 		}
 	}
-	require.NoError(t, os.Remove(h.log)) // thousands of runs would write much
+	require.NoError(t, os.Remove(h.log)) // thousands of runs would fill the disk
 	return h, c
 }
 
-// From each exit, each call and each entry of compiled code, three runs agree: tinyvm's own interpreter, which is given the frames there, its plain
-// interpreter, which has run from the start, and native code. They return the same or stop for the same reason, have used the same fuel and printed
-// the same, and leave the same in objects, including new ones, at any addresses.
+// TestExitsThreeWays requires that three runs agree from each exit, each call and each entry of compiled code: tinyvm's own interpreter, which gets
+// the frames there; its plain interpreter, which has run from the start; and native code. They must return the same or stop for the same reason, use
+// the same fuel, print the same, and leave the same contents in objects, including new objects, whose addresses may differ.
 func TestExitsThreeWays(t *testing.T) {
 	livetest.Slow(t)
 	sums := make([]ways, len(tinyvmtest.Versions))
@@ -140,7 +140,8 @@ func TestExitsThreeWays(t *testing.T) {
 			t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
 				t.Parallel()
 				for seed := range programs(t) {
-					// In the third program, activations of compiled code return to a place at which the tracer waits for an outer one; it once missed that.
+					// In the third program an activation of compiled code returns to an address at which the tracer waits for an outer activation.
+					// The tracer once missed this.
 					if seed != 2 && livetest.Out(334, int(seed)+111*n) {
 						continue
 					}
@@ -166,7 +167,7 @@ func TestExitsThreeWays(t *testing.T) {
 	require.Positive(t, sum.lines)
 }
 
-// This program stops in a recursion deeper than inlining. %s is its action at depth 10.
+// stopped is a program that stops in a recursion deeper than inlining. %s is its action at depth 10.
 const stopped = `class Point x y
 method Main.main 0 1
   int 0
@@ -222,7 +223,7 @@ well:
   return
 `
 
-// The same holds for programs that stop, by an error or for want of fuel.
+// TestStoppedThreeWays requires the same for programs that stop because of an error or lack of fuel.
 func TestStoppedThreeWays(t *testing.T) {
 	livetest.Slow(t)
 	for what, does := range map[string]string{"error: no numbers in Main.down @ 33": "get 0\n  int 1\n  add\n  pop", "out of fuel": "forever:\n  jump forever"} {
@@ -243,18 +244,18 @@ func TestStoppedThreeWays(t *testing.T) {
 	}
 }
 
-// inPython returns tinyvm's interpreter in Python, for a program.
+// inPython returns tinyvm's Python interpreter for a program.
 func inPython(t *testing.T, file string) interpreter {
 	return interpreter{command: tinyvmtest.ServeInPython(t, file)}
 }
 
-// An interpreter in another language, which shares no code with tinyvm, gives the same results from each exit as native code and tinyvm's plain
-// interpreter.
+// TestExitsInPython requires that an interpreter in another language, which shares no code with tinyvm, has the same results from each exit as native
+// code and tinyvm's plain interpreter.
 func TestExitsInPython(t *testing.T) {
 	livetest.Slow(t)
 	var sum ways
 	for seed := range uint64(100) {
-		if livetest.Out(34, int(seed)) { // of each release
+		if livetest.Out(34, int(seed)) { // the selection changes with each release
 			continue
 		}
 		file := tinyvmtest.File(t, seed)
@@ -265,24 +266,24 @@ func TestExitsInPython(t *testing.T) {
 	require.GreaterOrEqual(t, sum.exits, livetest.Times(20, 10_000))
 }
 
-// forgetful is memory without the stores to objects that the process already had.
+// forgetful is memory that hides the interpreter's stores to objects which the process already had.
 type forgetful struct{ process, left machine.Memory }
 
 func (f forgetful) ReadMemory(p []byte, addr machine.Addr) error {
-	const heap, size = 0x100000000000, 1 << 30 // vm.cpp
+	const heap, size = 0x100000000000, 1 << 30 // the heap of vm.cpp
 	if addr-heap < size {
 		return f.process.ReadMemory(p, addr)
 	}
 	return f.left.ReadMemory(p, addr)
 }
 
-// The comparison with the plain interpreter's run finds faults: of the compiler, of an interpreter of another program, and of one that does not
-// store to objects.
+// TestThreeWaysFindsFaults requires that the comparison with the plain interpreter finds faults: of the compiler, of an interpreter of another
+// program, and of an interpreter that does not store to objects.
 func TestThreeWaysFindsFaults(t *testing.T) {
 	livetest.Slow(t)
 	for n, c := range []struct {
 		name, fault string
-		other       [2]string // a text in the interpreter's program, and its replacement
+		other       [2]string // a text in the program that the interpreter gets, and its replacement
 		memory      func(*trace.Exited, *protocol.Overlay) machine.Memory
 	}{
 		{name: "constant", fault: "constant"},
@@ -309,7 +310,7 @@ func TestThreeWaysFindsFaults(t *testing.T) {
 				all, _, _ := inThreeWays(t, w, file, i, h, 0)
 				require.NoError(t, os.Remove(h.log))
 				for _, e := range all {
-					// If the compiler is right, so are the frames.
+					// If the compiler has no fault, the frames are right.
 					if c.fault == "" {
 						require.Empty(t, e.start, "seed %d, %s", seed, e.where)
 					}

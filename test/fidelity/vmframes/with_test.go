@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// verified runs a program, and verifies every exit and every activation with tinyvm's own interpreter, or that of the options, in another process.
-// It passes no modules or layouts: the machine describes itself.
+// verified runs a program, and verifies every exit and every activation with tinyvm's own interpreter or that of the options, in another process. It
+// passes no modules or layouts, because the process describes itself.
 func verified(t *testing.T, w way, file string, o verify.Options, each func(*verify.Verified)) (*verify.Summary, tinyvmtest.Result) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -50,7 +50,8 @@ func verified(t *testing.T, w way, file string, o verify.Options, each func(*ver
 	return sum, tinyvmtest.Told(sum.End.ExitCode, read(out), read(errors))
 }
 
-// Each fault that can be planted in tinyvm's compiler is found, in the first hundred programs, and its report names the method.
+// TestVerifyWithFindsFaults requires that each fault planted in tinyvm's compiler is found in the first hundred programs, and that its report names
+// the method.
 func TestVerifyWithFindsFaults(t *testing.T) {
 	livetest.Slow(t)
 	for n, fault := range []string{"constant", "guard", "swap", "field", "position", "mode", "stack", "class", "stale", "object"} {
@@ -76,7 +77,7 @@ func TestVerifyWithFindsFaults(t *testing.T) {
 	}
 }
 
-// said returns a report as one line of text.
+// said formats a report as one line of text.
 func said(r *verify.Report) string {
 	switch {
 	case r.Interpreter.Failed != "":
@@ -87,7 +88,7 @@ func said(r *verify.Report) string {
 	return fmt.Sprintf("%d words of memory differ, the first at %s", r.Words, r.Memory[0].Address)
 }
 
-// The frames of each exit are those of a run of tinyvm's own interpreter from the entry of the activation.
+// TestVerifyWithFromEntry requires that the frames of each exit equal those of a run of tinyvm's own interpreter from the entry of the activation.
 func TestVerifyWithFromEntry(t *testing.T) {
 	livetest.Slow(t)
 	compared := 0
