@@ -103,7 +103,7 @@ var texts = map[Code]string{
 	SignalFrame:     "frame #%d is a signal frame in which no place of %s is known",                                                                                      // frame, register
 	LeftWithoutCFI:  "frame #%d was unwound by %s, which does not give the place where %s was saved",                                                                     // frame, rule, register
 	SearchBudget:    "the search for the call that led here ended at its limit of %s",                                                                                    // limit
-	CFAUnknown:      "%s",                                                                                                                                                // why
+	CFAUnknown:      "%v",                                                                                                                                                // why
 	CFIUndefined:    "the CFI of frame #%d marks %s as not preserved",                                                                                                    // frame, register
 	CFIExpression:   "the expression in the CFI of frame #%d for %s: %v",                                                                                                 // frame, register, error
 	SaveUnreadable:  "the place where frame #%d saved %s cannot be read: %v",                                                                                             // frame, register, error
@@ -134,7 +134,7 @@ var texts = map[Code]string{
 	PartRecorded:     "%s",                                                                               // what LLVM records of it
 	VectorLayout:     "%v",                                                                               // error
 	NotReached:       "the run has not reached it, or has made it %s",                                    // value
-	GuessedFrame:     "%s",                                                                               // why the frame is a guess
+	GuessedFrame:     "%v",                                                                               // why the frame is a guess
 	NotInFrame:       "%s",                                                                               // why
 	DirectUnknown:    "%s",                                                                               // why
 	NotAllocated:     "it is object %d, which was not allocated",                                         // object

@@ -22,6 +22,11 @@ func Because(code Code, args ...any) *Reason { return &Reason{code, args} }
 // Error returns the reason as text.
 func (r *Reason) Error() string { return fmt.Sprintf(texts[r.Code], r.args...) }
 
+// TextWith implements [Addressed].
+func (r *Reason) TextWith(spell func(uint64) string) string {
+	return fmt.Sprintf(texts[r.Code], respelled(r.args, spell)...)
+}
+
 // Without returns the text without a subject that it begins with, so that reasons of several subjects can be grouped: "is caller-saved …" for a
 // register. It returns the whole text if the text does not begin with the subject.
 func (r *Reason) Without(subject string) string {

@@ -22,6 +22,9 @@ type Addr uint64
 // String prints the address in hexadecimal, as gdb does.
 func (a Addr) String() string { return fmt.Sprintf("%#x", uint64(a)) }
 
+// TextWith implements [frame.Addressed].
+func (a Addr) TextWith(spell func(uint64) string) string { return spell(uint64(a)) }
+
 // DWARFReg is a register number in the DWARF numbering of an architecture. The comment of each [Arch] names the document that defines the numbers.
 type DWARFReg uint16
 

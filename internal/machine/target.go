@@ -32,8 +32,15 @@ func RedactedMemory(addr Addr, size int) *MemoryError {
 	return &MemoryError{addr, size, "redacted: left out of the core on request (record --redact)", frame.MemoryRedacted}
 }
 
-func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%d bytes at %v: %s", e.Len, e.Addr, e.Why)
+func (e *MemoryError) Error() string { return e.text(e.Addr.String()) }
+
+// TextWith implements [frame.Addressed].
+func (e *MemoryError) TextWith(spell func(uint64) string) string {
+	return e.text(e.Addr.TextWith(spell))
+}
+
+func (e *MemoryError) text(at string) string {
+	return fmt.Sprintf("%d bytes at %s: %s", e.Len, at, e.Why)
 }
 
 // ReadSome reads into buf from an address on, and returns fewer bytes if memory ends before. It returns an error only if not even one byte can be read.

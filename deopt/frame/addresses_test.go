@@ -1,0 +1,35 @@
+package frame
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type address uint64
+
+func (a address) String() string                                    { return fmt.Sprintf("%#x", uint64(a)) }
+func (a address) TextWith(spell func(address uint64) string) string { return spell(uint64(a)) }
+
+// TestTextWith requires that the addresses of a text are replaced at any depth, and that its other words and the errors inside it are kept.
+func TestTextWith(t *testing.T) {
+	short := func(at uint64) string { return fmt.Sprintf("<%d>", at) }
+	inner := Errorf("%d bytes at %v: %w", 16, address(32), io.EOF)
+	for _, c := range []struct {
+		why        error
+		text, with string
+	}{
+		{errors.New("a text with 0x10"), "a text with 0x10", "a text with 0x10"},
+		{inner, "16 bytes at 0x20: EOF", "16 bytes at <32>: EOF"},
+		{Errorf("%s: %w", "%rbx", inner), "%rbx: 16 bytes at 0x20: EOF", "%rbx: 16 bytes at <32>: EOF"},
+		{Because(SaveUnreadable, 1, "rbx", inner), "the place where frame #1 saved rbx cannot be read: 16 bytes at 0x20: EOF", "the place where frame #1 saved rbx cannot be read: 16 bytes at <32>: EOF"},
+		{Because(ReturnToNoCode, 1, address(5)), "frame #1: its return address 0x5 is not in executable memory", "frame #1: its return address <5> is not in executable memory"},
+	} {
+		require.EqualError(t, c.why, c.text)
+		require.Equal(t, c.with, TextWith(c.why, short))
+	}
+	require.ErrorIs(t, Errorf("a: %w", inner), io.EOF)
+}
