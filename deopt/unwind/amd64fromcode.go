@@ -1,42 +1,41 @@
 package unwind
 
 import (
-	"fmt"
-
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
 
 // fromFunction returns a step from the instructions of the function of f, read from its start. It returns nil and the reason if the start is unknown
 // or the instructions do not determine a step.
-func (u *codeReader) fromFunction(f *Frame) (*step, string) {
+func (u *codeReader) fromFunction(f *Frame) (*step, error) {
 	if u.Arch == machine.ARM64 {
 		return u.arm64FromFunction(f)
 	}
 	if u.Arch != machine.AMD64 || f.code.Functions == nil {
-		return nil, ""
+		return nil, nil
 	}
 	start, end := f.code.Functions.Function(f.lookup())
 	if start == 0 {
-		return nil, ""
+		return nil, nil
 	}
 	if s := u.inPLT(f, start); s != nil {
-		return s, ""
+		return s, nil
 	}
 	if end <= f.lookup() {
 		end = start + maxFunctionBytes
 	}
 	rows, err := u.readFunction(f, start, end)
 	if err != nil {
-		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+		return nil, frame.Errorf("%s: the function at %v: %w", FromCode, start, err)
 	}
 	row, err := rows.row(f.PC, f.Return && !u.isStackBase(f.PC))
 	if err != nil {
-		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+		return nil, frame.Errorf("%s: the function at %v: %w", FromCode, start, err)
 	}
 	s := u.fromRow(f, row)
 	s.switched = rows.switches(f.PC, f.Return)
-	return s, ""
+	return s, nil
 }
 
 // readFunction reads the function at start, in the same code as f. The result is cached.
@@ -68,19 +67,19 @@ func (u *codeReader) fromRow(f *Frame, row *cfi.Row) *step {
 const maxRead = 64
 
 // fromReturn returns a step from the instructions between the pc of f and the returns of its function.
-func (u *codeReader) fromReturn(f *Frame) (*step, string) {
+func (u *codeReader) fromReturn(f *Frame) (*step, error) {
 	if u.Arch != machine.AMD64 {
-		return nil, ""
+		return nil, nil
 	}
 	row, certain, err := readToReturn(u.Memory, f.PC, f.Return)
 	if err != nil {
-		return nil, fmt.Sprintf("%s: %v", FromCode, err)
+		return nil, frame.Errorf("%s: %w", FromCode, err)
 	}
 	s := u.fromRow(f, row)
 	if !certain {
 		s.guess = "the code of frame #%d leads to a return by calls alone: where one of those does not return, this may not be its caller"
 	}
-	return s, ""
+	return s, nil
 }
 
 // Instructions describes the frame of one function at each instruction that can be reached from its start. It supports only x86-64.

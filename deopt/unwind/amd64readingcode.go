@@ -3,10 +3,10 @@ package unwind
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/amd64"
 )
@@ -314,11 +314,11 @@ func (r *reading) after(b *block) (next, taken *moment) {
 func (r *reading) before(at machine.Addr) (moment, error) {
 	number, ok := r.number[at]
 	if !ok {
-		return moment{}, fmt.Errorf("no instruction at %v was reached", at)
+		return moment{}, frame.Errorf("no instruction at %v was reached", at)
 	}
 	b := &r.blocks[r.in[number]]
 	if !b.before.reached {
-		return moment{}, fmt.Errorf("the instruction at %v was not reached", at)
+		return moment{}, frame.Errorf("the instruction at %v was not reached", at)
 	}
 	m := b.before
 	for n := b.first; n < number; n++ {

@@ -2,8 +2,8 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/amd64"
@@ -147,7 +147,7 @@ func (c *codeRows) row(pc machine.Addr, ret bool) (*cfi.Row, error) {
 	}
 	cfa, ok := m.cfa()
 	if !ok {
-		return nil, fmt.Errorf("the CFA at %v is unknown from its code", pc)
+		return nil, frame.Errorf("the CFA at %v is unknown from its code", pc)
 	}
 	return readRow(at, end, cfa, m.rule), nil
 }
@@ -182,7 +182,7 @@ func (c *codeRows) moment(pc machine.Addr, ret bool) (m moment, at, end machine.
 			return m, pc, pc + 1, nil
 		}
 	}
-	return moment{}, 0, 0, fmt.Errorf("no call that was reached ends at %v", pc)
+	return moment{}, 0, 0, frame.Errorf("no call that was reached ends at %v", pc)
 }
 
 // cfa returns a rule for the CFA from registers and memory. It prefers the stack pointer and the frame pointer.

@@ -2,10 +2,10 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa/amd64"
@@ -84,12 +84,12 @@ func (r *reading) returned(pc machine.Addr) (*cfi.Row, error) {
 		found := top.plus(8)
 		switch distance, ok := found.from(at.called); {
 		case found.kind != fromRegister && (found.kind != fromMemory || at.storedElsewhere(found) != 0):
-			return nil, fmt.Errorf("the stack pointer at the return at %v is unknown", last.at)
+			return nil, frame.Errorf("the stack pointer at the return at %v is unknown", last.at)
 		case ok && distance%callAlignment != 0:
 			none = errNotOurs
 			continue
 		case end.reached && cfa != found:
-			return nil, fmt.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
+			return nil, frame.Errorf("the returns that it leads to do not agree where its frame ends: that at %v is one of them", last.at)
 		}
 		cfa = found
 		end.meet(at)

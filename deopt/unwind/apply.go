@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
@@ -13,7 +12,7 @@ import (
 func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {
-		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
+		return caller{}, nil, frame.Errorf("the CFA: %w", err)
 	}
 	cfa -= machine.Addr(s.late)
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {

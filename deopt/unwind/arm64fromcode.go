@@ -2,34 +2,34 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
 
 // arm64FromFunction returns a step from the instructions of the function of f, read from its start, where a call has left the return address in the
 // link register. It returns nil and the reason if the start is unknown or the instructions do not determine a step.
-func (u *codeReader) arm64FromFunction(f *Frame) (*step, string) {
+func (u *codeReader) arm64FromFunction(f *Frame) (*step, error) {
 	if f.code.Functions == nil {
-		return nil, ""
+		return nil, nil
 	}
 	start, _ := f.code.Functions.Function(f.lookup())
 	if start == 0 {
-		return nil, ""
+		return nil, nil
 	}
 	m := u.arm64Function(start).at(f)
 	if m == nil {
-		return nil, fmt.Sprintf("%s: the function at %v: its instructions do not lead to the pc", FromCode, start)
+		return nil, frame.Errorf("%s: the function at %v: its instructions do not lead to the pc", FromCode, start)
 	}
 	row, err := m.row(f.PC, f.Return)
 	if err != nil {
-		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, err)
+		return nil, frame.Errorf("%s: the function at %v: %w", FromCode, start, err)
 	}
 	if row.Rule(arm64Link).Kind == cfi.RuleNone {
-		return nil, fmt.Sprintf("%s: the function at %v: %v", FromCode, start, errLinkLost)
+		return nil, frame.Errorf("%s: the function at %v: %w", FromCode, start, errLinkLost)
 	}
-	return u.fromRow(f, row), ""
+	return u.fromRow(f, row), nil
 }
 
 // arm64Function follows the code of a function from its entry.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -59,11 +60,11 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	case base == 0 && f.Rule == rule:
 		return caller{}, nil, errChainEnds
 	case base%size != 0:
-		return caller{}, nil, fmt.Errorf("%s %v is not aligned to %d bytes", name, base, size)
+		return caller{}, nil, frame.Errorf("%s %v is not aligned to %d bytes", name, base, size)
 	case known && base < low:
-		return caller{}, nil, fmt.Errorf("%s %v lies below the stack pointer %v", name, base, low)
+		return caller{}, nil, frame.Errorf("%s %v lies below the stack pointer %v", name, base, low)
 	case base+2*size < base:
-		return caller{}, nil, fmt.Errorf("%s %v lies at the end of memory", name, base)
+		return caller{}, nil, frame.Errorf("%s %v lies at the end of memory", name, base)
 	}
 	s := &step{row: chainRow(w.Arch), rule: rule, partial: true, guess: "frame #%d is assumed to have a " + string(rule) +
 		": if it has none, frames are missing here"}
@@ -81,11 +82,12 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues, so this is such a return
 		// address.
 		s.jumped, s.kind = true, "no call ends at the return address: "+string(rule)
-		s.guess = fmt.Sprintf("no call ends at %v, to which frame #%%d returns: its %s says so, and leads to another one", none.pc, rule)
+		s.noCallAt = none.pc
+		s.guess = "no call ends at %[2]v, to which frame #%[1]d returns: its " + string(rule) + " says so, and leads to another one"
 		return follow()
 	}
 	if err != nil {
-		err = fmt.Errorf("%s %v does not point to a frame: %w", name, base, err)
+		err = frame.Errorf("%s %v does not point to a frame: %w", name, base, err)
 	}
 	return c, end, err
 }

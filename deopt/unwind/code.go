@@ -2,8 +2,8 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -79,7 +79,7 @@ type way struct {
 	popped uint64
 	err    error // the CFI cannot be used; nothing else is tried then
 	other  []step
-	why    []string // failed attempts other than CFI
+	tried  []error // failed attempts other than CFI
 }
 
 // step is one method to find the caller.
@@ -91,12 +91,13 @@ type step struct {
 	// jumped means that the return address need not follow a call.
 	jumped        bool
 	signal        bool
-	switched      bool     // the code has switched stacks, so the CFA may be anywhere
-	guess         string   // [Frame.Guess] of the caller; %d stands for the number of the unwound frame
-	kind          string   // [Frame.GuessKind] of the caller, or "" if it is guess
-	late          uint64   // number of bytes by which the row's stack pointer is too low
-	fde           *cfi.FDE // the FDE of the row; nil for a row made here
-	machine.Range          // code range of the row's FDE
+	switched      bool         // the code has switched stacks, so the CFA may be anywhere
+	guess         string       // [Frame.Guess] of the caller; %d stands for the number of the unwound frame
+	noCallAt      machine.Addr // the second argument of guess, or 0
+	kind          string       // [Frame.GuessKind] of the caller, or "" if it is guess
+	late          uint64       // number of bytes by which the row's stack pointer is too low
+	fde           *cfi.FDE     // the FDE of the row; nil for a row made here
+	machine.Range              // code range of the row's FDE
 	// unsaved holds callee-saved registers that this code changes and no row of the FDE restores.
 	unsaved []machine.DWARFReg
 }
@@ -122,7 +123,7 @@ func (u *codeReader) findWay(f *Frame) *way {
 		f = &bare
 	}
 	if f.code.Err != nil {
-		return &way{err: fmt.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}
+		return &way{err: frame.Errorf("unwind information of %v: %w", f.PC, f.code.Err)}
 	}
 	s, err := f.code.cfi(f.lookup())
 	if s != nil && s.signal && u.Arch.Link == u.Arch.PC {
@@ -159,11 +160,11 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Source, err)
+		return nil, frame.Errorf("%s: %w", c.Source, err)
 	}
 	row, err := fde.Rules(pc)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Source, err)
+		return nil, frame.Errorf("%s: %w", c.Source, err)
 	}
 	return &step{row: row, rule: FromCFI, partial: c.NoneKept && fde.Debugging(),
 		signal: fde.Signal, fde: fde, Range: fde.Range}, nil
@@ -172,17 +173,17 @@ func (c *Code) cfi(pc machine.Addr) (*step, error) {
 // withoutCFI returns the methods to unwind from code without CFI, the most informative one first.
 func (u *codeReader) withoutCFI(f *Frame) *way {
 	var way way
-	try := func(s *step, why string) bool {
+	try := func(s *step, why error) bool {
 		if s != nil {
 			way.other = append(way.other, *s)
-		} else if why != "" {
-			way.why = append(way.why, why)
+		} else if why != nil {
+			way.tried = append(way.tried, why)
 		}
 		return s != nil
 	}
 	if !try(u.fromFunction(f)) {
 		try(u.fromReturn(f))
 	}
-	try(u.fromStackSize(f), "")
+	try(u.fromStackSize(f), nil)
 	return &way
 }

@@ -2,9 +2,9 @@ package unwind
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -24,6 +24,7 @@ type Omitted struct {
 	From, Count int
 	PCs         []PCCount // most frequent first, at most maxPCs
 	guess, kind string    // guess of the first uncertain frame among them, and its kind, or ""
+	why         error     // guess, with its addresses
 	scanned     int       // first of them that was found by a scan, or -1
 }
 
@@ -114,7 +115,7 @@ func (s *foundFrames) follow(f, callee *Frame) {
 	f.Registers.Detach()
 	c.Registers.Detach()
 	if o := &s.omitted[len(s.omitted)-1]; f.Guess == "" && o.guess != "" {
-		f.Guess, f.GuessKind = o.guess, o.kind
+		f.Guess, f.GuessKind, f.guess = o.guess, o.kind, o.why
 	}
 }
 
@@ -126,7 +127,8 @@ func (s *foundFrames) tally(f *Frame) {
 	o := &s.omitted[len(s.omitted)-1]
 	o.Count++
 	if f.Guess != "" && o.guess == "" {
-		o.guess = fmt.Sprintf("it lies beyond frame #%d, which is not kept and was found by a guess: %s", f.Index, f.Guess)
+		o.why = frame.Errorf("it lies beyond frame #%d, which is not kept and was found by a guess: %w", f.Index, f.WhyGuess())
+		o.guess = o.why.Error()
 		o.kind = "beyond a guess: " + f.GuessKind
 	}
 	if f.Rule == FromScan && o.scanned < 0 {

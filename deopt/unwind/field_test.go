@@ -56,7 +56,7 @@ func TestScansEnd(t *testing.T) {
 		require.Equal(t, FromScan, f.Rule)
 		require.NotEmpty(t, f.Guess)
 	}
-	require.Equal(t, End{Code: frame.NoUnwindInfo, Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
+	requireEnd(t, End{Code: frame.NoUnwindInfo, Reason: "cut short: frame #32 has no unwind information for 0x2020; tried code: it leads to no return; " +
 		"frame pointer: frame #31 was unwound by a scan of its stack, which does not give the place where rbp was saved; " +
 		"scan: it has already found 32 frames without reaching the end of the stack"}, end)
 }

@@ -47,6 +47,7 @@ type Frame struct {
 	// NoCFA is the reason why the CFA is unknown; it becomes known when the frame itself is unwound.
 	CFA   machine.Addr
 	NoCFA string
+	noCFA error // NoCFA, with its addresses; nil if it names none
 
 	// Registers holds the registers in this frame at PC. A register that the inner frames did not preserve is unavailable, with the reason.
 	Registers *machine.Registers
@@ -58,6 +59,7 @@ type Frame struct {
 	Guess string
 	// GuessKind is the same for guesses that differ only in numbers and addresses.
 	GuessKind string
+	guess     error // Guess, with its addresses; nil if it names none
 
 	// Skipped is the function that this frame called, if the frame before belongs to another function. The called function left by a tail call, and
 	// its frame is missing between the two.
@@ -93,8 +95,8 @@ type Frame struct {
 	switched  bool // the code has switched stacks since it left the function
 
 	code  *Code
-	left  *step    // step to the next frame; nil for the last frame
-	tried []string // failed attempts before that step
+	left  *step   // step to the next frame; nil for the last frame
+	tried []error // failed attempts before that step
 }
 
 // End is the reason why a walk ended.
@@ -104,6 +106,7 @@ type End struct {
 	Code     frame.Code // the kind of the reason if the outermost frame was not reached
 
 	outermost string // why the last frame is the outermost
+	why       error  // Reason, with its addresses; nil if it names none
 }
 
 // outermost returns the end of a walk at its outermost frame.
@@ -121,7 +124,7 @@ func (e *End) at(frame int) End {
 
 // cutShort returns the end of a walk at a frame whose caller cannot be found. Its code is that of the innermost reason in the error.
 func cutShort(why error) *End {
-	e := &End{Reason: "cut short: " + why.Error()}
+	e := &End{Reason: "cut short: " + why.Error(), why: frame.Errorf("cut short: %w", why)}
 	for ; why != nil; why = errors.Unwrap(why) {
 		if r, ok := why.(interface{ ReasonCode() frame.Code }); ok {
 			e.Code = r.ReasonCode()
@@ -130,10 +133,35 @@ func cutShort(why error) *End {
 	return e
 }
 
+// Why returns the reason as an error, whose addresses [frame.TextWith] finds.
+func (e *End) Why() error {
+	if e.why == nil {
+		return errors.New(e.Reason)
+	}
+	return e.why
+}
+
 // because adds a reason with a code.
 func (e *End) because(why error) *End {
-	e.Reason, e.Code = e.Reason+"; "+why.Error(), frame.CodeOf(why)
+	e.Reason, e.Code, e.why = e.Reason+"; "+why.Error(), frame.CodeOf(why), frame.Errorf("%w; %v", e.Why(), why)
 	return e
+}
+
+// WhyGuess returns Guess as an error, whose addresses [frame.TextWith] finds; nil if there is no guess.
+func (f *Frame) WhyGuess() error { return reasonOf(f.Guess, f.guess) }
+
+// WhyNoCFA does the same for NoCFA.
+func (f *Frame) WhyNoCFA() error { return reasonOf(f.NoCFA, f.noCFA) }
+
+// reasonOf returns the reason with this text.
+func reasonOf(text string, why error) error {
+	switch {
+	case text == "":
+		return nil
+	case why == nil:
+		return errors.New(text)
+	}
+	return why
 }
 
 // Undecided reports whether the frame may be in code that a patched jump in another function led to, while the stack does not show it.

@@ -21,7 +21,10 @@ type Left struct {
 
 // Left returns the step from the frame to the next one.
 func (f *Frame) Left() Left {
-	out := Left{Tried: f.tried}
+	var out Left
+	for _, err := range f.tried {
+		out.Tried = append(out.Tried, err.Error())
+	}
 	s := f.left
 	if way := f.code.ways[f.place()]; s == nil && way != nil {
 		s = way.cfi

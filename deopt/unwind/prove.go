@@ -13,10 +13,10 @@ import (
 func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {
-		return caller{}, nil, fmt.Errorf("the CFA: %w", err)
+		return caller{}, nil, frame.Errorf("the CFA: %w", err)
 	}
 	if low, known := w.lowest(f, w.Arch); known && cfa <= low && !s.switched {
-		return caller{}, nil, fmt.Errorf("its CFA %v is not above %v, where its stack starts", cfa, low)
+		return caller{}, nil, frame.Errorf("its CFA %v is not above %v, where its stack starts", cfa, low)
 	}
 	f.CFA = cfa
 	pc, err := w.returnAddress(f, s.row)
@@ -33,19 +33,19 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 		return caller{}, nil, errors.New("its return address would be zero, and the stack continues above it")
 	}
 	if pc != 0 && s.rule == FromCode && w.Arch == machine.ARM64 && !w.arm64MayHaveCalled(pc, f) {
-		return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+		return caller{}, nil, frame.Errorf("the call before %v, which would be its return address, is of another function", pc)
 	}
 	if s.switched && pc != 0 {
 		if how, _ := w.fits(pc, f); how == fitsNot {
-			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+			return caller{}, nil, frame.Errorf("the call before %v, which would be its return address, is of another function", pc)
 		}
 		if !w.leaveStack(cfa) {
-			return caller{}, nil, fmt.Errorf("it leaves its stack for the CFA %v for the second time: a loop", cfa)
+			return caller{}, nil, frame.Errorf("it leaves its stack for the CFA %v for the second time: a loop", cfa)
 		}
 	}
 	if pc != 0 && s.guess != "" && s.rule != FromScan && !s.jumped {
 		if how, _ := w.fits(pc, f); how == fitsNot {
-			return caller{}, nil, fmt.Errorf("the call before %v, which would be its return address, is of another function", pc)
+			return caller{}, nil, frame.Errorf("the call before %v, which would be its return address, is of another function", pc)
 		}
 	}
 	f.NoCFA, w.floor = "", cfa
@@ -81,7 +81,7 @@ func (u *codeReader) called(pc machine.Addr, jumped bool) (machine.Addr, error) 
 	}
 	pc = u.unsigned(pc)
 	if !u.Executable(pc - 1) {
-		return 0, fmt.Errorf("%v, which would be its return address, is not in executable memory", pc)
+		return 0, frame.Errorf("%v, which would be its return address, is not in executable memory", pc)
 	}
 	if jumped {
 		return pc, nil

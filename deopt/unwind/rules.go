@@ -36,7 +36,7 @@ func (r *rules) returnAddress(f *Frame, row *cfi.Row) (machine.Addr, error) {
 	}
 	v, err := r.value(f, row.ReturnAddress, rule)
 	if err != nil {
-		return 0, fmt.Errorf("the return address: %w", err)
+		return 0, frame.Errorf("the return address: %w", err)
 	}
 	return machine.Addr(v), nil
 }
@@ -66,7 +66,7 @@ func (r *rules) caller(f *Frame, s *step, pc machine.Addr) caller {
 	if f.NoCFA == "" {
 		regs.SetUint(r.arch.SP, uint64(f.CFA)+uint64(r.arch.CallerSP)) // by definition of the CFA
 	} else {
-		regs.Forget(r.arch.SP, frame.Because(frame.CFAUnknown, f.NoCFA))
+		regs.Forget(r.arch.SP, frame.Because(frame.CFAUnknown, f.WhyNoCFA()))
 	}
 	for _, reg := range r.arch.Constant {
 		if b, err := f.Registers.Bytes(reg); err == nil {
@@ -90,7 +90,12 @@ func (r *rules) caller(f *Frame, s *step, pc machine.Addr) caller {
 	regs.SetUint(r.arch.PC, uint64(pc))
 	c := caller{pc: pc, regs: regs, rule: s.rule}
 	if s.guess != "" {
-		c.guess, c.kind = fmt.Sprintf(s.guess, f.Index), cmp.Or(s.kind, s.guess)
+		args := []any{f.Index}
+		if s.noCallAt != 0 {
+			args = append(args, s.noCallAt)
+			c.why = frame.Errorf(s.guess, args...)
+		}
+		c.guess, c.kind = fmt.Sprintf(s.guess, args...), cmp.Or(s.kind, s.guess)
 	}
 	return c
 }

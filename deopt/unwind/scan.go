@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
 	"example.com/reframe/internal/machine"
 )
@@ -31,17 +32,17 @@ func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 				continue
 			}
 			if tried++; tried > maxTried {
-				return fmt.Errorf("none of the first %d words from %v on that point into code is a return address", maxTried, sp)
+				return frame.Errorf("none of the first %d words from %v on that point into code is a return address", maxTried, sp)
 			}
 			if called, err := t.callEndsAt(pc); err == nil && called && !f(at+machine.Addr(i), pc) {
 				return nil
 			}
 		}
 		if len(b) < len(chunk) {
-			return fmt.Errorf("no word from %v on, as far as the stack can be read, is a return address", sp)
+			return frame.Errorf("no word from %v on, as far as the stack can be read, is a return address", sp)
 		}
 	}
-	return fmt.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
+	return frame.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
 // byScan uses a word on the stack as the return address of f: the first one that leads to no contradiction. It is a guess, because a word that an
@@ -77,7 +78,7 @@ func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	case found.err != nil:
 		return c, nil, found.err
 	case found.worth == contradicts:
-		return c, nil, fmt.Errorf("no word from %v on that follows a call can be unwound further", sp)
+		return c, nil, frame.Errorf("no word from %v on that follows a call can be unwound further", sp)
 	}
 	w.scans++
 	f.CFA, f.NoCFA, w.floor = found.cfa, "", found.cfa

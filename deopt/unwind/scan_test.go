@@ -226,7 +226,7 @@ func TestRefused(t *testing.T) {
 			}
 			u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: test.size}
 			frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x6fd8, rbp: 0x6fe0}))
-			require.Equal(t, End{Code: frame.NoUnwindInfo, Reason: test.end}, end)
+			requireEnd(t, End{Code: frame.NoUnwindInfo, Reason: test.end}, end)
 			var pcs []machine.Addr
 			for _, f := range frames {
 				pcs = append(pcs, f.PC)
@@ -264,5 +264,5 @@ func TestZeroAfterGuess(t *testing.T) {
 	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
 	require.Len(t, frames, 2)
 	require.Equal(t, FromScan, frames[1].Rule)
-	require.Equal(t, End{Code: frame.ReturnToZero, Reason: "cut short: frame #1: its return address is zero, and frame #1 was found by a guess"}, end)
+	requireEnd(t, End{Code: frame.ReturnToZero, Reason: "cut short: frame #1: its return address is zero, and frame #1 was found by a guess"}, end)
 }

@@ -155,7 +155,7 @@ func (w *reuse) resume(j int) *Stack {
 		return w.walk.stack(before.End, i)
 	}
 	w.frames = append(w.frames[:i], before.Frames[j:]...)
-	w.frames[i].Registers, w.frames[i].Guess, w.frames[i].GuessKind = joined.Registers, joined.Guess, joined.GuessKind
+	w.frames[i].Registers, w.frames[i].Guess, w.frames[i].GuessKind, w.frames[i].guess = joined.Registers, joined.Guess, joined.GuessKind, joined.guess
 	for k := i; k < len(w.frames); k++ {
 		f := &w.frames[k]
 		if f.Index = k; k > i {

@@ -70,7 +70,7 @@ func (u *Unwinder) readPlace(f *Frame, reg machine.DWARFReg, offset int64) (Stac
 	if at.kind == fromAligned {
 		return StackPlace{aligned: at, start: start}, nil
 	}
-	return StackPlace{}, fmt.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
+	return StackPlace{}, frame.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
 }
 
 // momentOf returns the moment at the place of f, and the start of its function.
@@ -105,11 +105,11 @@ func (u *Unwinder) arm64Place(f *Frame, reg machine.DWARFReg, offset int64) (Sta
 	}
 	m := u.arm64Function(start).at(f)
 	if m == nil {
-		return StackPlace{}, fmt.Errorf("the instructions of its function do not lead to %v", f.PC)
+		return StackPlace{}, frame.Errorf("the instructions of its function do not lead to %v", f.PC)
 	}
 	n, ok := m.regs[reg].fromSP()
 	if !ok {
-		return StackPlace{}, fmt.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
+		return StackPlace{}, frame.Errorf("the code does not give the distance of %s from the CFA at %v", u.Arch.RegisterName(reg), f.PC)
 	}
 	return StackPlace{Offset: n + offset}, nil
 }
@@ -120,7 +120,7 @@ func (u *Unwinder) AddressIn(f *Frame, p StackPlace) (machine.Addr, error) {
 	case f.Overwritten != nil || f.Undecided() || f.code == nil:
 		return 0, errors.New("the frame is in code that was written over its function's, or that other code jumps to")
 	case f.NoCFA != "":
-		return 0, frame.Because(frame.CFAUnknown, "the frame has no CFA: "+f.NoCFA)
+		return 0, frame.Because(frame.CFAUnknown, frame.Errorf("the frame has no CFA: %w", f.WhyNoCFA()))
 	case rule != FromCFI && rule != FromCode:
 		return 0, fmt.Errorf("the CFA of the frame is not certain: it was left by %s", rule.means())
 	case p.aligned.kind == unknownOrigin:

@@ -2,7 +2,6 @@ package unwind
 
 import (
 	"errors"
-	"fmt"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind/cfi"
@@ -54,13 +53,13 @@ func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 	case FromC:
 		c, end, err := w.calledFromC(f)
 		if err != nil {
-			return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("its caller is a function of C: %w", err)))
+			return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, frame.Errorf("its caller is a function of C: %w", err)))
 		}
 		return c, end
 	}
 	pc, err := w.called(s.PC, false)
 	if err != nil || pc == 0 {
-		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: its return address would be %v, which follows no call", s.PC)))
+		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, frame.Errorf("it has switched stacks: its return address would be %v, which follows no call", s.PC)))
 	}
 	f.switched = true
 	if s.Left {
@@ -105,7 +104,7 @@ func (w *walk) calledFromC(f *Frame) (caller, *End, error) {
 			return caller{}, nil, err
 		}
 		if byCFI != byCode {
-			return caller{}, nil, fmt.Errorf("its CFI gives the CFA %v, and its instructions %v", byCFI, byCode)
+			return caller{}, nil, frame.Errorf("its CFI gives the CFA %v, and its instructions %v", byCFI, byCode)
 		}
 	}
 	return w.prove(f, &step{row: row, rule: FromCode, partial: true})

@@ -45,6 +45,7 @@ type caller struct {
 	rule  Rule
 	guess string
 	kind  string // [Frame.GuessKind]
+	why   error  // guess, with its addresses; nil if it names none
 }
 
 // Walk walks a stack from the registers of its innermost frame. The result has at least that frame, unless its pc is unavailable.
@@ -78,7 +79,7 @@ func (w *walk) run(regs *machine.Registers, before *Stack, limit int) *Stack {
 		w.endFrame()
 		if end != nil {
 			if f.NoCFA != "" {
-				f.NoCFA = end.Reason
+				f.NoCFA, f.noCFA = end.Reason, end.Why()
 			}
 			return w.stack(*end, len(w.frames))
 		}
@@ -100,7 +101,7 @@ func (w *walk) enter(c caller) *Frame {
 		callee = &w.frames[n-1]
 	}
 	f := Frame{
-		Index: w.found(), PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess, GuessKind: c.kind,
+		Index: w.found(), PC: c.pc, Registers: c.regs, Rule: c.rule, Guess: c.guess, GuessKind: c.kind, guess: c.why,
 		Return: callee != nil && !callee.Signal,
 		NoCFA:  "it was not unwound",
 	}
@@ -122,7 +123,7 @@ func (w *walk) enter(c caller) *Frame {
 // not have a frame pointer.
 func (w *walk) step(f *Frame) (caller, *End) {
 	if s, err := w.switchAt(f); err != nil {
-		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, fmt.Errorf("it has switched stacks: %w", err)))
+		return caller{}, cutShort(frame.Because(frame.StackSwitch, f.Index, frame.Errorf("it has switched stacks: %w", err)))
 	} else if s != nil {
 		return w.acrossStacks(f, s)
 	}
@@ -157,7 +158,7 @@ func (w *walk) step(f *Frame) (caller, *End) {
 			}
 		}
 		if err != nil {
-			return caller{}, cutShort(frame.Because(frame.CFIUnusable, f.Index, fmt.Errorf("%s: %w", f.Source, err)))
+			return caller{}, cutShort(frame.Because(frame.CFIUnusable, f.Index, frame.Errorf("%s: %w", f.Source, err)))
 		}
 		return w.checkJumped(f, c, end)
 	}
@@ -177,7 +178,7 @@ func (w *walk) checkJumped(f *Frame, c caller, end *End) (caller, *End) {
 	switch how, _ := w.fits(c.pc, f); {
 	case how == fitsWell && !f.contested:
 	case how == fitsNot:
-		return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, fmt.Sprintf("the call before %v, which would be its return address, is of another function", c.pc)))
+		return caller{}, cutShort(frame.Because(frame.PatchUndecided, f.Index, frame.Errorf("the call before %v, which would be its return address, is of another function", c.pc)))
 	default:
 		c.kind = "frame #%d is in code to which jumps lead that were written into functions, and may not have been called by this one"
 		c.guess = fmt.Sprintf(c.kind, f.Index)
@@ -185,21 +186,34 @@ func (w *walk) checkJumped(f *Frame, c caller, end *End) (caller, *End) {
 	return c, nil
 }
 
+// errNoCode is the end of the reason for a frame at an address without code.
+var errNoCode = errors.New(", and no code is there: it is not in executable memory")
+
+// triedReason returns the end of the reason for a frame that all attempts failed to unwind. It does not unwrap them: their codes are not the code of the
+// reason.
+func triedReason(attempts []error) error {
+	args := make([]any, len(attempts))
+	for n, err := range attempts {
+		args[n] = err
+	}
+	return frame.Errorf("; tried "+strings.Join(slices.Repeat([]string{"%v"}, len(args)), "; "), args...)
+}
+
 // withoutInformation finds the caller of a frame whose code has no unwind information. It uses the first method whose step passes the checks.
 func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 	if !w.Executable(f.lookup()) {
 		// After a jump to a wild address nothing has run here. The frame pointer is that of the jumping code, so following it would skip that code's
 		// frame.
-		return caller{}, cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, ", and no code is there: it is not in executable memory"))
+		return caller{}, cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, errNoCode))
 	}
 	if w.startsProcess(f) {
 		return caller{}, outermost(f.Index, "its process began in it")
 	}
-	tried := slices.Clone(way.why)
+	tried := slices.Clone(way.tried)
 	defer func() { f.tried = tried }()
 	uncopied := false // an attempt failed at memory that was not copied
 	failed := func(rule Rule, err error) {
-		tried = append(tried, fmt.Sprintf("%s: %v", rule, err))
+		tried = append(tried, frame.Errorf("%s: %w", rule, err))
 		var memory *machine.MemoryError
 		uncopied = uncopied || errors.As(err, &memory) && memory.Code == frame.MemoryNotCopied
 	}
@@ -252,7 +266,7 @@ func (w *walk) withoutInformation(f *Frame, way *way) (caller, *End) {
 		return caller{}, outermost(f.Index, fmt.Sprintf("its %s is zero, and nothing else leads further", w.linkRule()))
 	}
 	failed(FromScan, err)
-	end = cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, "; tried "+strings.Join(tried, "; ")))
+	end = cutShort(frame.Because(frame.NoUnwindInfo, f.Index, f.PC, triedReason(tried)))
 	if uncopied {
 		end.Code = frame.MemoryNotCopied
 	}
