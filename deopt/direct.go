@@ -66,7 +66,7 @@ func (f *Frame) readDirect(out *frame.Direct, p *directPlace) error {
 	}
 	b = mask(b, out.Type, arch)
 	out.Status, out.Hex, out.Value = frame.OK, frame.HexBytes(b, arch.Order), out.Type.Format(b, arch.Order)
-	why := f.uncertain()
+	why := f.WhyUncertain()
 	if why == nil {
 		why = p.dead
 	}

@@ -11,8 +11,8 @@ import (
 // doubt is the reason why a frame may not exist: the innermost guess in its stack, at this frame or further in. All frames beyond a guess depend on
 // it: their stack pointers and registers come from it, so none of their values is certain.
 type doubt struct {
-	index int    // index of the frame that was found by the guess
-	why   string // the text of its [unwind.Frame.Guess]
+	index int   // index of the frame that was found by the guess
+	why   error // its [unwind.Frame.WhyGuess]
 }
 
 // doubtOf returns the doubt of a frame; within is its callee.
@@ -21,7 +21,7 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	case within != nil && within.guess != nil:
 		return within.guess
 	case p.Guess != "":
-		return &doubt{p.Index, p.Guess}
+		return &doubt{p.Index, p.WhyGuess()}
 	}
 	return nil
 }
@@ -29,32 +29,32 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 // Uncertain returns the reason why the frame may not exist or may belong to another function, or "" if the frame is certain. Reasons are: it was
 // found by a guess; a frame further in was; the linker folded its function with others.
 func (f *Frame) Uncertain() string {
-	if why := f.uncertain(); why != nil {
+	if why := f.WhyUncertain(); why != nil {
 		return why.Error()
 	}
 	return ""
 }
 
-// uncertain is [Frame.Uncertain] with the code of the reason.
-func (f *Frame) uncertain() error {
+// WhyUncertain is [Frame.Uncertain] as an error, whose addresses [frame.TextWith] finds; nil if the frame is certain.
+func (f *Frame) WhyUncertain() error {
 	switch d := f.guess; {
 	case d == nil:
 		return f.folded()
 	case d.index == f.Index:
 		return frame.Because(frame.GuessedFrame, d.why)
 	default:
-		return frame.Because(frame.GuessedFrame, fmt.Sprintf("it lies beyond frame #%d, which was found by a guess: %s", d.index, d.why))
+		return frame.Because(frame.GuessedFrame, frame.Errorf("it lies beyond frame #%d, which was found by a guess: %w", d.index, d.why))
 	}
 }
 
 // doubtSlots marks the values of an uncertain frame as guessed.
 func (f *Frame) doubtSlots() {
-	why := f.uncertain()
+	why := f.WhyUncertain()
 	if why == nil {
 		return
 	}
 	if f.guess != nil {
-		why = fmt.Errorf("frame #%d is a guess: %w", f.Index, why)
+		why = frame.Errorf("frame #%d is a guess: %w", f.Index, why)
 	}
 	for i := range f.Slots {
 		if s := &f.Slots[i]; s.Status == frame.OK {

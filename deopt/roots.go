@@ -75,7 +75,7 @@ func (f *Frame) rootsOf() *Roots {
 
 // allocas reads the addresses of stack objects.
 func (f *Frame) allocas(all []stackmap.Location) (list []frame.Slot) {
-	r, doubt := f.Reader(), f.uncertain()
+	r, doubt := f.Reader(), f.WhyUncertain()
 	listed := map[stackmap.Location]bool{}
 	for n, l := range all {
 		if listed[l] {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	abstract "example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 )
 
@@ -48,11 +49,18 @@ type RunError struct {
 }
 
 // Error returns the place and the reason on one line.
-func (e *RunError) Error() string {
+func (e *RunError) Error() string { return e.text(e.Err.Error()) }
+
+// TextWith implements [abstract.Addressed].
+func (e *RunError) TextWith(spell func(uint64) string) string {
+	return e.text(abstract.TextWith(e.Err, spell))
+}
+
+func (e *RunError) text(why string) string {
 	if e.Func == "" {
-		return e.Err.Error()
+		return why
 	}
-	return fmt.Sprintf("@%s, block %%%s, line %d: %s: %v", e.Func, e.Block, e.Line, e.Instr, e.Err)
+	return fmt.Sprintf("@%s, block %%%s, line %d: %s: %s", e.Func, e.Block, e.Line, e.Instr, why)
 }
 
 // Unwrap returns the cause.
@@ -79,12 +87,19 @@ type FaultError struct {
 }
 
 // Error returns the kind of access, its size and address, and why it failed.
-func (e *FaultError) Error() string {
+func (e *FaultError) Error() string { return e.text(e.Addr.String()) }
+
+// TextWith implements [abstract.Addressed].
+func (e *FaultError) TextWith(spell func(uint64) string) string {
+	return e.text(e.Addr.TextWith(spell))
+}
+
+func (e *FaultError) text(at string) string {
 	verb := "read"
 	if e.Write {
 		verb = "write"
 	}
-	return fmt.Sprintf("%s of %d bytes at %v: %s", verb, e.Size, e.Addr, e.Why)
+	return fmt.Sprintf("%s of %d bytes at %s: %s", verb, e.Size, at, e.Why)
 }
 
 // Unwrap returns the error of the target's memory.
@@ -94,14 +109,25 @@ func (e *FaultError) Unwrap() error { return e.Err }
 type UnsupportedError struct {
 	What string
 	Hint string // advice on what to do, or ""
+	what error  // What with its addresses, or nil
 }
 
 // Error returns the unsupported feature, and the hint if there is one.
-func (e *UnsupportedError) Error() string {
-	if e.Hint == "" {
-		return e.What + " is not supported"
+func (e *UnsupportedError) Error() string { return e.text(e.What) }
+
+// TextWith implements [abstract.Addressed].
+func (e *UnsupportedError) TextWith(spell func(uint64) string) string {
+	if e.what == nil {
+		return e.Error()
 	}
-	return e.What + " is not supported: " + e.Hint
+	return e.text(abstract.TextWith(e.what, spell))
+}
+
+func (e *UnsupportedError) text(what string) string {
+	if e.Hint == "" {
+		return what + " is not supported"
+	}
+	return what + " is not supported: " + e.Hint
 }
 
 // DeoptimizeError reports that the code reached its own deoptimization exit.
@@ -125,12 +151,15 @@ type trouble struct {
 func (t *trouble) Error() string { return t.err.Error() }
 func (t *trouble) Unwrap() error { return t.err }
 
+func (t *trouble) TextWith(spell func(uint64) string) string { return abstract.TextWith(t.err, spell) }
+
 func troublef(k Kind, format string, args ...any) error {
-	return &trouble{k, fmt.Errorf(format, args...)}
+	return &trouble{k, abstract.Errorf(format, args...)}
 }
 
 func unsupported(hint, format string, args ...any) error {
-	return &trouble{KindUnsupported, &UnsupportedError{What: fmt.Sprintf(format, args...), Hint: hint}}
+	what := abstract.Errorf(format, args...)
+	return &trouble{KindUnsupported, &UnsupportedError{What: what.Error(), Hint: hint, what: what}}
 }
 
 func undefined(format string, args ...any) error {

@@ -106,6 +106,9 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 	return *first
 }
 
+// Reason returns Why with its addresses, or nil.
+func (c *Compared) Reason() error { return c.err }
+
 func incomparable(why error) Compared { return Compared{Why: why.Error(), err: why} }
 
 // compareLowered compares with one lowering.
@@ -121,7 +124,7 @@ func compareLowered(v interp.Value, in *ResultRegisters, l Lowering, regs *machi
 			return incomparable(err)
 		}
 		if u, ok := part.Interp.Uint(); !part.Same && ok && made(u) && p.pointerSized() {
-			return incomparable(fmt.Errorf("the result%s is %#x, which is in the interpreter's own memory", p.Path, u))
+			return incomparable(frame.Errorf("the result%s is %v, which is in the interpreter's own memory", p.Path, machine.Addr(u)))
 		}
 		out.Same = out.Same && part.Same
 		out.Parts = append(out.Parts, part)
