@@ -106,10 +106,10 @@ const otherBase = 0x2b_1a6f_5e30
 func checkRepeatable(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
 	_, second, others, err := runOnce(ctx, s, l, otherBase, to)
 	if err != nil {
-		return fmt.Errorf("with the interpreter's own memory elsewhere: %w", err)
+		return frame.Errorf("with the interpreter's own memory elsewhere: %w", err)
 	}
 	if at, differ := differing(changes, others); differ {
-		return fmt.Errorf("the value that the interpreter stored at %v depends on the addresses of its own memory", at)
+		return frame.Errorf("the value that the interpreter stored at %v depends on the addresses of its own memory", at)
 	}
 	if !first.Result.Value.Equal(second.Result.Value) {
 		return fmt.Errorf("the result depends on the addresses of the interpreter's own memory: %s, or %s", first.Result.Value.Format(), second.Result.Value.Format())

@@ -2,10 +2,10 @@ package commit
 
 import (
 	"bytes"
-	"fmt"
 	"iter"
 	"sort"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/machine"
 )
@@ -27,7 +27,7 @@ func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.
 	for p := range pages {
 		have := old[:len(p.Data)]
 		if err := now.ReadMemory(have, p.Addr); err != nil {
-			return nil, fmt.Errorf("the page at %v, to which the interpreter stored, cannot be read: %w", p.Addr, err)
+			return nil, frame.Errorf("the page at %v, to which the interpreter stored, cannot be read: %w", p.Addr, err)
 		}
 		at := sort.Search(len(maps), func(i int) bool { return maps[i].End > p.Addr })
 		writable, shared := false, false
@@ -61,9 +61,9 @@ func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) 
 		}
 		switch {
 		case !writable:
-			return fmt.Errorf("the interpreter stored to %v, which is not writable", addr)
+			return frame.Errorf("the interpreter stored to %v, which is not writable", addr)
 		case p.Undefined[i] != 0:
-			return fmt.Errorf("the interpreter would write an undefined byte at %v", addr)
+			return frame.Errorf("the interpreter would write an undefined byte at %v", addr)
 		}
 		last := c.extend(have[:i], addr, shared)
 		last.old, last.new = append(last.old, have[i]), append(last.new, want)

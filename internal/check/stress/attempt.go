@@ -79,7 +79,7 @@ type hit struct {
 	do   action
 	tid  int
 	done bool
-	why  string // why the action was not done
+	why  error // why the action was not done
 	// failed reports whether the program failed in the interpreter, which may not happen in native code.
 	failed bool
 }
@@ -213,7 +213,7 @@ func (w *walker) handleExit(x *trace.Exited) error {
 		if err != nil {
 			return err
 		}
-		if h.done = why == ""; h.done {
+		if h.done = why == nil; h.done {
 			w.result.committed = append(w.result.committed, h.exit)
 		}
 		h.why = why
@@ -225,14 +225,14 @@ func (w *walker) handleExit(x *trace.Exited) error {
 const interpMemory = 64 << 20
 
 // interpret runs an exit in the interpreter and commits the result, or returns the reason why it cannot.
-func (w *walker) interpret(x *trace.Exited) (why string, err error) {
-	if why := x.WhyNone(); why != "" {
+func (w *walker) interpret(x *trace.Exited) (why, err error) {
+	if why := x.WhyNoRecord(); why != nil {
 		return why, nil
 	}
 	shown := w.hit.exit == w.plan.culprit
 	if shown {
 		if err := w.recordCulprit(x); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	var out *frame.Resumed
@@ -247,17 +247,17 @@ func (w *walker) interpret(x *trace.Exited) (why string, err error) {
 	}
 	switch {
 	case w.ctx.Err() != nil:
-		return "", context.Cause(w.ctx)
+		return nil, context.Cause(w.ctx)
 	case endsRuns(err):
-		return "", err
+		return nil, err
 	case err != nil:
 		w.hit.failed = isProgramError(err)
-		return err.Error(), nil
+		return err, nil
 	}
 	if shown {
 		w.result.culprit.resumed(out)
 	}
-	return "", nil
+	return nil, nil
 }
 
 // isProgramError reports whether an error of the program, not a limit of the interpreter, ended the run.

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"time"
 
 	"example.com/reframe/deopt"
@@ -120,15 +121,23 @@ func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
 
 // WhyNone returns the reason why no frame can be resumed from the exit, whatever its values are, or "".
 func (x *Exited) WhyNone() string {
-	switch {
-	case x.Frame == nil:
-		return "no frame was found: " + x.End.Reason
-	case x.Frame.Record == nil:
-		return "no record describes the place" + frame.Noted(x.Frame.Notes)
-	case x.doubtful():
-		return "the place may be reached without its site" + frame.Noted(x.Frame.Notes)
+	if why := x.WhyNoRecord(); why != nil {
+		return why.Error()
 	}
 	return ""
+}
+
+// WhyNoRecord is [Exited.WhyNone] as an error, whose addresses [frame.TextWith] finds; nil if the exit can be resumed.
+func (x *Exited) WhyNoRecord() error {
+	switch {
+	case x.Frame == nil:
+		return frame.Errorf("no frame was found: %w", x.End.Why())
+	case x.Frame.Record == nil:
+		return errors.New("no record describes the place" + frame.Noted(x.Frame.Notes))
+	case x.doubtful():
+		return errors.New("the place may be reached without its site" + frame.Noted(x.Frame.Notes))
+	}
+	return nil
 }
 
 // doubtful reports whether the thread may have come to the place without its site.

@@ -3,8 +3,9 @@ package trace
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
+
+	"example.com/reframe/deopt/frame"
 )
 
 // Reasons counts the reasons why something could not be done with exits, without the addresses in them. It must be made before the first Add.
@@ -13,16 +14,13 @@ type Reasons map[string]uint64
 // maxReasons bounds the number of distinct reasons.
 const maxReasons = 1000
 
-// addresses matches the parts that differ between reasons of one kind.
-var addresses = regexp.MustCompile(`0x[0-9a-f]+`)
-
 // Add counts a reason.
-func (r Reasons) Add(why string) {
-	why = addresses.ReplaceAllString(why, "0x…")
-	if r[why] == 0 && len(r) >= maxReasons {
-		why = "other reasons"
+func (r Reasons) Add(why error) {
+	text := frame.TextWith(why, func(uint64) string { return "0x…" })
+	if r[text] == 0 && len(r) >= maxReasons {
+		text = "other reasons"
 	}
-	r[why]++
+	r[text]++
 }
 
 // Sorted returns the reasons, the most frequent first.

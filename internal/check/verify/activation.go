@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,13 +84,13 @@ func (v *verifier) exitlessReason(function string) string {
 const maxUnfollowed = 1 << 12
 
 // notFollowed records why an activation is not followed from its entry.
-func (v *verifier) notFollowed(x *trace.Exited, why string) {
+func (v *verifier) notFollowed(x *trace.Exited, why error) {
 	to, _ := x.Returns(0)
 	v.unfollow(to, why)
 }
 
 // unfollow records it by the return address of the activation.
-func (v *verifier) unfollow(to ptrace.Return, why string) {
+func (v *verifier) unfollow(to ptrace.Return, why error) {
 	if !v.byLayout() {
 		return
 	}
@@ -99,25 +100,25 @@ func (v *verifier) unfollow(to ptrace.Return, why string) {
 	v.unfollowed[to] = why
 }
 
-// exitOnlyReason returns the reason why an exit with a layout is compared only with the run from the exit on, or "". e is its activation, or nil if that is
+// exitOnlyReason returns the reason why an exit with a layout is compared only with the run from the exit on, or nil. e is its activation, or nil if that is
 // not followed.
-func (v *verifier) exitOnlyReason(e *activation, exit *prediction) string {
+func (v *verifier) exitOnlyReason(e *activation, exit *prediction) error {
 	f := exit.origin.frame
 	switch {
 	case !v.described(f.Function, f.Record.ID):
-		return ""
+		return nil
 	case e != nil && exit.out.Baseline.State.Why != "":
-		return exit.out.Baseline.State.Why
+		return exit.out.Baseline.State.reason
 	case e != nil:
-		return ""
+		return nil
 	case len(v.options.At) > 0:
-		return "--at says where it stops, and that is no entry of theirs"
-	case v.unfollowed[exit.origin.to] != "":
+		return errors.New("--at says where it stops, and that is no entry of theirs")
+	case v.unfollowed[exit.origin.to] != nil:
 		return v.unfollowed[exit.origin.to]
 	case v.isExitless(f.Function):
-		return v.exitlessReason(f.Function)
+		return errors.New(v.exitlessReason(f.Function))
 	}
-	return "the function was already running when reframe began to watch its entry"
+	return errors.New("the function was already running when reframe began to watch its entry")
 }
 
 // isEntry reports whether a hit is the entry of a function that is followed.
@@ -149,7 +150,7 @@ func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
 		return err
 	}
 	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
-		return incomparable(err.Error())
+		return &incomparable{err}
 	}
 	to, _ := x.Returns(0)
 	delete(v.unfollowed, to) // of an earlier activation
@@ -245,7 +246,7 @@ func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) 
 	for n, a := range abi.Arguments(abi.SignatureOf(native), t.Arch()) {
 		value, err := a.Read(x.Thread.Registers, t)
 		if err != nil {
-			return nil, incomparablef("argument %d: %v", n+1, err)
+			return nil, incomparablef("argument %d: %w", n+1, err)
 		}
 		args = append(args, value)
 	}

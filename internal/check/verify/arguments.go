@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/abi"
 	"example.com/reframe/internal/llvm/ir"
@@ -25,7 +26,7 @@ type argumentComparison struct {
 
 // compare compares the arguments of the interpreter's call with native code's, which is stopped at the entry of the callee. why is the reason why
 // that is impossible.
-func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registers) (d *CallDifference, why string) {
+func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registers) (d *CallDifference, why error) {
 	site := c.Site()
 	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
 	for _, arg := range c.Args {
@@ -38,7 +39,7 @@ func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registe
 	for n, arg := range abi.Arguments(s, regs.Arch()) {
 		value, err := arg.Read(regs, a.native)
 		if err != nil {
-			return nil, fmt.Sprintf("argument %d of %s: %v", n+1, calleeName(c), err)
+			return nil, frame.Errorf("argument %d of %v: %w", n+1, calleeOf(c), err)
 		}
 		attrs := ir.ParamAttrs{}
 		if n < len(s.Attrs) {
@@ -46,14 +47,14 @@ func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registe
 		}
 		at, same, why := a.argument(c.Args[n], value, attrs, s.Layout)
 		if why != "" {
-			return nil, fmt.Sprintf("argument %d of %s: %s", n+1, calleeName(c), why)
+			return nil, frame.Errorf("argument %d of %v: %s", n+1, calleeOf(c), why)
 		}
 		if !same {
 			return &CallDifference{Callee: calleeName(c), Argument: n + 1, Type: arg.Type.String(), Register: arg.Where(), At: at,
-				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, ""
+				Interpreter: c.Args[n].Format(), Native: value.Format(), Line: site.Line}, nil
 		}
 	}
-	return nil, ""
+	return nil, nil
 }
 
 // argument compares one argument; at is the offset of a difference in the memory that it points to.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -42,7 +43,7 @@ func (c *comparison) missedCall() {
 	out, call := c.out, c.interp.pending
 	c.interp.pending = nil
 	if c.native.mayLack(call) {
-		out.notComparable(fmt.Sprintf("native code returned without the call of %s, or made the call unseen", calleeName(call)))
+		out.notComparable(frame.Errorf("native code returned without the call of %s, or made the call unseen", calleeOf(call)))
 		return
 	}
 	out.Status, out.Call = Different, &CallDifference{Callee: calleeName(call), Only: "interpreter", Line: call.Site().Line}

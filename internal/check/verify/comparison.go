@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 	out.Native.Steps = c.native.steps
 	switch {
 	case c.native.signal != 0:
-		out.notComparable(c.native.raisedReason())
-	case c.interp.incomparable != "":
+		out.notComparable(errors.New(c.native.raisedReason()))
+	case c.interp.incomparable != nil:
 		out.notComparable(c.interp.incomparable)
 	case c.with != nil:
 		c.atReturnWith(regs)
@@ -53,11 +54,11 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 func (c *comparison) failure() {
 	out := c.out
 	if c.interp.atLimit() && out.Interpreter.Steps < c.native.atMost() {
-		out.notComparable("the interpreter does not return: " + c.interp.failed.Error())
+		out.notComparable(frame.Errorf("the interpreter does not return: %w", c.interp.failed))
 		return
 	}
 	if why := patchedCode(c.v.watcher.View(), c.origin, &c.interp); why != "" {
-		out.notComparable(why)
+		out.notComparable(errors.New(why))
 		return
 	}
 	out.Status = Different
@@ -72,7 +73,7 @@ func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	different := result.Why == "" && !result.Same || len(memory.Diffs) > 0
 	if different {
 		if why := c.whyDoubtful(); why != "" {
-			out.notComparable(why)
+			out.notComparable(errors.New(why))
 			return
 		}
 	}
@@ -88,9 +89,9 @@ func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	case different:
 		out.Status = Different
 	case result.Why != "":
-		out.notComparable("the result: " + result.Why)
-	case memory.Why != "":
-		out.notComparable(memoryWhy(memory.Why))
+		out.notComparable(frame.Errorf("the result: %w", result.Reason()))
+	case memory.why != nil:
+		out.notComparable(memoryWhy(memory.why))
 	default:
 		out.Status = Same
 	}
@@ -101,7 +102,7 @@ func (c *comparison) differs(failed string) {
 	out := c.out
 	if c.with == nil {
 		if why := c.whyDoubtful(); why != "" {
-			out.notComparable(why)
+			out.notComparable(errors.New(why))
 			return
 		}
 	}
@@ -118,11 +119,11 @@ func (c *comparison) differs(failed string) {
 }
 
 // memoryWhy returns the reason why memory cannot be compared.
-func memoryWhy(why string) string {
-	if why == sharedMemory {
+func memoryWhy(why error) error {
+	if why == errSharedMemory {
 		return why
 	}
-	return "memory: " + why
+	return frame.Errorf("memory: %w", why)
 }
 
 // report returns the difference in the form that is reported.

@@ -2,10 +2,10 @@ package verify
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"syscall"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/machine"
@@ -32,9 +32,14 @@ type fatal struct {
 }
 
 func (f *fatal) String() string {
+	return f.TextWith(func(at uint64) string { return machine.Addr(at).String() })
+}
+
+// TextWith implements [frame.Addressed].
+func (f *fatal) TextWith(spell func(uint64) string) string {
 	text := "it raised " + ptrace.SignalName(f.signal)
 	if f.fault != 0 {
-		text += fmt.Sprintf(", address %v", f.fault)
+		text += ", address " + spell(uint64(f.fault))
 	}
 	if f.handler {
 		return text + ", and the process ended in its handler"
@@ -59,9 +64,9 @@ func (v *verifier) concludeCrash(f fatal) error {
 			p.finish()
 			v.comparison(p).atCrash(f)
 		case p.interp.pending != nil:
-			p.out.notComparable(fmt.Sprintf("native code did not return from the call of %s: %s", calleeName(p.interp.pending), f.String()))
+			p.out.notComparable(frame.Errorf("native code did not return from the call of %s: %s", calleeOf(p.interp.pending), &f))
 		default:
-			p.out.notComparable("native code did not return: " + f.String())
+			p.out.notComparable(frame.Errorf("native code did not return: %v", &f))
 		}
 		p.finish()
 	}
@@ -121,21 +126,21 @@ func (f *fatal) overflows(v *verifier) bool {
 func (c *comparison) atCrash(f fatal) {
 	out := c.out
 	switch {
-	case c.interp.incomparable != "":
+	case c.interp.incomparable != nil:
 		out.notComparable(c.interp.incomparable)
 		return
 	case f.overflows(c.v):
 		if why := c.runawayEvidence(f.nested); why != "" {
 			c.differs(why)
 		} else {
-			out.notComparable("native code has used up its stack")
+			out.notComparable(errors.New("native code has used up its stack"))
 		}
 		return
 	case c.interp.pending != nil && !allocates(c.interp.pending.Name) && c.mayHaveMade(c.interp.pending): // code generators do not omit allocations
-		out.notComparable(fmt.Sprintf("native code did not reach the call of %s, which it may have omitted: %s", calleeName(c.interp.pending), f.String()))
+		out.notComparable(frame.Errorf("native code did not reach the call of %s, which it may have omitted: %s", calleeOf(c.interp.pending), &f))
 		return
 	case c.interp.atLimit():
-		out.notComparable("the interpreter does not return: " + c.interp.failed.Error())
+		out.notComparable(frame.Errorf("the interpreter does not return: %w", c.interp.failed))
 		return
 	case c.interp.failed != nil && f.matches(c.interp.failed):
 		out.Status = Same

@@ -1,22 +1,26 @@
 package verify
 
+import "errors"
+
 // pointerKept is the reason why a difference may not be an error.
 const pointerKept = "native code has stored a pointer to an object that the interpreter has elsewhere"
 
 // withdraw withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
 func (c *comparison) withdraw() {
-	why := ""
+	var why error
 	switch {
 	case c.out.Status != Different:
 		return
 	case c.pairs.mixed(c.interp.machine):
-		why = pointerKept
+		why = errors.New(pointerKept)
 	case c.v.readsShared(&c.interp):
-		why = sharedMemory
+		why = errSharedMemory
 	default:
-		if why = unspecifiedByIR(&c.interp, &c.reruns); why == "" {
+		unspecified := unspecifiedByIR(&c.interp, &c.reruns)
+		if unspecified == "" {
 			return
 		}
+		why = errors.New(unspecified)
 	}
 	c.out.Call, c.out.Result, c.out.Memory, c.out.Words = nil, nil, nil, 0
 	c.out.Native.Failed, c.out.Interpreter.Failed = "", ""

@@ -26,8 +26,8 @@ type interpreted struct {
 	callee  machine.Addr       // the address of the function that pending calls
 	result  *interp.Result
 	failed  *interp.RunError // the error that ended it; nil if it returned
-	// For a run from an entry: why it ended so that nothing can be compared, or "".
-	incomparable string
+	// For a run from an entry: why it ended so that nothing can be compared, or nil.
+	incomparable error
 }
 
 // stop records that the interpreter stopped at a native call, or ended (nil). It returns an error if nothing can be compared.
@@ -40,13 +40,13 @@ func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 		return err
 	}
 	if c.Site() == nil {
-		return incomparablef("a function of the C library calls %s back, which exists only as native code", calleeName(c))
+		return incomparablef("a function of the C library calls %s back, which exists only as native code", calleeOf(c))
 	}
 	if r.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
-		return incomparablef("a function of the C++ library calls %s back, which exists only as native code", calleeName(c))
+		return incomparablef("a function of the C++ library calls %s back, which exists only as native code", calleeOf(c))
 	}
 	if throws(c.Site()) { // its landing pad may lie at its return address
-		return incomparablef("it calls %s, which does not return: it throws", calleeName(c))
+		return incomparablef("it calls %s, which does not return: it throws", calleeOf(c))
 	}
 	if r.callee = c.At; r.callee == 0 {
 		var ok bool
@@ -69,12 +69,12 @@ func (r *interpreted) end(ctx context.Context) error {
 			return err
 		}
 		if r.result.ExitCode != nil {
-			return incomparable("it ends the program")
+			return incomparablef("it ends the program")
 		}
 	}
 	if err == nil {
 		if r.result == nil {
-			r.incomparable = atSite
+			r.incomparable = errAtSite
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func (r *interpreted) end(ctx context.Context) error {
 	}
 	run := (*interp.RunError)(nil)
 	if !errors.As(err, &run) {
-		return incomparable(err.Error())
+		return &incomparable{err}
 	}
 	switch run.Kind {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
@@ -93,13 +93,13 @@ func (r *interpreted) end(ctx context.Context) error {
 				break
 			}
 			if r.unused.Contains(machine.Addr(fault.Addr)) {
-				return incomparable("its function has a part of the stack that the process has not touched yet")
+				return incomparablef("its function has a part of the stack that the process has not touched yet")
 			}
 		}
 		r.failed = run
 		return nil
 	}
-	return incomparable("the interpreter cannot run it: " + err.Error())
+	return incomparablef("the interpreter cannot run it: %w", err)
 }
 
 // atLimit reports whether one of its bounds ended the interpreter.
@@ -126,11 +126,26 @@ func requireNoState(list []interp.Called) error {
 }
 
 // calleeName names the callee of a native call.
-func calleeName(c *interp.Invocation) string {
-	if c.Name == "" {
-		return c.At.String()
+func calleeName(c *interp.Invocation) string { return calleeOf(c).String() }
+
+// calledFunction is the callee of a native call.
+type calledFunction struct {
+	name string
+	at   machine.Addr
+}
+
+func calleeOf(c *interp.Invocation) calledFunction { return calledFunction{c.Name, c.At} }
+
+func (c calledFunction) String() string {
+	return c.TextWith(func(uint64) string { return c.at.String() })
+}
+
+// TextWith implements [frame.Addressed].
+func (c calledFunction) TextWith(spell func(uint64) string) string {
+	if c.name == "" {
+		return spell(uint64(c.at))
 	}
-	return "@" + c.Name
+	return "@" + c.name
 }
 
 // throws reports whether a call has a landing pad and the compiler assumed that it does not return.

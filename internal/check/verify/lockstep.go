@@ -35,8 +35,8 @@ type Lockstep struct {
 	outcome     *Verified
 }
 
-// atSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
-const atSite = "the interpreter is stopped at a site that native code did not reach"
+// errAtSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
+var errAtSite = incomparablef("the interpreter is stopped at a site that native code did not reach")
 
 // pollInterval is the time that native code runs before its owner is asked whether to stop it.
 const pollInterval = 100 * time.Millisecond
@@ -87,7 +87,7 @@ func NewLockstep(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Lockstep,
 		err = b.begin(stack, at)
 	}
 	if why, ok := asIncomparable(err); ok {
-		return nil, why, nil
+		return nil, why.Error(), nil
 	}
 	return b, "", err
 }
@@ -102,7 +102,7 @@ func (b *Lockstep) begin(stack *deopt.Stack, at int) error {
 	}
 	image, err := copyImage(target, maps, v.options.Memory, nil)
 	if err != nil {
-		return incomparable(err.Error())
+		return &incomparable{err}
 	}
 	f := x.Frames[at]
 	p := v.newPrediction(exitOrigin(stack))
@@ -224,7 +224,7 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 	v, p := b.v, b.p
 	v.ctx, b.site, b.outcome = ctx, nil, nil
 	p.out, p.interp.runner = &Verified{Exit: b.exit}, newRunner(v.options.Time)
-	p.interp.pending, p.interp.result, p.interp.failed, p.interp.incomparable = nil, nil, nil, ""
+	p.interp.pending, p.interp.result, p.interp.failed, p.interp.incomparable = nil, nil, nil, nil
 	p.native.called = nil // the calls of earlier runs were compared at the site
 	b.running, v.stepped = true, 0
 	defer func() { b.running = false }()
@@ -232,7 +232,7 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 	if err := p.stopped(v, p.interp.runner.next()); err != nil {
 		p.interp.runner.finish()
 		if why, ok := asIncomparable(err); ok {
-			return &Stop{Why: why}, nil
+			return &Stop{Why: why.Error()}, nil
 		}
 		return &Stop{}, err
 	}
@@ -296,7 +296,7 @@ func (b *Lockstep) arrival() *Stop {
 	a := &Stop{Exit: b.site, Moved: true, Ended: b.v.threadEnded}
 	if a.Exit == nil {
 		switch out := b.outcome; {
-		case p.interp.incomparable != "" && out.Why == atSite:
+		case p.interp.incomparable == errAtSite && out.reason == errAtSite:
 			a.Returned = true
 			a.Why = b.v.comparison(p).whyUnsure()
 		case out.Status == NotComparable:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/machine"
 )
@@ -238,8 +239,8 @@ func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16)
 
 // comparedMemory holds the differences of memory after both ran.
 type comparedMemory struct {
-	// Why is the reason why memory cannot be compared, "" if it was.
-	Why   string
+	// why is the reason why memory cannot be compared, nil if it was.
+	why   error
 	Diffs []memoryDiff // in ascending order, at most maxDiffs
 	Words uint64       // of eight bytes that differ, including those not in Diffs
 }
@@ -330,7 +331,7 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 			}
 		}
 	}
-	c.out.Why = c.why
+	c.out.why = c.why
 	return c.out
 }
 
@@ -367,14 +368,14 @@ type memoryComparison struct {
 	left   bool
 	made   func(uint64) bool
 	out    comparedMemory
-	why    string
+	why    error
 	whySet machine.Addr
 }
 
 func (c *memoryComparison) refuse(format string, addr machine.Addr) {
 	// Use the lowest address: the same memory then always gives the same reason.
-	if c.why == "" || addr < c.whySet {
-		c.why, c.whySet = fmt.Sprintf(format, addr), addr
+	if c.why == nil || addr < c.whySet {
+		c.why, c.whySet = frame.Errorf(format, addr), addr
 	}
 }
 

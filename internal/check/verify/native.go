@@ -255,13 +255,13 @@ func (v *verifier) abandon(why string) error {
 		p.finish()
 		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
-			v.unfollow(p.origin.to, "the run from its entry was abandoned: "+why)
+			v.unfollow(p.origin.to, errors.New("the run from its entry was abandoned: "+why))
 			if e.exits == 0 { // so would be the next activation
 				v.exitless[e.function] = maxExitless
 			}
 		}
 		if !v.comparison(p).atNextHit() {
-			p.out.notComparable(why)
+			p.out.notComparable(errors.New(why))
 		}
 	}
 	return v.reportAll(pending)
@@ -316,7 +316,7 @@ func (v *verifier) compareReturned(c *call, regs *machine.Registers) error {
 		p.finish()
 		switch {
 		case p.call != c:
-			p.out.notComparable(leftWithoutReturn)
+			p.out.notComparable(errors.New(leftWithoutReturn))
 		case waits[p]:
 			p.out.notComparable(p.leftCallReason())
 		default:

@@ -62,7 +62,7 @@ func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 				v.comparison(p).explain()
 			}
 			decided = append(decided, p)
-		case why != "":
+		case why != nil:
 			p.out.notComparable(why)
 			decided = append(decided, p)
 		default:
@@ -78,7 +78,7 @@ func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 	}
 	if c.before, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
 		for _, p := range c.predictions {
-			p.out.notComparable(err.Error())
+			p.out.notComparable(err)
 		}
 		return v.reportDecided(c.predictions)
 	}
@@ -158,7 +158,7 @@ func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) er
 	after, err := copyImage(t, maps, v.options.Memory, c.before)
 	if err != nil {
 		for _, p := range c.predictions {
-			p.out.notComparable(err.Error())
+			p.out.notComparable(err)
 		}
 		return v.reportDecided(c.predictions)
 	}
@@ -183,13 +183,13 @@ func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) er
 func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (err error) {
 	c := p.interp.pending
 	if floats, err := regs.FloatControl(); err == nil && p.origin.floats != nil && floats != *p.origin.floats {
-		return incomparablef("%s changed the floating-point environment, which the interpreter cannot follow", calleeName(c))
+		return incomparablef("%s changed the floating-point environment, which the interpreter cannot follow", calleeOf(c))
 	}
 	h := callEffects{memory: list, after: after}
 	if c.Result.Kind != ir.VoidKind {
 		site := c.Site()
 		if h.value, err = abi.ReturnedValue(c.Result, site.Call.CC, regs); err != nil {
-			return incomparablef("the result of %s: %v", calleeName(c), err)
+			return incomparablef("the result of %s: %w", calleeOf(c), err)
 		}
 		h.value = p.pairs.ownResult(h.value)
 	}
@@ -198,7 +198,7 @@ func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage
 	p.effects.add(h)
 	p.interp.memory.image = p.effects.now
 	if err := h.applyTo(p.interp.machine); err != nil {
-		return incomparable("the interpreter cannot apply the stores of native code: " + err.Error())
+		return incomparablef("the interpreter cannot apply the stores of native code: %w", err)
 	}
 	return p.stopped(v, p.interp.runner.resume(h.value))
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -23,7 +24,7 @@ type Again struct {
 // atNextHit decides an exit whose function does not return, by comparing it at the next hit of its record. It returns false if there was no next hit,
 // or if the comparison proves nothing.
 func (c *comparison) atNextHit() bool {
-	if c.next.p == nil || c.interp.incomparable != "" {
+	if c.next.p == nil || c.interp.incomparable != nil {
 		return false
 	}
 	s := c.v.newStateComparison(c.prediction, c.next.p).atNextHit(c.next.between)
@@ -36,7 +37,7 @@ func (c *comparison) atNextHit() bool {
 		c.out.Status = Same
 	case c.native.signal != 0:
 		c.out.Again = nil
-		c.out.notComparable(c.native.raisedReason())
+		c.out.notComparable(errors.New(c.native.raisedReason()))
 	case c.interp.result != nil && unspecifiedByFunctions(&c.interp) != "":
 		return false
 	default:
@@ -53,12 +54,12 @@ func (c *comparison) atNextHit() bool {
 func (s *stateComparison) atNextHit(between uint64) *State {
 	out := &State{}
 	if s.exit.origin.fn != s.run.origin.fn {
-		out.Why = fmt.Sprintf("the next hit resumes in @%s", s.exit.origin.fn.Name)
+		out.undecided(fmt.Errorf("the next hit resumes in @%s", s.exit.origin.fn.Name))
 		return out
 	}
 	ctx, cancel := context.WithTimeout(s.v.ctx, s.v.options.Time)
 	defer cancel()
-	out.Why = s.run.reruns.visit(ctx, s.at, nil, func(run *stoppedRun) bool {
+	out.undecided(s.run.reruns.visit(ctx, s.at, nil, func(run *stoppedRun) bool {
 		if out.Arrivals++; out.Arrivals <= between {
 			return true
 		}
@@ -72,6 +73,6 @@ func (s *stateComparison) atNextHit(between uint64) *State {
 			out.Arrival = out.Arrivals
 		}
 		return false
-	})
+	}))
 	return out
 }

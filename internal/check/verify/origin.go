@@ -86,16 +86,16 @@ func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *orig
 // requireCertain returns an error if it is uncertain which frame has the given index, or where its function returns to.
 func requireCertain(x *trace.Exited, at int) error {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
-		return incomparable("its return address is unknown: " + x.Frames[at].Physical().NoCFA)
+		return incomparablef("its return address is unknown: %w", x.Frames[at].Physical().WhyNoCFA())
 	}
 	if _, known := x.Returns(at); !known {
-		return incomparable("its caller is unknown: " + x.End.Reason)
+		return incomparablef("its caller is unknown: %w", x.End.Why())
 	}
-	if why := x.Frames[at].Uncertain(); why != "" {
-		return incomparable("its frame is a guess: " + why)
+	if why := x.Frames[at].WhyUncertain(); why != nil {
+		return incomparablef("its frame is a guess: %w", why)
 	}
-	if why := x.Frames[at+1].Guess(); why != "" {
-		return incomparable("its caller is uncertain: " + why)
+	if why := x.Frames[at+1].Physical().WhyGuess(); why != nil {
+		return incomparablef("its caller is uncertain: %w", why)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exit
 	}
 	sp, err := f.Registers.Addr(t.Arch().SP)
 	if err != nil {
-		return unused, incomparable(err.Error())
+		return unused, &incomparable{err}
 	}
 	if floats, err := f.Registers.FloatControl(); err == nil {
 		o.floats = &floats

@@ -52,7 +52,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 		return nil, err
 	}
 	if v.memory, err = copyImage(t, maps, v.options.Memory, v.memory); err != nil {
-		return nil, incomparable(err.Error())
+		return nil, &incomparable{err}
 	}
 	p.out = out
 	p.effects.start(v.memory)
@@ -79,8 +79,8 @@ func (p *prediction) finish() {
 
 // prepare makes the frame of an exit ready to run, and finds where its function returns to.
 func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (*prediction, error) {
-	if why := x.WhyNone(); why != "" {
-		return nil, incomparable(why)
+	if why := x.WhyNoRecord(); why != nil {
+		return nil, &incomparable{why}
 	}
 	at := slices.Index(x.Frames, x.Frame)
 	if err := requireCertain(x, at); err != nil {
@@ -102,7 +102,7 @@ func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.
 		if ended := (*ptrace.Error)(nil); errors.As(err, &ended) {
 			return err
 		}
-		return incomparable(err.Error())
+		return &incomparable{err}
 	}
 	r.machine, r.run, p.origin.start = ready.machine, ready.run, ready.start
 	r.symbol = x.Frames[at].Symbols(p.origin.fn)

@@ -50,7 +50,7 @@ func (p *prediction) recordIsTrue(exit *prediction) (is, known bool, wrong []Slo
 	if nearest != nil && nearest.run == nil && p.reruns.runTo(site.Instr, nearest) == nil {
 		values = liveAt(nearest.run.x, p.origin.fn)
 	}
-	return least == 0, known && why == "", wrong, values
+	return least == 0, known && why == nil, wrong, values
 }
 
 // maxLive bounds the number of values of a function that are compared.

@@ -23,6 +23,7 @@ type Verified struct {
 	Hit    uint64 // of its record among those that are verified, from 1
 	Status string // one of the constants
 	Why    string // why it is not comparable
+	reason error  // Why, with its addresses
 	Entry  string // the function, if this is an activation that is compared with a baseline; "" for an exit
 	With   bool   // the user's own interpreter ran
 	Result []ResultPart
@@ -52,8 +53,8 @@ type Verified struct {
 
 	entry *activation // the activation of the exit, or nil
 	run   *entryRun   // that of VMState, or that begins at the exit; or nil
-	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or "".
-	exitOnly string
+	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or nil.
+	exitOnly error
 }
 
 // VerifiedRun is one of the two runs.
@@ -90,7 +91,9 @@ type MemoryDifference struct {
 // Differing returns the addresses of the shown bytes that differ.
 func (d *MemoryDifference) Differing() []machine.Addr { return d.bytes }
 
-func (v *Verified) notComparable(why string) { v.Status, v.Why = NotComparable, why }
+func (v *Verified) notComparable(why error) {
+	v.Status, v.Why, v.reason = NotComparable, why.Error(), why
+}
 
 // Schema names the JSON of a [Report].
 const Schema = "reframe.verify/v1"
@@ -177,7 +180,7 @@ type Summary struct {
 }
 
 func (s *Summary) add(v *Verified) {
-	if v.exitOnly != "" && v.Status != NotComparable {
+	if v.exitOnly != nil && v.Status != NotComparable {
 		trace.Reasons(s.ExitOnly).Add(v.exitOnly)
 	}
 	switch v.Status {
@@ -187,7 +190,7 @@ func (s *Summary) add(v *Verified) {
 		s.Different++
 	default:
 		s.NotComparable++
-		trace.Reasons(s.Reasons).Add(v.Why)
+		trace.Reasons(s.Reasons).Add(v.reason)
 	}
 }
 

@@ -1,10 +1,13 @@
 package verify
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/check/trace"
+	"example.com/reframe/internal/machine"
 
 	"github.com/stretchr/testify/require"
 )
@@ -12,11 +15,14 @@ import (
 // TestVerifyReasons requires that reasons that differ only in an address are counted together, and that the most frequent comes first.
 func TestVerifyReasons(t *testing.T) {
 	s := &Summary{Reasons: map[string]uint64{}}
-	for _, why := range []string{
-		"it calls @time", "memory: the page at 0x7f0012345000 cannot be read", "memory: the page at 0x1000 cannot be read",
-		"its stack, at 0x7ffe00, is not mapped", "it ran 1000 instructions", "it ran 2000 instructions",
+	unreadable := func(at machine.Addr) error { return frame.Errorf("the page at %v cannot be read", at) }
+	for _, why := range []error{
+		errors.New("it calls @time"), frame.Errorf("memory: %w", unreadable(0x7f0012345000)), frame.Errorf("memory: %w", unreadable(0x1000)),
+		frame.Errorf("its stack, at %v, is not mapped", machine.Addr(0x7ffe00)), errors.New("it ran 1000 instructions"), errors.New("it ran 2000 instructions"),
 	} {
-		s.add(&Verified{Status: NotComparable, Why: why})
+		v := &Verified{}
+		v.notComparable(why)
+		s.add(v)
 	}
 	s.add(&Verified{Status: Same})
 	s.add(&Verified{Status: Different})

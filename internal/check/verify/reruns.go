@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/interp"
 	"example.com/reframe/internal/llvm/ir"
 )
@@ -91,7 +92,7 @@ type arrived struct {
 type arrivals struct {
 	values  []ir.Value // the values that are kept
 	list    []arrival
-	why     string                  // why there may be more arrivals
+	why     error                   // why there may be more arrivals
 	tooMany bool                    // there were too many to keep
 	more    func() (struct{}, bool) // lets the run continue; false: it has ended
 	stop    func()
@@ -101,10 +102,10 @@ type arrivals struct {
 }
 
 // each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
-// the given values, in this order. each returns why there may be unknown arrivals, or "".
-func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why string) {
+// the given values, in this order. each returns why there may be unknown arrivals, or nil.
+func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why error) {
 	if r.effects.tooLarge() {
-		return errTooMuch.Error()
+		return errTooMuch
 	}
 	t := r.arrivals[at]
 	if t == nil || !t.tooMany && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.values, value) }) {
@@ -132,7 +133,7 @@ func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool)
 			a.values = append(a.values, kept.values[n])
 		}
 		if !look(&a) {
-			return ""
+			return nil
 		}
 	}
 	return t.why
@@ -244,24 +245,24 @@ func (r *reruns) begin(wait func() bool) (*stoppedRun, error) {
 // visit repeats the run from an entry or an exit, as far as native code has come, and calls look whenever it is about to execute at in the function
 // that was entered or left: where an exit resumes, only when the run comes there again. look returns whether to continue. At a call that native code
 // has not made yet, wait returns whether it has made it; false means not to wait, and a nil wait means the same.
-func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look func(*stoppedRun) bool) (why string) {
+func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look func(*stoppedRun) bool) (why error) {
 	run, err := r.begin(wait)
 	if err == nil {
 		err = run.x.StopAt(at.Block, true)
 	}
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	x := run.x
-	ended := func(err error) string { // a different end than the first run's is a reason; being given up is not
+	ended := func(err error) error { // a different end than the first run's is a reason; being given up is not
 		failed := (*interp.RunError)(nil)
 		switch {
 		case ctx.Err() != nil:
-			return r.tookLong().Error()
-		case !errors.Is(err, errAbandoned) && errors.As(err, &failed) && r.interp.failed == nil && r.interp.incomparable == "":
-			return fmt.Sprintf("its run from the entry cannot be repeated: %v", err)
+			return r.tookLong()
+		case !errors.Is(err, errAbandoned) && errors.As(err, &failed) && r.interp.failed == nil && r.interp.incomparable == nil:
+			return frame.Errorf("its run from the entry cannot be repeated: %w", err)
 		}
-		return ""
+		return nil
 	}
 	first := r.origin.entry && at.Block.Index == 0 // a run from the entry is at its first instruction already
 	for n := 0; n < maxArrivals; n++ {
@@ -283,8 +284,8 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 			}
 		}
 		if x.Depth() == 1 && x.At(0) == at && !look(run) {
-			return ""
+			return nil
 		}
 	}
-	return fmt.Sprintf("its run from the entry reaches the place more than %d times", maxArrivals)
+	return fmt.Errorf("its run from the entry reaches the place more than %d times", maxArrivals)
 }

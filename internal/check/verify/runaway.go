@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
 )
@@ -65,13 +67,13 @@ func (v *verifier) endRunaway(run *ptrace.SingleThreadRun) (done bool, err error
 		switch {
 		case evidence[p] != "":
 			v.comparison(p).differs(evidence[p])
-		case p.interp.incomparable != "":
+		case p.interp.incomparable != nil:
 			p.out.notComparable(p.interp.incomparable)
 		case v.comparison(p).atNextHit():
 		case p.interp.atLimit():
-			p.out.notComparable("the interpreter does not return: " + p.interp.failed.Error())
+			p.out.notComparable(frame.Errorf("the interpreter does not return: %w", p.interp.failed))
 		default:
-			p.out.notComparable("native code did not return: its calls nest without end")
+			p.out.notComparable(errors.New("native code did not return: its calls nest without end"))
 		}
 	}
 	return true, v.reportAll(pending)
@@ -90,7 +92,7 @@ func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 // is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
 // interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
 func (c *comparison) runawayEvidence(nested []nestedCall) string {
-	if c.interp.pending != nil || c.interp.incomparable != "" || c.with != nil || c.interp.atLimit() || c.origin.fn != c.origin.native {
+	if c.interp.pending != nil || c.interp.incomparable != nil || c.with != nil || c.interp.atLimit() || c.origin.fn != c.origin.native {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r nestedCall) bool { return r.to == c.call.to.Addr && r.cfa == c.call.to.CFA })

@@ -2,14 +2,15 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/system"
 )
 
-// sharedMemory is the reason why a difference proves nothing: another process may have stored there between the two runs.
-const sharedMemory = "memory shared with other processes"
+// errSharedMemory is the reason why a difference proves nothing: another process may have stored there between the two runs.
+var errSharedMemory = errors.New("memory shared with other processes")
 
 // sharedWithOthers reports whether other processes may store to an address.
 func (v *verifier) sharedWithOthers(addr machine.Addr) bool {
@@ -53,7 +54,7 @@ func (v *verifier) withoutShared(c comparedMemory) comparedMemory {
 			return false
 		}
 		c.Words -= d.Size / diffWord
-		c.Why = cmp.Or(c.Why, sharedMemory)
+		c.why = cmp.Or(c.why, errSharedMemory)
 		return true
 	})
 	return c

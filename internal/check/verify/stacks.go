@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"errors"
 	"slices"
 
 	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace"
@@ -170,7 +172,7 @@ func (v *verifier) abandonCall(c *call) error {
 	for _, p := range v.pending {
 		switch {
 		case p.call.within(c):
-			p.out.notComparable(leftWithoutReturn)
+			p.out.notComparable(errors.New(leftWithoutReturn))
 		case waits[p]:
 			p.out.notComparable(p.leftCallReason())
 		default:
@@ -184,6 +186,6 @@ func (v *verifier) abandonCall(c *call) error {
 }
 
 // leftCallReason returns the reason why nothing is compared after a native call that a non-local jump has left.
-func (p *prediction) leftCallReason() string {
-	return "the call of " + calleeName(p.interp.pending) + " was left without a return"
+func (p *prediction) leftCallReason() error {
+	return frame.Errorf("the call of %v was left without a return", calleeOf(p.interp.pending))
 }

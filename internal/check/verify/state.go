@@ -2,6 +2,7 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,6 +35,15 @@ type State struct {
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
 	Why    string            `json:"why,omitempty"` // why the state could not be compared
+
+	reason error // Why, with its addresses
+}
+
+// undecided records why the state could not be compared; nil: it was.
+func (s *State) undecided(why error) {
+	if s.reason = why; why != nil {
+		s.Why = why.Error()
+	}
 }
 
 // same reports whether the run had the state of the exit at one of its arrivals.
@@ -113,11 +123,11 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 	out := &State{}
 	run := s.run
 	if s.exit.origin.fn != run.origin.fn {
-		out.Why = fmt.Sprintf("the exit resumes in @%s, and the baseline is @%s", s.exit.origin.fn.Name, run.origin.fn.Name)
+		out.undecided(fmt.Errorf("the exit resumes in @%s, and the baseline is @%s", s.exit.origin.fn.Name, run.origin.fn.Name))
 		return out
 	}
 	var failed error
-	out.Why = run.reruns.each(s.at, s.values, func(a *arrival) bool {
+	out.undecided(run.reruns.each(s.at, s.values, func(a *arrival) bool {
 		out.Arrivals++
 		if out.Arrival > 0 || failed != nil || out.Arrivals < after || len(s.different(a)) > 0 {
 			return true // continue, to count the arrivals
@@ -127,32 +137,33 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 			out.Arrival = out.Arrivals
 		}
 		return true
-	})
+	}))
 	switch {
 	case out.Why != "" || out.Arrival > 0:
 		return out
 	case failed != nil:
-		out.Why = failed.Error()
+		out.undecided(failed)
 		return out
 	}
-	if out.Why = s.whyUndecided(out.Arrivals); out.Why != "" {
+	if out.undecided(s.whyUndecided(out.Arrivals)); out.Why != "" {
 		return out
 	}
-	if err := s.nearest(out, values()); err != nil {
-		out.Why = err.Error()
-	}
+	out.undecided(s.nearest(out, values()))
 	return out
 }
 
-// whyUndecided returns why a run from the entry that did not have the state of the exit at its first times arrivals proves nothing, or "".
-func (s *stateComparison) whyUndecided(times uint64) string {
+// whyUndecided returns why a run from the entry that did not have the state of the exit at its first times arrivals proves nothing, or nil.
+func (s *stateComparison) whyUndecided(times uint64) error {
 	if why := s.run.native.raisedReason(); why != "" {
+		return errors.New(why)
+	}
+	if why := s.whyUnfinished(times); why != nil {
 		return why
 	}
-	if why := s.whyUnfinished(times); why != "" {
-		return why
+	if why := unspecifiedByIR(&s.run.interp, &s.run.reruns); why != "" {
+		return errors.New(why)
 	}
-	return unspecifiedByIR(&s.run.interp, &s.run.reruns)
+	return nil
 }
 
 // nearest records the differences at the nearest arrival. values is as in [stateComparison.atEntry].
@@ -181,24 +192,24 @@ func (s *stateComparison) nearest(out *State, values map[string]interp.Value) er
 }
 
 // whyUnfinished returns why a run from the entry may still reach the place with the state of the exit, although it did not in its first times
-// arrivals, or "".
-func (s *stateComparison) whyUnfinished(times uint64) string {
-	why, p := "", s.run
+// arrivals, or nil.
+func (s *stateComparison) whyUnfinished(times uint64) (why error) {
+	p := s.run
 	switch {
-	case p.interp.incomparable != "":
+	case p.interp.incomparable != nil:
 		why = p.interp.incomparable
 	case p.interp.failed != nil && (times == 0 || p.interp.atLimit()):
-		why = p.interp.failed.Error()
+		why = p.interp.failed
 	case p.interp.pending != nil && (times == 0 || p.native.mayLack(p.interp.pending)):
-		why = "it waits for the call of " + calleeName(p.interp.pending)
+		why = frame.Errorf("it waits for the call of %v", calleeOf(p.interp.pending))
 	}
 	switch {
-	case why == "":
-		return ""
+	case why == nil:
+		return nil
 	case times == 0:
-		return "its run from the entry does not reach the place: " + why
+		return frame.Errorf("its run from the entry does not reach the place: %w", why)
 	}
-	return "its run from the entry ends before: " + why
+	return frame.Errorf("its run from the entry ends before: %w", why)
 }
 
 // slots returns the slots of the exit that differ from the run, and where else the run's value was found.

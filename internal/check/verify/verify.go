@@ -47,7 +47,7 @@ type verifier struct {
 	timedOutAtSpeed bool   // native code ran at full speed after its last step, and its time was used up
 	stepped         uint64 // native instructions single-stepped for a Lockstep
 	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
-	unfollowed map[ptrace.Return]string
+	unfollowed map[ptrace.Return]error
 	exitless   map[string]int
 	groups     map[string]int // index in Summary.Groups, by key
 }
@@ -65,7 +65,7 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, outcome func(*Verifi
 		ctx, cancel = context.WithTimeoutCause(ctx, o.For, errTimeUp)
 		defer cancel()
 	}
-	v := &verifier{session: s, options: o, ctx: ctx, outcome: outcome, hits: map[uint64]uint64{}, warned: map[string]bool{}, checkedCode: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]string{}, exitless: map[string]int{}}
+	v := &verifier{session: s, options: o, ctx: ctx, outcome: outcome, hits: map[uint64]uint64{}, warned: map[string]bool{}, checkedCode: map[machine.Addr]bool{}, unfollowed: map[ptrace.Return]error{}, exitless: map[string]int{}}
 	at := o.At
 	if o.EntriesOf != nil {
 		at = o.EntriesOf
@@ -177,10 +177,10 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 	p, err := predict(x, out)
 	switch {
 	case errors.Is(err, ptrace.ErrProcessExited):
-		out.notComparable(endReason(err))
+		out.notComparable(errors.New(endReason(err)))
 		return v.reportOne(out)
 	case errors.Is(err, errTimeUp):
-		out.notComparable(errTimeUp.Error())
+		out.notComparable(errTimeUp)
 		return cmp.Or(v.reportOne(out), err)
 	}
 	if why, ok := asIncomparable(err); ok {
@@ -211,7 +211,7 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 	case v.byLayout():
 		out.exitOnly = v.exitOnlyReason(e, p)
 	case e != nil:
-		out.exitOnly = out.Baseline.State.Why
+		out.exitOnly = out.Baseline.State.reason
 	}
 	for _, q := range v.pending {
 		if q.next.p == nil && !q.next.inexact && q.with == nil && q.entry == nil && q.call == p.call && q.origin.fn == p.origin.fn && q.origin.start.Point == p.origin.start.Point {
@@ -255,14 +255,14 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 		}
 	}
 	if v.limitReached() || !v.roomForEntry() {
-		v.notFollowed(x, "too many activations are followed at once")
+		v.notFollowed(x, errors.New("too many activations are followed at once"))
 		if o.EntriesOf != nil {
 			v.skip(x.Point, 1, v.entrySkipReason())
 		}
 		return nil
 	}
 	if why := v.reasonNotToFollow(x); why != "" {
-		v.notFollowed(x, why)
+		v.notFollowed(x, errors.New(why))
 		return nil
 	}
 	v.entries++
@@ -274,9 +274,9 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ptrace.ErrProcessExited):
-		why = endReason(err)
+		why = errors.New(endReason(err))
 	case errors.Is(err, errTimeUp):
-		why = errTimeUp.Error() // it ends the next wait, too
+		why = errTimeUp // it ends the next wait, too
 	case !ok:
 		return err
 	}
@@ -290,10 +290,10 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 		v.notFollowed(x, why)
 		return nil
 	case o.EntriesOf == nil:
-		why = fmt.Sprintf("@%s is not compared with a baseline from its entry: %s", x.Point.Function, why)
-		if !v.warned[why] && len(v.warned) < maxWarned {
-			v.warned[why] = true
-			o.Warn(why)
+		text := fmt.Sprintf("@%s is not compared with a baseline from its entry: %v", x.Point.Function, why)
+		if !v.warned[text] && len(v.warned) < maxWarned {
+			v.warned[text] = true
+			o.Warn(text)
 		}
 		return nil
 	}
@@ -361,7 +361,7 @@ func (v *verifier) reportOne(out *Verified) error {
 		}
 		out.Core = ""
 	}
-	if out.Status == NotComparable && out.Why == errTimeUp.Error() { // Options.For stopped it, so that it has no result
+	if out.Status == NotComparable && out.reason == errTimeUp { // Options.For stopped it, so that it has no result
 		v.summary.Exits--
 		v.skip(out.Exit.Point, 1, out.Why)
 		return nil
@@ -374,7 +374,7 @@ func (v *verifier) reportOne(out *Verified) error {
 // a difference at the exit counts.
 func (v *Verified) conclude(released bool) {
 	if released {
-		v.notComparable(endReason(ptrace.ErrReleased))
+		v.notComparable(ptrace.ErrReleased)
 		if v.VMState != nil && v.VMState.atReturn {
 			v.VMState = nil
 		}

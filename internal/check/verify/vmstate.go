@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -121,7 +122,7 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 	run := v.entryRunOf(p.call)
 	if p.out.run = run; run == nil {
 		if !startsMethod(f.VM) {
-			p.out.exitOnly = "no earlier exit of its activation was at the start of a method"
+			p.out.exitOnly = errors.New("no earlier exit of its activation was at the start of a method")
 			return nil
 		}
 		if p.with.run, p.with.answer, err = v.runFromEntry(request, f.Record.ID, t, mappings); err == nil {
@@ -140,13 +141,13 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 	}
 	state := c.compare(func(addr machine.Addr) string { return v.whereabouts(p.out.Exit).memory(addr) })
 	if v.session.Released() { // memory may have been read later
-		return incomparable(endReason(ptrace.ErrReleased))
+		return &incomparable{ptrace.ErrReleased}
 	}
 	p.out.VMState = state
 	if s := p.out.VMState; s.different() {
 		v.suspect(p, s.Differences[0].key())
 	} else if s.Why != "" {
-		p.out.exitOnly = s.Why
+		p.out.exitOnly = errors.New(s.Why)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ type withRun struct {
 // predictWith runs the user's own interpreter from an exit. It returns no prediction if its
 // interpreter calls the frames malformed, which is a difference.
 func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
-	if why := x.WhyNone(); why != "" {
-		return nil, incomparable(why)
+	if why := x.WhyNoRecord(); why != nil {
+		return nil, &incomparable{why}
 	}
 	at := slices.Index(x.Frames, x.Frame)
 	if err := requireCertain(x, at); err != nil {
@@ -39,22 +39,22 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	stack := &handover.Stack{View: v.watcher.View(), Thread: x.Stack().Thread, Frames: []*deopt.Frame{x.Frame}}
 	switch vm := x.Frame.VM; {
 	case vm == nil:
-		return nil, incomparable("no layout has VM frames for its record")
+		return nil, incomparablef("no layout has VM frames for its record")
 	case vm.Mismatches() != "":
 		out.Status, out.Interpreter.Failed = Different, "the record's frames are not those that info describes: "+vm.Mismatches()
 		return nil, nil
 	case vm.Lacks() != "":
-		return nil, incomparable(vm.Lacks())
+		return nil, incomparablef("%s", vm.Lacks())
 	case vm.Frames[0].Resume == frame.Calling:
 		var err error
 		if stack.Returned, err = handover.Returned(x.Frame, x.Stack().Returned); err != nil {
-			return nil, incomparable(err.Error())
+			return nil, &incomparable{err}
 		}
 		stack.Came = true
 	}
 	request, err := stack.Request()
 	if err != nil {
-		return nil, incomparable(err.Error())
+		return nil, &incomparable{err}
 	}
 	request.Steps, request.Tail = interpSteps(v.options.Steps), v.options.Tail
 	t := v.watcher.View().Target()
@@ -73,7 +73,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	if v.options.Picture {
 		image, err := copyImage(t, maps, v.options.Memory, nil)
 		if err != nil {
-			return nil, incomparable(err.Error())
+			return nil, &incomparable{err}
 		}
 		out.Before = &imageMemory{image: image, now: t}
 	}
@@ -99,7 +99,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 		out.Status, out.Interpreter.Failed = Different, "its interpreter reports malformed frames: "+a.Malformed
 		return nil, nil
 	case a.Unsupported != "":
-		return nil, incomparable("its interpreter cannot continue: " + a.Unsupported)
+		return nil, incomparablef("its interpreter cannot continue: %s", a.Unsupported)
 	case !a.Returns:
 		return nil, incomparablef("it ended with an exception (%.200s), and its interpreter does not report what compiled code returns in this case", a.Threw.Text)
 	}
@@ -157,22 +157,22 @@ var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32":
 	"f32": {Kind: ir.FloatKind, Bits: 32}, "f64": {Kind: ir.DoubleKind, Bits: 64}, "ref": ir.Ptr, "null": ir.Ptr}
 
 // result compares the results.
-func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Registers) (*ResultPart, string) {
+func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Registers) (*ResultPart, error) {
 	typ := scalar[r.Type]
 	if typ == nil {
-		return nil, fmt.Sprintf("no register is known for type %.40q", r.Type)
+		return nil, fmt.Errorf("no register is known for type %.40q", r.Type)
 	}
 	bits, err := r.Bits.Uint()
 	if err != nil {
-		return nil, err.Error()
+		return nil, err
 	}
 	want := interp.FromUint(typ, bits)
 	got := abi.CompareResult(want, cc, regs, func(uint64) bool { return false })
 	switch {
 	case got.Why != "":
-		return nil, got.Why
+		return nil, got.Reason()
 	case len(got.Parts) != 1: // a scalar that fits a register has one part
-		return nil, fmt.Sprintf("it is in %d registers", len(got.Parts))
+		return nil, fmt.Errorf("it is in %d registers", len(got.Parts))
 	}
 	native := got.Parts[0].Native
 	part := &ResultPart{Register: got.Parts[0].Register, Type: r.Type, Interpreter: want.Format(), Native: native.Format(), Same: got.Same}
@@ -182,7 +182,7 @@ func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Reg
 	if have, ok := native.Uint(); ok && !part.Same && typ.Kind != ir.FloatKind && typ.Kind != ir.DoubleKind {
 		part.Same = c.same(bits, have)
 	}
-	return part, ""
+	return part, nil
 }
 
 // memory compares the interpreter's stores with the memory of the process, and then the objects that it allocated and stored references to.
@@ -287,7 +287,7 @@ func doneRunner() *runner {
 func (c *comparison) atReturnWith(regs *machine.Registers) {
 	out, t := c.out, c.v.watcher.View().Target()
 	w := &withComparison{own: c.with.memory, native: t, dead: c.origin.dead, order: t.Arch().Order, follow: c.origin.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
-	why := ""
+	var why error
 	same := true
 	if r := c.with.answer.Returned; r != nil {
 		var part *ResultPart
@@ -310,8 +310,8 @@ func (c *comparison) atReturnWith(regs *machine.Registers) {
 			}
 		}
 		c.explain()
-	case why != "":
-		out.notComparable("the result: " + why)
+	case why != nil:
+		out.notComparable(frame.Errorf("the result: %w", why))
 	default:
 		out.Status = Same
 	}
