@@ -3,15 +3,15 @@
 //
 // # Language
 //
-// An expression has slots, numbers, texts, true, false, operators and parentheses, and nothing else of Starlark (go.starlark.net): no calls, lists,
-// lambdas or comprehensions. A tokenizer translates what Starlark's parser cannot read: the names of slots, and C's operators && || !. Starlark's
-// functions then compute the operators. Some differ from Starlark's:
+// An expression consists of slots, numbers, texts, true, false, operators and parentheses. It is a part of Starlark (go.starlark.net), without calls,
+// lists, lambdas and comprehensions. A tokenizer translates what Starlark's parser cannot read: the names of slots, and C's operators && || !.
+// Starlark's functions then compute the operators. Some differ from Starlark's:
 //
 //   - and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
 //   - true and false are the numbers 1 and 0, too.
 //   - == and != compare the bits of a slot, see [wrapped].
 //   - Texts are compared only by == and !=. A text of a virtual machine's layout equals the number that it spells.
-//   - NaN is neither equal to, below nor above anything, as in C.
+//   - NaN is not equal to, below or above any number, as in C.
 //
 // `reframe help conditions` describes the language to users.
 //
@@ -43,8 +43,8 @@ type Answer int
 const (
 	No Answer = iota
 	Yes
-	Undecided // it depends on a value that is unavailable
-	Absent    // it depends on a slot that does not exist
+	Undecided // the result depends on a value that is unavailable
+	Absent    // the result depends on a slot that does not exist
 )
 
 // Of evaluates the condition for the slots of a frame. For [Undecided] and [Absent], why is the reason.
@@ -71,7 +71,7 @@ func (c *Condition) Possible(has func(Name) bool) bool {
 		}
 		missing := func(n Name) bool { return !has(n) }
 		exist := !slices.ContainsFunc(uses, missing)
-		if !exist && hasLogic(part) { // a part of it may decide
+		if !exist && hasLogic(part) { // one operand of and or or may decide the result
 			exist = slices.ContainsFunc(uses, has)
 		}
 		return verdict{yes: exist, no: exist}
@@ -160,7 +160,7 @@ func (e *Expression) slot(part syntax.Expr) (n Name, ok bool) {
 	case *syntax.ParenExpr:
 		return e.slot(part.X)
 	case *syntax.Ident:
-		if k, err := strconv.Atoi(part.Name[1:]); err == nil { // no word contains a number
+		if k, err := strconv.Atoi(part.Name[1:]); err == nil { // an identifier of a slot is s and a number; other words contain no number
 			return e.names[k], true
 		}
 	}
@@ -193,7 +193,7 @@ type Name struct {
 	at    int
 }
 
-// String returns the name as the output shows it, if that is known.
+// String returns the name as the output shows it, or a form that the user may type.
 func (n Name) String() string {
 	if n.Text == "" {
 		return fmt.Sprintf("#%d", n.Index)

@@ -45,7 +45,7 @@ func TestParseErrors(t *testing.T) {
 		"%i ; 1":                    `%i ; 1: at "; 1": ` + operator,
 		"#99999999999999999999 < 1": `#99999999999999999999 < 1: at "99999999999 < 1": ` + operator,
 
-		// The rest of Starlark.
+		// These parts of Starlark are not supported.
 		"%i == 10**10**10":       `%i == 10**10**10: at "*10**10": ` + operand,
 		`%i == "a" * 1000000000`: `%i == "a" * 1000000000: at "%i == \"a\" * 1000000000": a text can only be compared with == and !=`,
 		"%i == len(%j)":          `%i == len(%j): at "(%j)": ` + operator,
@@ -58,11 +58,11 @@ func TestParseErrors(t *testing.T) {
 		"1 if %i else 2":         `1 if %i else 2: at "if %i else 2": ` + operator,
 		"%i in %j":               `%i in %j: at "in %j": ` + operator,
 		"%i not in %j":           `%i not in %j: at "not in %j": ` + operator,
-		"%i == 1\n%j == 2":       "%i == 1\n%j == 2: at \"== 2\": == does not associate with == (use parens)", // a remainder
+		"%i == 1\n%j == 2":       "%i == 1\n%j == 2: at \"== 2\": == does not associate with == (use parens)", // text after a complete expression
 		"%i == 1 # comment":      `%i == 1 # comment: at "# comment": ` + operator,
 		"%i == \\\n1":            `%i == ` + "\\\n1" + `: at "\\\n1": ` + operand,
 
-		// What never holds.
+		// These conditions never hold.
 		"3 == 3":                `3 == 3: at "3 == 3": it asks for no slot`,
 		"true":                  `true: at "true": it asks for no slot`,
 		"%i == 1/0":             `%i == 1/0: at "%i == 1/0": floating-point division by zero`,
@@ -200,7 +200,7 @@ func TestCondition(t *testing.T) {
 		"%i == 1 or %m == -5 && %t": true, "not %i > 3 and %nothing == 1": false, "%nothing == 1 || not false": true,
 		"((((%i))) == ((25)))": true, "%i\t==\n25": true,
 
-		// The missing value does not matter.
+		// The result does not depend on the missing value.
 		"%i == 25 || %gone == 1": true, "(%gone && false) == false": true, "!(%gone || true) + 1 == 1": true, "%gone == 1 || %i == 25": true, "%i == 1 && %gone == 1": false, "%gone == 1 && %i == 1": false,
 		"!(%gone == 1 && %i == 1)": true, "(%gone == 1 || %i == 25) && (%i == 25 || %nothing == 1)": true, "%nothing == 1 && false": false, "true || %nothing == 1": true,
 		"%i / 0 == 1 || %i == 25": true, "%twice == 3": true,

@@ -31,8 +31,8 @@ func (e *Error) Error() string {
 // maxText bounds the length of a text in bytes.
 const maxText = 8 << 10
 
-// cNot is the operator ! in the text for Starlark's parser. As in C, ! binds tighter than the operators between two operands, which not does not. The
-// sign + has that precedence, and no other use: the tokenizer rejects it.
+// cNot is the operator ! in the text for Starlark's parser. As in C, ! binds tighter than the operators between two operands; Starlark's not does
+// not. Starlark's unary + has that precedence. It has no other use here, because the tokenizer rejects it.
 const cNot = syntax.PLUS
 
 // operand matches a token where an operand belongs, operator where an operator belongs. A name contains numbers in brackets, as in object[4].x.
@@ -45,7 +45,7 @@ var (
 // spellings lists the tokens that Starlark spells in another way.
 var spellings = map[string]string{"&&": "and", "||": "or", "!": cNot.String()}
 
-// words lists the names that are no slots, and their values.
+// words lists the names that do not denote slots, and their values.
 var words = map[string]starlark.Value{
 	"and": nil, "or": nil, "not": nil, "True": starlark.True, "true": starlark.True, "False": starlark.False, "false": starlark.False,
 	"inf": starlark.Float(math.Inf(1)), "nan": starlark.Float(math.NaN()),
@@ -64,7 +64,7 @@ func Parse(text string) (*Condition, error) {
 	if len(e.names) == 0 {
 		return nil, &Error{text, 0, "it asks for no slot"}
 	}
-	// Without slots only numbers in the text are computed. Where that fails, the condition never holds.
+	// Without slots, only the numbers in the text are computed. If that fails, the condition never holds.
 	if a, why := c.Of(nil); a == Undecided {
 		return nil, &Error{text, 0, why}
 	}
@@ -76,7 +76,7 @@ func ParseExpression(text string) (*Expression, error) {
 	if len(text) > maxText {
 		return nil, &Error{text[:40] + "…", 0, fmt.Sprintf("it is longer than %d KiB", maxText>>10)}
 	}
-	// For Starlark, each token has a line, so that an error in line n is about token n-2. Lines in parentheses are one expression.
+	// For Starlark, each token is on its own line, so that an error in line n is about token n-2. Lines in parentheses are one expression.
 	lines, places := []string{"("}, []int(nil)
 	e := &Expression{Text: text}
 	space := func(at int) int { return len(text) - len(strings.TrimLeft(text[at:], " \t\r\n")) }

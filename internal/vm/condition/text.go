@@ -125,7 +125,7 @@ func unparenthesized(e syntax.Expr) syntax.Expr {
 	}
 }
 
-// offset returns the offset of a part in the text. Each token has a line of its own for Starlark's parser.
+// offset returns the offset of a part in the text. Each token is on its own line for Starlark's parser.
 func (e *Expression) offset(part syntax.Expr) int {
 	start, _ := part.Span()
 	return append(e.places, len(e.Text))[min(max(int(start.Line)-2, 0), len(e.places))]
@@ -143,8 +143,8 @@ func Place(text string) (c *Condition, ok bool) {
 	return c, err == nil
 }
 
-// Line returns the condition that the innermost frame of a virtual machine is at a line of a source file, by the texts line and file (or source)
-// of the layout's info. The file may be there without its folder.
+// Line returns the condition that the innermost frame of a virtual machine is at a line of a source file, according to the entries line and file (or
+// source) of the layout's info. That file name may lack its folder.
 func Line(file string, line int) (*Condition, error) {
 	quoted := func(s string) string {
 		return `"` + strings.NewReplacer(`"`, "", `\`, "", "\n", "", "\r", "").Replace(s) + `"`

@@ -39,7 +39,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestImpossible requires that a condition that no exit can fulfil is an error.
+// TestImpossible requires an error for a condition that is false at all exits.
 func TestImpossible(t *testing.T) {
 	for text, want := range map[string]string{
 		`method > 3`:                           `method > 3: at "method > 3": a text can only be compared with == and !=`,

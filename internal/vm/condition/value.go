@@ -29,7 +29,8 @@ func isAbsent(err error) bool {
 	return is
 }
 
-// first returns the first of two errors, or nil. A slot that does not exist comes second: the other error holds whatever slots exist.
+// first returns the first of two errors, or nil. It prefers other errors to one about a slot that does not exist, because they do not depend on which
+// slots exist.
 func first(a, b error) error {
 	if a == nil || b != nil && isAbsent(a) {
 		return b
@@ -88,7 +89,7 @@ func (r *run) value(e syntax.Expr) (starlark.Value, error) {
 		}
 		return r.binary(e, number(x), number(y))
 	}
-	return nil, fmt.Errorf("%T is not supported", e) // the tokenizer lets no other expression pass
+	return nil, fmt.Errorf("%T is not supported", e) // the tokenizer rejects all other expressions
 }
 
 // logical evaluates a part whose operator is and, or or not.
@@ -100,7 +101,7 @@ func (r *run) logical(e syntax.Expr) (starlark.Value, error) {
 	return nil, v.err
 }
 
-// number returns 1 for true and 0 for false, with which Starlark does not compute, and any other value unchanged.
+// number returns 1 for true and 0 for false, because Starlark has no arithmetic on truth values. It returns any other value unchanged.
 func number(v starlark.Value) starlark.Value {
 	switch v {
 	case starlark.True:
@@ -165,8 +166,8 @@ func (r *run) find(e syntax.Expr) *frame.Slot {
 }
 
 // wrapped returns the non-negative integer with the bits of a negative one that has a width; any other value unchanged. It makes a slot equal to a
-// number in the text with the same bits, as people copy 0xfffffffb from a register to compare it with an i32 of -5. Two slots of one width are compared
-// in the same way.
+// number in the text with the same bits: a user may copy 0xfffffffb from a register to compare it with an i32 of -5. Two slots of one width are
+// compared in the same way.
 func wrapped(v starlark.Value, width int) starlark.Value {
 	n, ok := v.(starlark.Int)
 	if !ok || n.Sign() >= 0 || width == 0 {

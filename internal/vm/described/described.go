@@ -37,14 +37,14 @@ const (
 )
 
 // Ask returns an image's description of itself: modules, and layouts of virtual machines. The image may be nil. Ask is called once for each file and
-// each registered object, when it is first seen. A layout that several images contain, also in successive programs, is the same value each time.
+// each registered object, when it is first seen. For a layout that several images contain, also in successive programs, Ask returns the same value.
 type Ask func(where string, img *object.Image) ([]*ir.Module, []*vmlayout.Layout)
 
 // Description is a target's description of itself.
 type Description struct {
 	Layouts []Layout
 	Modules []*ir.Module
-	Notes   []string // what could not be read
+	Notes   []string // the descriptions that could not be read
 
 	taken   int // bytes of IR
 	layouts int // bytes of layouts
@@ -66,8 +66,8 @@ func Of(t *ptrace.Target, layouts, modules bool) *Description {
 	return d
 }
 
-// Add adds the description in one image, as far as requested and within the bounds. The image may be nil. It returns the image's layout, nil if it
-// has none; a layout that several images contain is added once.
+// Add adds the description in one image, as far as requested and within the bounds. The image may be nil. Add returns the image's layout, or nil if
+// it has none. It adds a layout that several images contain only once.
 func (d *Description) Add(name string, img *object.Image, layouts, modules bool) (is *Layout) {
 	if img == nil {
 		return nil
@@ -81,7 +81,7 @@ func (d *Description) Add(name string, img *object.Image, layouts, modules bool)
 	return is
 }
 
-// note records what could not be read; the first few notes are enough.
+// note records a description that could not be read. It keeps only the first few notes.
 func (d *Description) note(format string, args ...any) {
 	const enough = 8
 	switch {

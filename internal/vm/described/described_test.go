@@ -45,8 +45,8 @@ func TestAdd(t *testing.T) {
 	require.Equal(t, []string{"large, .reframe.ir: 16 bytes; the limit is 15"}, d.Notes)
 }
 
-// TestManyLayouts requires that a JIT may describe each method separately: no layout is dropped because of the others, and a note says where the bound
-// of all their texts is reached.
+// TestManyLayouts requires that a JIT may describe each method separately: no layout is dropped because of the others, and that a note names the
+// first layout that exceeds the bound on all texts.
 func TestManyLayouts(t *testing.T) {
 	module := livetest.Module(t, "@l = constant [7 x i8] c\"number\\00\", section \".reframe.layout\"\n")
 	file, err := os.ReadFile(livetest.Made(t, livetest.LLVM(t, 19, "llc"), "number.o", "-filetype=obj", module))

@@ -11,11 +11,11 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Dumps decides which code a dumped module may name the values of, for a process that writes its IR to files while it runs. It holds the versions of
+// Dumps decides for which code a dumped module may name values, in a process that writes its IR to files while it runs. It holds the versions of
 // modules that were read, and the objects that the process registered after it wrote each of them.
 //
-// If the process writes a module and then registers its code, the order of these events is the evidence. Otherwise, and for files from before the
-// process, evidence in the code is needed ([sites.Provenance]). Files and images are hostile: the number of remembered functions is bounded.
+// If the process writes a module and then registers its code, the order of these events is the evidence. Otherwise, and for files that are older than
+// the process, evidence in the code is needed ([sites.Provenance]). Files and images are hostile: the number of remembered functions is bounded.
 type Dumps struct {
 	live     *ir.LiveSet
 	began    time.Time // start of the process; zero if it has not run when the first files are read
@@ -34,9 +34,9 @@ type version struct {
 	path     string
 	modified time.Time
 	named    bool // the user named its file, which existed before the process and still has this content
-	old      bool // it existed before the process started
-	early    bool // it existed before the process was watched
-	open     bool // it was written, and no object with its code was registered since
+	old      bool // the content existed before the process started
+	early    bool // the content existed before the process was watched
+	open     bool // the content was written, and no object with its code has been registered since
 	owners   map[*object.Image]bool
 }
 
@@ -107,7 +107,7 @@ func (s *Dumps) Registered(img *object.Image) (modules []*ir.Module, notes []str
 			}
 		}
 		s.remember(f.Name, img)
-		for _, v := range of { // of several, evidence in the code decides
+		for _, v := range of { // if there are several, evidence in the code decides
 			v.owners[img] = true
 		}
 		fresh = append(fresh, of...)
@@ -127,7 +127,7 @@ func (s *Dumps) remember(name string, img *object.Image) {
 	s.objects[name] = append(s.objects[name], img)
 }
 
-// Refuses returns the reason why a module may not name the values of a function of an image although its sites match, or "". It is "" too for a
+// Refuses returns the reason why a module may not name the values of a function of an image although its sites match, or "". It also returns "" for a
 // module that was not dumped.
 func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string {
 	v := s.versions[f.Module]
@@ -150,8 +150,8 @@ func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr
 	return s.doubts(ms, img, start, v, f, func(other *version) bool { return !other.old })
 }
 
-// doubts returns the reason why neither the order of events nor the code proves that code was compiled from a version, or "": another counted version
-// may be the right one, or the version may belong to other code.
+// doubts returns the reason why neither the order of events nor the code proves that code was compiled from a version, or "": another version that
+// counts accepts may be the right one, or the version may belong to other code.
 func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr, v *version, f *ir.Func, counts func(*version) bool) string {
 	for other := range s.rivals(ms, img, start, v, f) {
 		if counts(other) {
@@ -162,14 +162,14 @@ func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr,
 		return fmt.Sprintf("%s may be the module of code that was registered earlier: too many functions were registered to remember all", v.path)
 	}
 	for _, other := range s.objects[f.Name] {
-		if other == img && v.owners[img] { // objects registered later have no earlier version
+		if other == img && v.owners[img] { // only objects registered before img may own the version
 			return ""
 		}
 		sym, ok := other.Lookup(f.Name)
 		if !ok || other == img || s.dumped(ms, other, sym.Addr, f.Name) {
 			continue
 		}
-		// The process may write each version after it registers the code: then each object would get the previous version.
+		// The process may write each version after it registers the code: then each object would be matched with the previous version.
 		if v.owners[img] || ms.ProvenanceOf(other, sym.Addr, f).Sure != sites.Contradicted {
 			return fmt.Sprintf("%s may define another @%s, which was registered without a module", v.path, f.Name)
 		}

@@ -1,5 +1,5 @@
-// Package layout reads layout files (reframe.layout/v1), which define where an exit resumes: the frame of which function, with which live values in
-// its variables.
+// Package layout reads layout files (reframe.layout/v1), which define where an exit resumes: the function of the frame, and the live values in its
+// variables.
 //
 // Its main type is [Layout]; [Parse] reads one. Errors give their position in the file.
 //

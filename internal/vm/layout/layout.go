@@ -219,7 +219,7 @@ func (x *Exit) About(function string, record uint64) bool {
 }
 
 // Apply returns the exit that a frame took, or nil if none matches. The slots are those of the record, by operand. why is set if an exit may match
-// but a value is missing, or if all candidates need more values than there are.
+// but a value is missing, or if all candidates need more values than the record has.
 func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
 	for n := range l.Exits {
 		x := &l.Exits[n]

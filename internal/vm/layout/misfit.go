@@ -99,7 +99,7 @@ func (x *Exit) Leaves(ms *sites.Modules) (at []*ir.Site, wrong []Misfit, err err
 	return at, wrong, nil
 }
 
-// MayLeave reports whether a frame at a site may take the exit, depending on its values.
+// MayLeave reports whether a frame at a site may take the exit for some values.
 func (x *Exit) MayLeave(s *ir.Site) bool {
 	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
 }
@@ -178,7 +178,8 @@ func class(t frame.Type) string {
 	return "float"
 }
 
-// NoSuchOperand returns the error for an operand that does not exist. have names what has this many live values, with its verb.
+// NoSuchOperand returns the error for an operand that does not exist. have is the beginning of the sentence that gives the number of live values, up
+// to its verb.
 func NoSuchOperand(operand int, have string, values int) error {
 	if values == 0 {
 		return fmt.Errorf("%d: %s no live values", operand, have)

@@ -43,7 +43,7 @@ type Report struct {
 	Interpreter string   `json:"interpreter,omitempty"` // name that the interpreter gives
 	Checks      []Result `json:"checks"`
 	Broken      int      `json:"broken"`
-	Exit        *Exit    `json:"exit,omitempty"` // absent if no exit was given, or the interpreter did not resume it
+	Exit        *Exit    `json:"exit,omitempty"` // absent if the user gave no exit, or the interpreter did not resume it
 }
 
 // Exit holds the interpreter's result for the exit, and its cost.
@@ -52,9 +52,9 @@ type Exit struct {
 	Objects   int    `json:"objects"`
 	Outcome   string `json:"outcome"`
 	Steps     uint64 `json:"steps"`
-	Requests  int    `json:"requests"` // each a round trip, unless the interpreter does not wait for the answer
+	Requests  int    `json:"requests"` // each is a round trip, unless the interpreter does not wait for the answer
 	Ranges    int    `json:"ranges"`   // ranges of memory that it read
-	Again     int    `json:"again"`    // those of them that it had read before and not written since
+	Again     int    `json:"again"`    // number of these ranges that it had read before and not written since
 	Writes    int    `json:"writes"`
 	Allocated uint64 `json:"allocated"` // bytes
 }
@@ -77,8 +77,8 @@ type Options struct {
 	Log     func(line []byte, sent bool)
 }
 
-// Run runs the checks in order and calls each with every result. It returns an error of ctx or of each. If the interpreter does not even answer
-// initialize, a check has failed, which is not an error.
+// Run runs the checks in order and calls each with every result. It returns an error of ctx or of each. An interpreter that does not answer
+// initialize fails a check; this is not an error of Run.
 func Run(ctx context.Context, o Options, each func(*Result) error) (*Report, error) {
 	c := &checker{ctx: ctx, o: o, report: &Report{Schema: Schema, Command: o.Command}}
 	defer func() { c.child.Close() }()
@@ -132,14 +132,14 @@ type checker struct {
 	o      Options
 	report *Report
 	child  *protocol.Child
-	dead   string // why no more checks are tried
-	alone  bool   // each check needs a new interpreter, as an earlier request changes the result
+	dead   string // the reason why no more checks are tried
+	alone  bool   // start a new interpreter for each check, because an earlier request changes the result
 
 	first   *ran // the first run of the exit
 	sending traffic
 }
 
-// without returns an error without the command, which the user knows.
+// without returns the text of an error, without the command of the interpreter.
 func (c *checker) without(err error) string {
 	var e *protocol.Error
 	if !errors.As(err, &e) {
@@ -191,7 +191,7 @@ type ran struct {
 	memory *protocol.Overlay
 }
 
-// hand sends a resume request. It returns an error if the interpreter is broken.
+// hand sends a resume request. It returns an error if the interpreter violates the protocol.
 func (c *checker) hand(params any, h *protocol.Host) (*ran, error) {
 	child, err := c.running()
 	if err != nil {

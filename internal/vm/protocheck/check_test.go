@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// page is a page at 0x2000, of which each byte is 5.
+// page is a page at 0x2000 whose bytes are all 5.
 type page struct{}
 
 func (page) ReadMemory(p []byte, addr machine.Addr) error {
@@ -96,7 +96,7 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 			for _, r := range report.Checks {
 				require.NotEqual(t, protocheck.Not, r.Status, "%s: %s", r.Check, r.Why)
 				if r.Status == protocheck.Broken {
-					if broken[r.Check] = r.Why; r.Check == "notification" && strings.HasSuffix(r.Why, early) { // its answer may arrive before the next request
+					if broken[r.Check] = r.Why; r.Check == "notification" && strings.HasSuffix(r.Why, early) { // the answer may arrive before the next request
 						broken[r.Check] = want[r.Check]
 					}
 				}
@@ -107,8 +107,8 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTried requires that without an exit only checks that need none run, and that an interpreter that does not answer initialize gets no
-// other request.
+// TestWhatIsNotTried requires that without an exit only checks that do not need an exit run, and that an interpreter that does not answer initialize
+// gets no other request.
 func TestWhatIsNotTried(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -214,7 +214,7 @@ func TestMembersAreTheSchemas(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestEnds requires that it ends when its caller closes its input.
+// TestEnds requires that the toy interpreter ends when its caller closes its input.
 func TestEnds(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()

@@ -22,7 +22,7 @@ const unknownMethod = "reframe.check: no program has this method"
 // check is one check. An error of try is the violation; otherwise try may return a remark.
 type check struct {
 	name, what string
-	exit       bool // it needs an exit
+	exit       bool // the check needs an exit
 	try        func(c *checker) (string, error)
 }
 
@@ -93,7 +93,7 @@ func (c *checker) notification() (string, error) {
 	return "", err
 }
 
-// refuses sends frames that no interpreter can resume.
+// refuses requires that the interpreter refuses a request with frames that no interpreter can resume.
 func (c *checker) refuses(params any) (string, error) {
 	r, err := c.hand(params, c.host(&empty))
 	if err != nil {
@@ -170,7 +170,7 @@ func firstDifference(a, b *protocol.Overlay) (machine.Addr, bool) {
 	return 0, false
 }
 
-// same resumes the exit with a change that must not matter.
+// same resumes the exit with a change of the request that must not change the result.
 func (c *checker) same(params any) (string, error) {
 	r, err := c.hand(params, c.host(c.o.Moment))
 	if err == nil {
@@ -327,7 +327,7 @@ func (c *checker) noSymbols() (string, error) {
 	return r.outcome(), nil
 }
 
-// malformed sends impossible frames.
+// malformed requires that the interpreter reports impossible frames as malformed.
 func (c *checker) malformed(change func(r *protocol.Resume)) (string, error) {
 	r, err := c.changed(c.host(c.o.Moment), change)
 	switch {
@@ -372,7 +372,7 @@ func (c *checker) noObject() (string, error) {
 	return c.malformed(func(r *protocol.Resume) { r.Objects = nil })
 }
 
-// onward continues from the exit through a list of stops, each from the place of the one before, and then to the end.
+// onward resumes the exit up to the first stop, then from each stop to the next one, and from the last stop to the end.
 func (c *checker) onward(stops []protocol.Stop) error {
 	r, h, all := *c.o.Moment.Request, c.host(c.o.Moment), protocol.Answer{}
 	for n := 0; n <= len(stops); n++ {

@@ -5,5 +5,5 @@
 //
 // # Security
 //
-// The command is the user's and runs with the user's rights. Package protocol checks its messages; here they are text.
+// The command is the user's and runs with the user's rights. Package protocol checks its messages; this package treats them as text.
 package protocheck

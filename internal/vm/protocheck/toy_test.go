@@ -23,11 +23,11 @@ func init() {
 }
 
 // toy is an interpreter of one method, Toy.add. Its position 3 adds the value on the stack to the word counter 5,000 times, and returns it. If it
-// must stop on the way, it has called Toy.more, which counts the iterations.
+// must stop before the end, it has called Toy.more, which counts the iterations.
 type toy struct {
 	in    *bufio.Reader
 	fault string
-	last  int // id of its own requests
+	last  int // id of its last request
 
 	asked int    // number of requests
 	kept  uint64 // from earlier requests
@@ -198,7 +198,7 @@ func (y *toy) resume(r object) object {
 		bytes[7] = 1
 	}
 	if y.fault == "loses" && stops {
-		// It keeps the sum.
+		// The toy keeps the sum for the next iteration.
 	} else if y.ask("memory.write", object{"ranges": []object{{"at": at["at"], "data": hex.EncodeToString(bytes)}}}) == nil && y.fault != "writes-blindly" {
 		return unsupported("counter cannot be written")
 	}

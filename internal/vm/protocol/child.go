@@ -26,8 +26,8 @@ type Child struct {
 	lines *lines
 	exits chan struct{} // closed when the process has ended and cmd has its status
 	last  int           // id of the last request
-	ended error         // why it cannot be used any more
-	asked string        // the request without an answer yet
+	ended error         // the reason why the child cannot be used any more
+	asked string        // the request that has no answer yet
 }
 
 // Error is a mistake of an interpreter, with the message that has it.
@@ -80,9 +80,9 @@ func Start(ctx context.Context, s Spec) (*Child, error) {
 		return nil, err
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.in, c.out = theirs, its, in, out
-	c.cmd.WaitDelay = closeWithin // for processes it left behind that hold its standard error
+	c.cmd.WaitDelay = closeWithin // for descendants of the interpreter that still hold its standard error
 	err = c.cmd.Start()
-	theirs.Close() // so that only the command has them
+	theirs.Close() // so that only the command holds these ends of the pipes
 	its.Close()
 	if err != nil {
 		in.Close()
@@ -131,7 +131,7 @@ func (c *Child) broken(message string, err error) error {
 	return e
 }
 
-// end ends the process; now: at once, because it violated the protocol.
+// end ends the process. now kills it at once, because it violated the protocol.
 func (c *Child) end(why error, now bool) (forced bool) {
 	if c.ended != nil {
 		return false
@@ -145,7 +145,7 @@ func (c *Child) end(why error, now bool) (forced bool) {
 			forced = true
 		}
 	}
-	endGroup(c.cmd) // processes that it left behind, too
+	endGroup(c.cmd) // including descendants that are still running
 	<-c.exits
 	c.lines.end()
 	c.out.Close()
@@ -160,7 +160,7 @@ func (c *Child) Close() (forced bool) {
 	return forced
 }
 
-// gone returns the reason why there are no more lines. It waits briefly for the process, to report its status.
+// gone returns the reason why no more lines will arrive. It waits briefly for the process, to report its exit status.
 func (c *Child) gone() error {
 	why := c.lines.why()
 	if why != io.EOF {
@@ -169,7 +169,8 @@ func (c *Child) gone() error {
 	return c.over("it has closed its output")
 }
 
-// over returns an error with the status of the interpreter if it has ended, else with said, which describes the event that looks like its end.
+// over returns an error with the exit status of the interpreter if it has ended. Otherwise the error has said, which describes the event that made
+// the caller suspect its end.
 func (c *Child) over(said string) error {
 	select {
 	case <-c.exits:
@@ -253,8 +254,8 @@ func (c *Child) must(ctx context.Context, method string, params any, serve *serv
 	return raw, err
 }
 
-// call sends a request and serves the interpreter's requests until it answers, also by a [Failure]. If serve is nil, the interpreter may make no
-// requests.
+// call sends a request and serves the interpreter's requests until the interpreter answers, also with a [Failure]. If serve is nil, the interpreter
+// may make no requests.
 func (c *Child) call(ctx context.Context, method string, params any, serve *serving) (json.RawMessage, error) {
 	if c.ended != nil {
 		return nil, c.ended

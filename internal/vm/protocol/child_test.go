@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// memory is two pages from 0x1000 on, of which only the second is writable; each byte is the low one of its address.
+// memory is two pages from 0x1000 on; only the second is writable. The value of each byte is the low byte of its address.
 type memory struct{}
 
 func (memory) ReadMemory(p []byte, addr machine.Addr) error {
@@ -136,7 +136,7 @@ func TestOverlay(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"result":{"at":"0x200000000020"}}`,
 		`{"jsonrpc":"2.0","id":4,"result":[{"data":"fcfdaabb"},{"error":"0x200000100000 was not allocated"},{"error":"0x200000100018 was not allocated"}]}`,
 		`{"jsonrpc":"2.0","id":5,"result":{}}`,
-		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // also of a written page
+		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // also in a written page
 	require.Equal(t, "one two\n", a.Output)
 	require.Equal(t, 9, a.Requests)
 	var stored []string
@@ -209,7 +209,7 @@ func TestBrokenInterpreters(t *testing.T) {
 			command := "exec sh " + filepath.Join(dir, "child.sh")
 			child, err := protocol.Start(greeting, protocol.Spec{Command: command, Hello: hello})
 			if err == nil {
-				ctx, cancel := context.WithTimeout(t.Context(), limit) // without the time to greet
+				ctx, cancel := context.WithTimeout(t.Context(), limit) // the time for initialize does not count
 				defer cancel()
 				_, err = child.Resume(ctx, &protocol.Resume{}, host())
 			}
@@ -247,7 +247,7 @@ func requireNoGroup(t *testing.T, group string) {
 		for _, path := range stats {
 			text, err := os.ReadFile(path)
 			if err != nil {
-				continue // it has ended
+				continue // the process has ended
 			}
 			fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // proc(5): state, parent, process group
 			if fields[2] == group && fields[0] != "Z" {                               // a zombie without a waiting parent counts as ended
@@ -308,7 +308,7 @@ func TestCancelled(t *testing.T) {
 	why := errors.New("enough")
 	c, err := protocol.Start(ctx, protocol.Spec{Command: greets + `sleep 600`, Hello: hello})
 	require.NoError(t, err)
-	time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) // the script never answers, so that it is soon enough on a slow machine too
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) // the script never answers: any delay is long enough
 	_, err = c.Resume(ctx, &protocol.Resume{}, host())
 	require.Equal(t, why, err)
 	_, err = c.Resume(t.Context(), &protocol.Resume{}, host())
@@ -316,7 +316,8 @@ func TestCancelled(t *testing.T) {
 	c.Close()
 }
 
-// TestCancelledWhileAnswering requires the same of a cancellation during an answer that the interpreter does not read.
+// TestCancelledWhileAnswering requires that a resume that is cancelled during an answer, which the interpreter does not read, returns the cause and
+// ends the interpreter.
 func TestCancelledWhileAnswering(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -330,7 +331,7 @@ func TestCancelledWhileAnswering(t *testing.T) {
 		require.NoError(t, os.WriteFile(script, []byte(greets+"cat <<'END'\n"+ask+"\nEND\nsleep 600\n"), 0o644))
 		c, err := protocol.Start(ctx, protocol.Spec{Command: "sh " + script, Hello: hello})
 		require.NoError(t, err)
-		h.Progress = func(int) { time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) } // nothing is ever read, so that it is soon enough on a slow machine too
+		h.Progress = func(int) { time.AfterFunc(50*time.Millisecond, func() { cancel(why) }) } // the script never reads: any delay is long enough
 		_, err = c.Resume(ctx, &protocol.Resume{}, h)
 		require.Equal(t, why, err)
 		c.Close()

@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// TestFork requires that a write to a fork is only in that fork, if memory is writable, and that earlier writes are in both.
+// TestFork requires that a write to a fork of an overlay is only in that fork, and that earlier writes are in both. Only writable memory accepts the
+// write.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	o := host().Memory

@@ -19,7 +19,7 @@ type Host struct {
 	Progress func(requests int)
 }
 
-// Bounds of a request, and of a run.
+// These bound a request, and a run.
 const (
 	maxRead    = 4 << 20  // bytes
 	maxRanges  = 64 << 10 // of one request

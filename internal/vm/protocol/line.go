@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Bounds of the lines that wait to be handled. An interpreter may send requests without waiting for answers; above these bounds it waits until some
+// These bound the lines that wait to be handled. An interpreter may send requests without waiting for answers; above these bounds it waits until some
 // are answered.
 const (
 	maxLine  = 16 << 20
@@ -22,7 +22,7 @@ type lines struct {
 	ready chan struct{} // receives a value when a line has arrived or the input has ended
 	queue [][]byte
 	bytes int
-	err   error // why there are no more lines
+	err   error // the reason why there are no more lines
 	done  bool  // the reader must stop
 }
 

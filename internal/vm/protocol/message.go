@@ -13,7 +13,7 @@ import (
 // Version is the version of the protocol that both sides must use.
 const Version = "reframe.vm/1"
 
-// Error codes of JSON-RPC 2.0, section 5.1, including the one for internal errors.
+// These are error codes of JSON-RPC 2.0, section 5.1, including the one for internal errors.
 const (
 	codeMethod = -32601
 	codeParams = -32602
@@ -52,7 +52,7 @@ type Hello struct {
 type About struct {
 	Protocol string `json:"protocol"`
 	Name     string `json:"name"`
-	Step     bool   `json:"step"` // it supports stop in a resume
+	Step     bool   `json:"step"` // the interpreter supports stop in a resume
 }
 
 // Value is a value of a frame or an object.
@@ -123,17 +123,17 @@ func (n *Native) Said() string { return cmp.Or(n.Text, string(n.Bits)) }
 // Answer is the result of a resume.
 type Answer struct {
 	Returned    *Native  // nil if the method returns nothing, or did not return
-	Returns     bool     // it returned, or an exception left it and compiled code returns then
+	Returns     bool     // the method returned, or an exception left it and compiled code then returns
 	Threw       *Thrown  // nil if no exception left it
-	Unsupported string   // why the interpreter cannot resume the frames; "" if it can
-	Malformed   string   // why the frames are impossible; "" if they are not
-	Stopped     *Stopped // the state in which it stopped; nil if it ran to its end
-	Locked      *bool    // it took a lock, or holds one that was not held before; nil if it does not say
+	Unsupported string   // the reason why the interpreter cannot resume the frames; "" if it can
+	Malformed   string   // the reason why the frames are impossible; "" if they are possible
+	Stopped     *Stopped // the state in which the interpreter stopped; nil if it ran to the end
+	Locked      *bool    // the interpreter took a lock, or holds one that was not held before; nil if it does not report this
 	Steps       uint64   // executed instructions of the VM
-	Tail        []string // the last of these, oldest first
+	Tail        []string // the last of these instructions, oldest first
 
-	Requests  int    // number of requests, each a round trip; a batch counts as one
-	Output    string // what the program would have printed
+	Requests  int    // number of requests; each is a round trip, and a batch counts as one
+	Output    string // the output that the program would have printed
 	Allocated uint64 // bytes
 }
 

@@ -25,7 +25,7 @@ type Overlay struct {
 // PageSize is the number of bytes of a [Stored].
 const PageSize = 4096
 
-// Bounds on one run.
+// These bound one run.
 const (
 	maxPages     = 1 << 16 // 256 MiB
 	maxAllocated = 256 << 20
@@ -46,7 +46,7 @@ func NewOverlay(below machine.Memory, mappings []machine.Mapping, pointer int) *
 	return o
 }
 
-// Fork returns another overlay with the same content, which takes the later writes. The old one must not be written to any more.
+// Fork returns another overlay with the same content. Later writes must go to the new overlay; the old one must not be written to any more.
 func (o *Overlay) Fork() *Overlay {
 	is := *o
 	is.pages, is.blocks, is.observe = maps.Clone(o.pages), slices.Clip(o.blocks), nil
@@ -206,8 +206,8 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	return at, nil
 }
 
-// AllocateFromSecondHalf makes the overlay allocate from the second half of its room, so that its objects have other addresses than those of an overlay of the same
-// target that uses less than the first half.
+// AllocateFromSecondHalf makes the overlay allocate from the second half of its room, so that its objects have other addresses than those in another
+// overlay of the same target that uses only the first half.
 func (o *Overlay) AllocateFromSecondHalf() { o.next += maxAllocated / 2 }
 
 // MakeUnreadable makes all memory unreadable from now on.
@@ -219,7 +219,7 @@ func (o *Overlay) Full() { o.room.End = o.next }
 // Made reports whether an address is in allocated memory.
 func (o *Overlay) Made(addr uint64) bool { return o.room.Contains(machine.Addr(addr)) }
 
-// Block returns the range that was allocated together with an address.
+// Block returns the allocated range that contains an address.
 func (o *Overlay) Block(addr machine.Addr) (machine.Range, bool) {
 	k, _ := slices.BinarySearchFunc(o.blocks, addr, func(b machine.Range, at machine.Addr) int {
 		if b.End <= at {

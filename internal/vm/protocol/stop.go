@@ -19,7 +19,7 @@ type Stopped struct {
 	Objects []Object `json:"objects"`
 }
 
-// kept returns an error if an answer does not match this stop request. The receiver is nil if there was none.
+// kept returns an error if an answer does not match this stop request. The receiver is nil if the resume had no stop.
 func (s *Stop) kept(a *Answer) error {
 	switch {
 	case a.Stopped == nil:
@@ -37,7 +37,7 @@ func (s *Stop) kept(a *Answer) error {
 // resumes holds the ways to resume a frame.
 var resumes = []string{"reexecute", "after", "in-call", "rethrow"}
 
-// check returns an error if the frames or objects are malformed. It makes omitted lists empty, as they are sent again later.
+// check returns an error if the frames or objects are malformed. It makes omitted lists empty, because the frames are sent again later.
 func (s *Stopped) check() error {
 	if len(s.Frames) == 0 {
 		return errors.New("stopped has no frames")

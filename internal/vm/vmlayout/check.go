@@ -43,7 +43,7 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 	return append(list, s.expected(site)...)
 }
 
-// misfit returns the reason why an operand of a type cannot be what the layout reads, or "".
+// misfit returns the reason why an operand of a type cannot be the value that the layout reads, or "".
 func misfit(v *Value, t frame.Type) string {
 	if t.IsZero() {
 		return ""

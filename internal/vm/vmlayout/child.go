@@ -13,20 +13,20 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of a layout that runs in its own process. Builtin layouts take some milliseconds and some MiB.
+// These bound a layout that runs in its own process. Builtin layouts take some milliseconds and some MiB.
 const (
 	childMemory = 256 << 20
 	childTime   = time.Minute // for one answer, beyond the bounds of steps and memory. A machine whose host swaps takes 11 s to fill 512 MiB.
 	childLine   = 32 << 20
 )
 
-// Child is a process that runs layouts, as Starlark bounds steps but not memory.
+// Child is a process that runs layouts. They need their own process because Starlark bounds steps but not memory.
 type Child struct {
 	mu      sync.Mutex // held during a request and its answer
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	fail    error // why the process ended
+	fail    error // the reason why the process ended
 	layouts int   // number of layouts that were started in it
 }
 
@@ -100,18 +100,18 @@ func (c *Child) start(name string, text []byte) (*Layout, error) {
 	return l, nil
 }
 
-// Group runs the layouts that a target contains, which may be one for each method, in a few processes. A layout that ends its process also ends the
-// others in it, but no more than that.
+// Group runs the layouts that a target contains in a few processes; a target may contain one layout for each method. A layout that ends its process
+// ends only the other layouts in that process.
 type Group struct {
 	Command []string // as for [Start]
 
 	processes [groupProcesses]*Child
-	layouts   map[string]*Layout // by their texts: a target that is captured again has the same ones
+	layouts   map[string]*Layout // by their texts, so that a target that is captured again gets the same layouts
 	started   int
 	spent     time.Duration
 }
 
-// Bounds of a group. A layout of 1,000 lines starts in some milliseconds.
+// These bound a group. A layout of 1,000 lines starts in some milliseconds.
 const (
 	groupProcesses = 4
 	groupTime      = 20 * time.Second // to start all layouts
@@ -173,7 +173,7 @@ func (c *Child) Close() {
 	}
 	_ = c.in.Close()
 	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait() // it was killed
+	_ = c.cmd.Wait() // the error reports that it was killed
 	if c.fail == nil {
 		c.fail = errors.New("its process has ended")
 	}
@@ -187,7 +187,7 @@ func (r *response) failure(l *Layout, site *Site) error {
 	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)]), NeedsTarget: r.Needs}
 }
 
-// maxMessage bounds the length of an error, as many sites may each have one.
+// maxMessage bounds the length of an error, because many sites may each have one.
 const maxMessage = 4 << 10
 
 // ask sends a request and returns the response. It serves the child's reads of memory from a source.
@@ -311,7 +311,7 @@ func (c *hosted) frames(l *Layout, site *Site) (*Shape, error) {
 	return r.Shape, nil
 }
 
-// told is ask, but returns an error in the response as an error.
+// told sends a request as ask does, and returns an error that is in the response.
 func (c *hosted) told(from *Source, r *request) (*response, error) {
 	got, err := c.ask(from, r)
 	if err == nil && got.Error != "" && got.At == "" && !got.Needs {

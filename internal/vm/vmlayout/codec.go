@@ -112,7 +112,7 @@ func (c *nanBox) Encode(v Typed) (uint64, error) {
 	case "i32":
 		return c.int32(v.Bits & math.MaxUint32), nil
 	case "f64":
-		// The processor's own NaNs can be encoded. A NaN with all bits set, which no arithmetic makes, would be an integer.
+		// The processor's own NaNs can be encoded. A NaN with all bits set, which arithmetic never produces, would be encoded as an integer.
 		if sum := v.Bits + c.offset; sum >= c.offset && (c.below || sum>>48 < c.ints) {
 			return sum, nil
 		}
@@ -136,7 +136,7 @@ func (c *nanBox) Encode(v Typed) (uint64, error) {
 type nanTag struct {
 	shift   uint
 	tags    map[uint64]string // types, "ref" with the kind of object, or symbols
-	symbols symbols           // by all 64 bits
+	symbols symbols           // keyed by all 64 bits
 }
 
 func (c *nanTag) Decode(bits uint64) (Typed, error) {

@@ -11,7 +11,7 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// codecs has encodings of real virtual machines, as a layout writes them, and one of two functions of a layout.
+// codecs is a layout with encodings of real virtual machines, and with one encoding that is defined by two functions.
 const codecs = `
 # WebKit, Source/JavaScriptCore/runtime/JSCJSValue.h: NumberTag, DoubleEncodeOffset, ValueNull …
 jsc = nan_box(ints = 0xfffe, offset = 1 << 49, symbols = {0: "empty", 0x02: "null", 0x06: "false", 0x07: "true", 0x0a: "undefined"})
@@ -91,7 +91,7 @@ func TestKnownEncodings(t *testing.T) {
 		{"jsc", 0x0002_0000_0000_0000, Typed{Type: "f64"}},
 		{"jsc", 0x400e_0000_0000_0000, Typed{Type: "f64", Bits: math.Float64bits(3.5)}},
 		{"jsc", 0x7ffa_0000_0000_0000, Typed{Type: "f64", Bits: 0x7ff8_0000_0000_0000}},
-		{"jsc", 0xfffa_0000_0000_0000, Typed{Type: "f64", Bits: 0xfff8_0000_0000_0000}}, // the NaN that x86 makes
+		{"jsc", 0xfffa_0000_0000_0000, Typed{Type: "f64", Bits: 0xfff8_0000_0000_0000}}, // the NaN that x86 arithmetic produces
 		{"jsc", 0x0000_7f00_dead_bee0, Typed{Type: "ref", Bits: 0x7f00_dead_bee0}},
 		{"jsc", 2, Typed{Type: "null"}},
 		{"jsc", 10, Typed{Type: "symbol", Bits: 10, Text: "undefined"}},
@@ -177,7 +177,7 @@ func TestNoEncoding(t *testing.T) {
 		{"v8", Typed{Type: "f64"}, "low_tag cannot encode f64 0.0"},
 		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_8004}, "compressed cannot encode ref 0x800008004"},
 		{"narrow_oop", Typed{Type: "ref", Bits: 0x10_0000_0000}, "compressed cannot encode ref 0x1000000000"},
-		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed cannot encode ref 0x800000000"}, // would be null
+		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed cannot encode ref 0x800000000"}, // would be encoded as null
 		{"colors", Typed{Type: "symbol", Text: "yellow"}, "interned cannot encode symbol yellow"},
 		{"colors", Typed{Type: "i32"}, "interned cannot encode i32 0"},
 		{"written", Typed{Type: "i8"}, "codecs.star:49:9: fail: i8 has no bits"},
@@ -245,7 +245,7 @@ func interesting(r *rand.Rand, c Codec) uint64 {
 	return bits
 }
 
-// TestInverse requires that decoding and encoding gives the bits of 10,000 values back.
+// TestInverse requires that decoding and then encoding returns the original bits, for 10,000 values.
 func TestInverse(t *testing.T) {
 	for _, name := range []string{"jsc", "ark", "simple", "luajit", "spidermonkey", "v8", "v8_compressed", "ocaml", "narrow_oop", "zero_based", "colors", "written"} {
 		t.Run(name, func(t *testing.T) {

@@ -160,7 +160,7 @@ func (from *Source) computed(v *Value) raw {
 	return out
 }
 
-// kind returns the type of a token's bits; "" for that of the slot.
+// kind returns the type of a token's bits; "" means the type of the slot.
 func (v *Value) kind() string {
 	if v.Kind == ConstValue {
 		return v.Const.Type

@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Bounds of what a layout adds to values at one exit.
+// These bound the texts that a layout adds to values at one exit.
 const (
 	maxTexts    = 256 // values with a text of the layout
-	maxTextSize = 256 // bytes of one
+	maxTextSize = 256 // bytes of one text
 )
 
 // subject identifies what a layout describes: a local of a method, a field of a class, or a value.
@@ -22,7 +22,7 @@ type subject struct {
 	Name  string // of the method or the class
 	Named bool   // the layout identifies it by its name, and not by bits
 	At    int64  // number of the local, offset of the field
-	Value *Typed // for text
+	Value *Typed // the value that text(value) describes
 }
 
 // describe calls local_name(method, index), field_name(class, offset) or text(value). The result is "" for None.
@@ -58,8 +58,8 @@ func (l *Layout) describe(what string, from *Source, of subject) (string, error)
 	return text, nil
 }
 
-// nameAll names the locals of a method or the fields of a class that the record does not name. It returns the first error. of is nil for a method or a
-// class that was not read.
+// nameAll names the locals of a method or the fields of a class that the record does not name. It returns the first error. of is nil for a method or
+// a class that could not be read.
 func (s *Shape) nameAll(from *Source, what string, of *subject, list []frame.VMValue) (notes []string) {
 	if of == nil || !s.Layout.has(what) {
 		return nil

@@ -45,7 +45,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// TestDescribeNumbers requires that local_name gets a method that is 0 as a number, and is not called for one that was not read.
+// TestDescribeNumbers requires that local_name gets the method 0 as a number, and is not called for a method that could not be read.
 func TestDescribeNumbers(t *testing.T) {
 	const text = `
 def frames(site):
@@ -70,7 +70,7 @@ def local_name(method, i): return type(method) + str(method)
 	require.Equal(t, "its method: not recorded", vm.Frames[2].Reason)
 }
 
-// TestDescribe requires the names of locals and fields by method and class, and texts of objects, which are read again if their memory changes.
+// TestDescribe requires the names of locals and fields by method and class, and the texts of objects. Both are read again if their memory changes.
 func TestDescribe(t *testing.T) {
 	here, err := Parse("a.star", []byte(describing))
 	require.NoError(t, err)

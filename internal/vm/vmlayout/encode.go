@@ -44,7 +44,7 @@ func (s *Shape) Encode(from *Source, name string, is Typed) ([]Change, error) {
 	if found.Kind == WordsValue {
 		parts = found.Parts
 	}
-	unbounded := *from // one value is set, by few calls of codecs
+	unbounded := *from // setting one value takes few calls of codecs
 	unbounded.codecs = nil
 	from = &unbounded
 	words := []uint64{is.Bits}
@@ -88,7 +88,7 @@ func (from *Source) holds(v *Value, word uint64) error {
 	return nil
 }
 
-// solve returns the change of one operand that gives a token other bits.
+// solve returns the change of one operand after which a token has the given bits.
 func (s *Shape) solve(from *Source, v *Value, bits uint64) (Change, error) {
 	switch v.Kind {
 	case ComputedValue:
@@ -155,7 +155,7 @@ func (s *Shape) uses(operand int) (n int) {
 	return n
 }
 
-// inverse returns the operand, the left (0) or the right (1), that gives a result together with the other one.
+// inverse returns the left (0) or right (1) operand with which, together with the other operand, the operator gives a result.
 func inverse(op string, side int, result, other uint64) (uint64, bool) {
 	switch {
 	case op == "+":
@@ -174,8 +174,7 @@ func inverse(op string, side int, result, other uint64) (uint64, bool) {
 	return 0, false
 }
 
-// apply returns the slots with a change. It cuts the bits to the width of the slot: an operand that wraps around may still give the result, which the
-// caller checks.
+// apply returns the slots with a change. It cuts the bits to the width of the slot: the caller checks whether the cut operand still gives the result.
 func (c Change) apply(from *Source) ([]frame.Slot, error) {
 	slots := slices.Clone(from.Slots)
 	at := slices.IndexFunc(slots, func(s frame.Slot) bool { return s.Index == c.Operand })

@@ -69,7 +69,7 @@ func TestWrongRecords(t *testing.T) {
 		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: cannot read another operand: there are only 2"},
 		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands do not form pairs"},
 		{"ark, no depth", "ark", Site{Operands: []Operand{i32(-2), i32(5)}}, "neither the record nor the call says how deep the frames are inlined"},
-		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // it once searched without end
+		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // once an endless search
 		{"ark, deeper than there are operands", "ark", Site{Operands: []Operand{i32(-1), i64(1 << 40)}}, "frames that are inlined 1099511627776 deep, and there are 2 operands"},
 		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5), i32(-10), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
 		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5), i32(-7), value("ref", "%a")}}, "no operand is of depth 0"},
@@ -95,7 +95,7 @@ func TestEmptyBundles(t *testing.T) {
 	require.Nil(t, shape, "wanco has stackmaps alone")
 }
 
-// TestJLLVMMask has 66 locals of JLLVM, with two words of mask; without a module a record's poison is the constant that LLVM writes.
+// TestJLLVMMask reads 66 locals of JLLVM, which have two words of mask. Without a module, a poison value is the constant that LLVM records for it.
 func TestJLLVMMask(t *testing.T) {
 	operands := []Operand{constant("i16", 17), constant("i16", 66)}
 	for range 66 {

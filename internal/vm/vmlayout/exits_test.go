@@ -249,7 +249,7 @@ func TestExitsWithoutModule(t *testing.T) {
 	}
 }
 
-// seen prints the VM frames of physical frames. It replaces the addresses of the heap and the stack, which do not depend on the encoding.
+// seen prints the VM frames of physical frames. It replaces addresses of the heap and the stack by fixed names.
 func seen(t *testing.T, v *deopt.View, functions []string) string {
 	t.Helper()
 	var b strings.Builder

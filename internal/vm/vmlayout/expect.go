@@ -10,13 +10,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Keys of info that are compared with frames: the number of operands on the stack, and the number of held locks.
+// These are the keys of info that are compared with frames: the number of operands on the stack, and the number of held locks.
 const (
-	infoStack = "stack" // before the instruction at the position; "stack after", "stack in-call" and "stack rethrow": after it, while it is pending, and after it has thrown
+	infoStack = "stack" // before the instruction; "stack after", "stack in-call", "stack rethrow": after it, during its call, after it has thrown
 	infoLocks = "locks"
 )
 
-// unknownCount is the number of values on an operand stack of which a row has no length.
+// unknownCount stands for the number of values on an operand stack if the length of a row is unavailable.
 const unknownCount = -1
 
 // unexpected lists the differences between a frame and info for its position.
@@ -94,7 +94,7 @@ func needsTarget(err error) bool {
 	return errors.As(err, &wrong) && wrong.NeedsTarget
 }
 
-// constant returns the number of a token that is constant in the record; 0 for no token, as at an exit.
+// constant returns the number of a token that is constant in the record. A missing token counts as 0, as at an exit.
 func (s *Site) constant(v *Value) (bits uint64, is bool) {
 	switch {
 	case v == nil:

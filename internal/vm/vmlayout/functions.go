@@ -52,7 +52,7 @@ func (l *Layout) nameOf(what string, from *Source, bits uint64) (string, error) 
 	return named, nil
 }
 
-// Reference returns the address that a word in memory refers to, and false if it refers to nothing. The layout's function reference(bits) determines
+// Reference returns the address that a word in memory refers to, and false if it is not a reference. The layout's function reference(bits) determines
 // it; it returns the address or None. Without that function, a word is an address. If the function fails, the word is not a reference.
 func (l *Layout) Reference(bits uint64) (machine.Addr, bool) {
 	if !l.has("reference") {

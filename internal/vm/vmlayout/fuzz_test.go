@@ -54,7 +54,7 @@ func stream(data []byte) *Site {
 	return s
 }
 
-// held runs a layout for a site, and reads the result: it must be a readable shape, an error, or nil for a site of another layout.
+// held runs a layout for a site, and reads the result. The layout must return a readable shape, an error, or nil for a site of another layout.
 func held(t *testing.T, l *Layout, s *Site) (*Shape, error) {
 	shape, err := l.Frames(s)
 	if err != nil {

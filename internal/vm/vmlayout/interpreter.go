@@ -16,7 +16,7 @@ const NativeSite = "native"
 // maxFunctions bounds the names in interpreter_functions.
 const maxFunctions = 1 << 10
 
-// Native is the frame of a native function of the VM's interpreter: what interpreter_frames(native) gets.
+// Native is the frame of a native function of the VM's interpreter, the argument of interpreter_frames(native).
 type Native struct {
 	PC        uint64
 	CFA       Register
@@ -35,7 +35,8 @@ func (l *Layout) Interprets(names ...string) bool {
 }
 
 // Interpreter reads the frames of the VM in a native frame. The site has the function, the native frame and the target. The result is nil if
-// interpreter_frames returned None: the function runs no method. It is made anew each time, because the interpreter changes its frames as it runs.
+// interpreter_frames returned None: the function runs no method. Interpreter calls the layout each time, because the interpreter changes its frames
+// as it runs.
 func (l *Layout) Interpreter(site *Site, from *Source) *frame.VM {
 	with := *site
 	with.Target, _ = site.Target.watched() // bounds the reads
@@ -115,7 +116,7 @@ func isInt(v starlark.Value, to *starlark.Int) (ok bool) {
 	return ok
 }
 
-// number returns the value; its name is for the error.
+// number returns the value; name is used in the error.
 func (r Register) number(name string) (starlark.Value, error) {
 	if r.Why != "" {
 		return nil, fmt.Errorf("%s is unavailable: %s", name, r.Why)

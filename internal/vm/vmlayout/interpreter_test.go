@@ -54,7 +54,7 @@ func TestInterpreterFrames(t *testing.T) {
 	}
 }
 
-// TestInterpreterFunctionsErrors requires an error for each definition that names no functions.
+// TestInterpreterFunctionsErrors requires an error for each definition of interpreter_functions that is not a list of names.
 func TestInterpreterFunctionsErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"interpreter_functions = ['f']":                                       "interpreter_functions and interpreter_frames(native) require each other",

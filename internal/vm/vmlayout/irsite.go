@@ -41,7 +41,7 @@ func intoObject(v ir.Value) bool {
 }
 
 // OfRecord returns a site with the constants of its record. only is the site of the module that has the record, or nil; all are the possible sites;
-// recorded holds the locations of the live values if no module says more.
+// recorded holds the locations of the live values, for a record without a module.
 func OfRecord(only *ir.Site, all []*ir.Site, e sites.RecordEntry, recorded []stackmap.Location, function string, r *frame.Record) *Site {
 	out := &Site{Function: function, Record: r.ID, Kind: r.Site, Moment: cmp.Or(r.Moment, frame.Unknown)}
 	number := func(o *Operand, l stackmap.Location, there bool) {
@@ -116,7 +116,7 @@ func signed(n *big.Int, bits uint) *big.Int {
 	return new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), bits))
 }
 
-// Number returns the constant in a location of a record, for an operand of a type, or of none.
+// Number returns the constant in a location of a record, for an operand of a type; the type may be unknown.
 func Number(v uint64, t frame.Type) *big.Int {
 	if t.Kind == frame.Int && t.Bits > 1 && t.Bits < 64 {
 		v = uint64(int64(v<<(64-t.Bits)) >> (64 - t.Bits))

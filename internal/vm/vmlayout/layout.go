@@ -35,10 +35,10 @@ type Layout struct {
 
 	prints printer
 
-	child *hosted // its place in the process that runs it; nil if it runs here
+	child *hosted // the layout in the process that runs it; nil if this process runs it
 
 	mu     sync.Mutex
-	images map[*object.Image]bool // those that contain it
+	images map[*object.Image]bool // the images that contain the layout
 }
 
 // Describes records that an image contains the layout: records of its code are read by this layout before all others.
@@ -57,7 +57,8 @@ func (l *Layout) describes(img *object.Image) bool {
 	return l.images[img]
 }
 
-// For returns layouts in the order in which they read the records of an image: those that the image contains are first. The image may be nil.
+// For returns layouts in the order in which they are tried on the records of an image, with those that the image contains first. The image may be
+// nil.
 func For(img *object.Image, layouts []*Layout) []*Layout {
 	if img == nil || len(layouts) < 2 {
 		return layouts

@@ -69,7 +69,8 @@ func slots(operands []Operand, bits map[int]uint64) (list []frame.Slot) {
 
 const names64 = 0x5000
 
-// TestSimple has two frames, one inlined into the other, with an object in a cycle, a dead slot, a box of each kind and an eliminated lock.
+// TestSimple reads two frames, one inlined into the other. They have an object that refers to itself, a dead slot, a value of each kind and an
+// eliminated lock.
 func TestSimple(t *testing.T) {
 	operands := []Operand{
 		tag(1, 0, 2), value("ref", "@main"), constant("i32", 9), // 0: frame main @ 9, in-call
@@ -244,7 +245,7 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 	}
 }
 
-// TestExtend requires that an integer of the record is widened as the layout requests, and nothing else is.
+// TestExtend requires that an integer of the record is widened as the layout requests, and that no other value is widened.
 func TestExtend(t *testing.T) {
 	const text = `
 def frames(site):
@@ -297,7 +298,7 @@ def frames(site):
 }
 
 // TestDecoration requires that method 0 reaches method_name, and that an error in info, which only decorates a frame, does not make the frame
-// incomplete. If method_name fails for 0, which is no method in many encodings, the number is its name.
+// incomplete. If method_name fails for 0, the number must be the name: in many encodings 0 does not denote a method.
 func TestDecoration(t *testing.T) {
 	const frames = "def frames(site): return frame(site.operands[0], 3)\n"
 	read := func(text string, method int64) *frame.VM {

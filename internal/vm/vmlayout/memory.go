@@ -19,7 +19,7 @@ type Target struct {
 	Symbol func(name string) (machine.Addr, bool)
 	Order  binary.ByteOrder
 
-	find func(name string) (machine.Addr, bool, error) // in place of Symbol, if the search may fail; else nil
+	find func(name string) (machine.Addr, bool, error) // used instead of Symbol if the search may fail; otherwise nil
 }
 
 // source returns the source that the functions of a layout read from; nil without a target.
@@ -37,7 +37,7 @@ func (t *Target) source() *Source {
 	return &Source{Memory: t.Memory, Static: t.Memory, Order: t.Order, symbol: find}
 }
 
-// Bounds of what a layout reads to make the frames of a record.
+// These bound the memory that a layout reads to make the frames of a record.
 const (
 	maxString = 1 << 10  // bytes of a text
 	maxPart   = 64 << 10 // bytes of one read
@@ -57,7 +57,7 @@ type footprint struct {
 type seenPart struct {
 	at   machine.Addr
 	data []byte
-	lost bool // it could not be read
+	lost bool // the memory could not be read
 }
 
 func (p *seenPart) end() machine.Addr { return p.at + machine.Addr(len(p.data)) }

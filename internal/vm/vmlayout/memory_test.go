@@ -36,7 +36,7 @@ def frames(site):
             return f
 `
 
-// TestSideTable requires that frames(site) reads a table of C structs in memory, and that its result holds as long as what it read.
+// TestSideTable requires that frames(site) reads a table of C structs in memory, and that its result stays valid until that memory changes.
 func TestSideTable(t *testing.T) {
 	table := func(position string) string {
 		return "\x02\x00\x00\x00" + "\x05\x00\x00\x00\x02\xcc" + position + "\x01\x00\x01\xcc" + "\x09\x00\x00\x00\x02\xcc\x22\x01\x00\x01\x01\xcc"
@@ -82,7 +82,7 @@ func TestSideTable(t *testing.T) {
 	require.False(t, r.Unread())
 }
 
-// TestStreams decodes numbers of a stream, and requires an error for each that does not fit or that is cut off.
+// TestStreams decodes numbers of a stream, and requires an error for each number that does not fit or that is cut off.
 func TestStreams(t *testing.T) {
 	for _, c := range []struct {
 		bytes, expression string
@@ -198,7 +198,7 @@ func TestReadBounds(t *testing.T) {
 	}
 }
 
-// TestReadElsewhere requires that a layout in a process of its own reads the same memory.
+// TestReadElsewhere requires that a layout in its own process reads the same memory.
 func TestReadElsewhere(t *testing.T) {
 	m := memory{0x1000: "\x01\x00\x00\x00\x09\x00\x00\x00\x02\xcc\x22\x01\x00\x01\x01\xcc", 0x2000: "Foo.bar\x00" + strings.Repeat(".", 32)}
 	at := immutable(m, map[string]uint64{"exits": 0x1000, "name": 0x2000})
@@ -219,7 +219,7 @@ func TestReadElsewhere(t *testing.T) {
 	require.True(t, wrong.NeedsTarget)
 }
 
-// TestSymbolsElsewhere requires an error, and not the default, for a symbol that another process may not ask for.
+// TestSymbolsElsewhere requires an error, and not the default, for a symbol that a layout in another process is not allowed to look up.
 func TestSymbolsElsewhere(t *testing.T) {
 	at := immutable(memory{}, nil)
 	for text, says := range map[string]string{

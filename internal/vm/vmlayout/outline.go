@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Outline holds the VM frames of a record without an exit: the source of each value, and only constants have a value.
+// Outline holds the VM frames of a record without an exit. It has the source of each value; only constants have a value.
 type Outline struct {
 	Layout       string          `json:"layout,omitempty"`        // empty if no layout returned frames
 	Error        string          `json:"error,omitempty"`         // why there are no frames
@@ -32,7 +32,7 @@ type OutlineFrame struct {
 	Monitors     []OutlineValue    `json:"monitors,omitempty"`
 	Extra        []OutlineValue    `json:"extra,omitempty"`
 	Info         map[string]string `json:"info,omitempty"`
-	Notes        []string          `json:"notes,omitempty"` // what is unknown without an exit, and mistakes in names and info
+	Notes        []string          `json:"notes,omitempty"` // facts that are unknown without an exit, and mistakes in names and info
 }
 
 // OutlineObject is an object of an [Outline].
@@ -140,7 +140,7 @@ func (o *outliner) frame(n int) OutlineFrame {
 	return is
 }
 
-// known replaces the error of a function that reads memory where there is none.
+// known replaces the error of a function that failed because there is no memory to read.
 func (o *outliner) known(err error) error {
 	if needsTarget(err) {
 		return errors.New("the layout reads memory, which only a process or a core has")
@@ -162,7 +162,7 @@ func (o *outliner) name(what string, v *Value, notes *[]string) (name, from stri
 	}
 	if v.Kind == OperandValue {
 		if width := uint(o.site.Operands[v.Operand].Type.Bits); width > 0 && width < 64 {
-			bits &= 1<<width - 1 // an exit does not extend its sign
+			bits &= 1<<width - 1 // at an exit the sign is not extended
 		}
 	}
 	name = string(frame.HexOf(bits))
@@ -173,7 +173,7 @@ func (o *outliner) name(what string, v *Value, notes *[]string) (name, from stri
 	switch {
 	case err == nil:
 		name = text
-	case bits != 0: // as at an exit: in many encodings 0 is no method
+	case bits != 0: // as at an exit: in many encodings 0 does not denote a method
 		*notes = append(*notes, fmt.Sprintf("the name of its %s: %v", what, o.known(err)))
 	}
 	return name, "", bits
@@ -255,7 +255,7 @@ func (o *outliner) value(v *Value) OutlineValue {
 // maxOrigin bounds the text for the source of one value: tokens may be nested.
 const maxOrigin = 512
 
-// origin is the source of a value in words, with the operands in it.
+// origin describes the source of a value in words, and lists the operands in it.
 type origin struct {
 	site     *Site
 	b        strings.Builder

@@ -8,16 +8,16 @@ import (
 	"go.starlark.net/starlark"
 )
 
-// Bounds of the output of a layout's print.
+// These bound the output of a layout's print.
 const (
 	maxPrints = 1000    // lines
-	maxPrint  = 4 << 10 // bytes of one
+	maxPrint  = 4 << 10 // bytes of one line
 )
 
 // leftOut ends the last line if a layout prints too many.
 const leftOut = " (further output of the layout is left out)"
 
-// printer passes on what a layout prints, or keeps it until there is a function for it. A method of a Layout may run in several goroutines.
+// printer passes the output of a layout to a function, or keeps it until one is set. A method of a Layout may run in several goroutines.
 type printer struct {
 	mu    sync.Mutex
 	lines []string
@@ -53,7 +53,8 @@ func (p *printer) take() []string {
 	return lines
 }
 
-// sent is take for a process of layouts. It restarts the count: the process that asks bounds the output, and does not count what it drops.
+// sent returns the lines in a process of layouts, and restarts the count. The requesting process bounds the output, and does not count output that it
+// drops.
 func (p *printer) sent() []string {
 	p.mu.Lock()
 	p.n = 0
@@ -61,7 +62,7 @@ func (p *printer) sent() []string {
 	return p.take()
 }
 
-// OnPrint sets the function that gets what the layout prints, a line with its position each time. It gets what was printed before at once.
+// OnPrint sets the function that gets the layout's output, one line with its position at a time. The function gets earlier output at once.
 func (l *Layout) OnPrint(to func(line string)) {
 	l.prints.mu.Lock()
 	l.prints.to = to
@@ -71,14 +72,14 @@ func (l *Layout) OnPrint(to func(line string)) {
 	}
 }
 
-// HoldPrints keeps what the layout prints from now on, until OnPrint or DropPrints.
+// HoldPrints keeps the layout's output from now on, until OnPrint or DropPrints is called.
 func (l *Layout) HoldPrints() {
 	l.prints.mu.Lock()
 	defer l.prints.mu.Unlock()
 	l.prints.to = nil
 }
 
-// DropPrints discards what is kept. It does not count against the bound of the output.
+// DropPrints discards the output that is kept. That output does not count against the bound of the output.
 func (l *Layout) DropPrints() {
 	l.prints.mu.Lock()
 	defer l.prints.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrint requires that what a layout prints is passed on with its line and record, also from another process, and that its amount is bounded.
+// TestPrint requires that a layout's output is passed on with its line and record, also from another process, and that its amount is bounded.
 func TestPrint(t *testing.T) {
 	const text = "print('top')\ndef frames(site):\n  print(site.id, 'has', len(site.operands))\n  for n in range(site.id): print(n)\n  return frame('m', 1)\n\ndef method_name(m): return m\n"
 	here, err := Parse("a.star", []byte(text))

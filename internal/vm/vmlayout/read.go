@@ -13,17 +13,17 @@ import (
 
 // Source holds the data from which the tokens of a shape are read at an exit.
 type Source struct {
-	Slots  []frame.Slot   // of the record: slot k is live value k
+	Slots  []frame.Slot   // of the record; slot k is live value k
 	Memory machine.Memory // of values, at the time of the exit
 	Static machine.Memory // of names and info, at the same time
-	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. Nil: all memory may change.
+	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. If Fixed is nil, all memory may change.
 	Fixed func(machine.Addr, int) bool
 	// Varying reports that a name or info at the last exit was read from memory that may change, and Failed that it could not be read.
 	Varying, Failed bool
 	Order           binary.ByteOrder
 	Spent           time.Duration // on frames of the VM's interpreter at this moment
 
-	names  map[nameKey]answered // cache of what the layout's functions returned
+	names  map[nameKey]answered // cache of the results of the layout's functions
 	loads  int
 	codecs *spent // nil outside of [Shape.Read]
 	pairs  bool   // the record lists at least one slot for the collector
@@ -31,7 +31,7 @@ type Source struct {
 	symbol func(name string) (machine.Addr, bool, error) // while frames are made; else nil
 }
 
-// Moved returns the source for another moment of the same target. It keeps what is cached.
+// Moved returns the source for another moment of the same target. It keeps the caches.
 func (from *Source) Moved(m, static machine.Memory) *Source {
 	if from.names == nil {
 		from.names = map[nameKey]answered{}
@@ -39,7 +39,7 @@ func (from *Source) Moved(m, static machine.Memory) *Source {
 	return &Source{Memory: m, Static: static, Fixed: from.Fixed, Order: from.Order, names: from.names}
 }
 
-// Forget drops what is cached, because memory may have been unmapped.
+// Forget drops the cache of names, because memory may have been unmapped.
 func (from *Source) Forget() { clear(from.names) }
 
 // nameKey identifies a call of a function of a layout.
@@ -57,7 +57,7 @@ type answered struct {
 	seen *footprint // the memory that was read and may change
 }
 
-// ask returns the result of a call of a layout's function, which is called only if the memory that it read before may have changed and has.
+// ask returns the result of a call of a layout's function. It repeats an earlier call only if memory that the call read has changed.
 func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answered, error) {
 	if known, ok := from.names[key]; ok && known.seen.holds(&Target{Memory: from.Static}) {
 		from.Varying = from.Varying || !known.seen.empty()
@@ -91,7 +91,7 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 	return out, nil
 }
 
-// Bounds of the reads at one exit, whatever counts the target has in its memory.
+// These bound the reads at one exit, because the counts in the target's memory are hostile.
 const (
 	maxRow   = 1 << 12 // values of one row
 	maxLoads = 1 << 16 // values at one exit
@@ -108,7 +108,7 @@ type raw struct {
 	why    error // nil for [frame.OK]
 }
 
-// unread returns the reason for something that the layout cannot use.
+// unread returns the reason why a value cannot be read as the layout requires.
 func unread(format string, args ...any) error {
 	return frame.Because(frame.LayoutUnread, fmt.Sprintf(format, args...))
 }
@@ -194,7 +194,8 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// name returns the name of a method or a class: from the layout's function, or else from the record. of is nil for one that was not read.
+// name returns the name of a method or a class: from the layout's function, or else from the record. of is nil if the method or class could not be
+// read.
 func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, of *subject, why string) {
 	if v == nil {
 		return "", 0, nil, ""
@@ -215,7 +216,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 		out.text, err = s.Layout.nameOf(what, from, got.bits)
 		return out, err
 	})
-	if err != nil && got.bits == 0 { // in many encodings 0 is no method, whose name cannot be read
+	if err != nil && got.bits == 0 { // in many encodings 0 does not denote a method, and has no name
 		return text, 0, nil, ""
 	}
 	if err != nil {
@@ -247,7 +248,7 @@ func (from *Source) all(list []Placed) []frame.VMValue {
 	return out
 }
 
-// allCounted is like all. It also returns the number of values, or unknownCount if that of a row is unavailable.
+// allCounted is like all. It also returns the number of values, or unknownCount if the length of a row is unavailable.
 func (from *Source) allCounted(list []Placed) (out []frame.VMValue, count int) {
 	if len(list) == 0 {
 		return nil, 0
@@ -378,7 +379,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	if got.status != frame.OK && got.status != frame.Guessed {
 		return out
 	}
-	if got.slot != nil && v.As == "" && v.Codec == nil { // including vectors and wide numbers
+	if got.slot != nil && v.As == "" && v.Codec == nil { // keep the text of the slot, which may be a vector or a wide number
 		out.Value, out.Hex, out.Kind, out.Bytes = got.slot.Value, got.slot.Hex, got.slot.Type, got.slot.Bytes
 		return out
 	}
@@ -401,7 +402,7 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	return out
 }
 
-// hex returns the bits of a whole slot, if they are the value's; else "".
+// hex returns the bits of a slot if the value consists of the whole slot; otherwise "".
 func (r *raw) hex(v *Value) frame.Hex {
 	if v.Kind != OperandValue || v.As != "" || r.slot == nil || len(r.slot.Bytes) > 8 {
 		return ""
@@ -443,7 +444,7 @@ func (from *Source) raw(v *Value) raw {
 		s := &from.Slots[v.Operand]
 		r := raw{slot: s, typed: s.Type.Source, status: s.Status, why: s.Why(), have: 8 * len(s.Bytes)}
 		if s.Type.Kind == frame.Int && s.Type.Bits > 1 {
-			r.have = min(r.have, s.Type.Bits) // of i20, 4 bits of 3 bytes are not part of the value
+			r.have = min(r.have, s.Type.Bits) // an i20 has 3 bytes, of which 4 bits are not part of the value
 		}
 		if r.why == nil && s.Status != frame.OK {
 			r.why = unread("it is %s", s.Status)

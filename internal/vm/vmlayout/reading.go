@@ -12,7 +12,7 @@ type Reading struct {
 	Shape  *Shape  // nil if the layout failed
 	Err    error
 
-	seen *footprint // what the layout read to make the frames; nil without a target
+	seen *footprint // the memory that the layout read to make the frames; nil without a target
 }
 
 // First runs layouts over a site until one has frames for it, or fails.
@@ -34,14 +34,14 @@ func First(layouts []*Layout, site *Site) *Reading {
 	return r
 }
 
-// Holds reports whether the memory from which the layout made the frames still has the same content. It has not if the memory was unmapped or reused,
-// or if it was written only after the layout ran.
+// Holds reports whether the memory from which the layout made the frames still has the same content. It returns false if the memory was unmapped or
+// reused, or was written after the layout ran.
 func (r *Reading) Holds(t *Target) bool { return r.seen.holds(t) }
 
 // Unread reports whether the layout failed after it had read memory. The memory may be written later.
 func (r *Reading) Unread() bool { return r.Err != nil && !r.seen.empty() }
 
-// Uncounted returns the reading of a record whose locations cannot be matched with live values without a module.
+// Uncounted returns the failed reading of a record whose locations cannot be matched with live values without a module.
 func Uncounted(layouts []*Layout, record uint64) *Reading {
 	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: only the module gives the locations of the live values; give it with --ir", record)}
 }

@@ -23,7 +23,7 @@ type run struct {
 	site   *Site
 	source *Source // memory to read; nil if there is none
 
-	taken   []bool   // by operand: it was read as a constant, skipped or loaded from
+	taken   []bool   // by operand: whether it was read as a constant, skipped or loaded from
 	used    []string // by operand: the place where it was put into a frame
 	objects []*objectValue
 	values  int

@@ -47,7 +47,7 @@ type served struct {
 	source  Source
 }
 
-// codecKey returns the same key for equal codecs: frames may run again for a record, and makes its codecs each time.
+// codecKey returns the same key for equal codecs. The function frames may run several times for a record, and creates its codecs each time.
 func codecKey(c Codec) any {
 	if w, ok := c.(*written); ok {
 		return *w

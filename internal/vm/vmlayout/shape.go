@@ -14,7 +14,7 @@ type Shape struct {
 
 // Frame is a VM frame.
 type Frame struct {
-	Method, Position *Value // nil if the layout gives none
+	Method, Position *Value // nil if the layout gives no such value
 	Resume           string
 	Locals, Stack    []Placed
 	Monitors         []Monitor
@@ -61,7 +61,7 @@ type ValueKind int
 // The kinds of tokens.
 const (
 	OperandValue  ValueKind = iota // a live value of the record
-	DeadValue                      // no value: its method does not need it
+	DeadValue                      // no value: the method does not need it
 	ObjectValue                    // an object of the shape
 	ConstValue                     // a constant of the layout
 	LoadValue                      // a value in memory, at the address in a token
@@ -85,10 +85,10 @@ type Value struct {
 	Parts   []Value // of WordsValue: the words; of ComputedValue: the operands of Op
 	Op      string  // of ComputedValue: one of [operators]
 
-	As     string // type of the bits; "": that of the slot
-	Extend string // of OperandValue: how an integer is widened to As: "sign", "zero", or "" for not at all
+	As     string // type of the bits; "" means the type of the slot
+	Extend string // of OperandValue: the way in which an integer is widened to As: "sign", "zero", or "" if it is not widened
 	Codec  Codec  `json:"-"` // nil for none
-	Reads  bool   // Codec reads memory
+	Reads  bool   // whether Codec reads memory
 
 	CodecNumber int // number of Codec in another process
 }

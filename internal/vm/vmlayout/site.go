@@ -11,7 +11,7 @@ type Site struct {
 	Function string       // the function of the record
 	Record   uint64       // its id
 	Kind     string       // stackmap, patchpoint, statepoint, deoptimize, or unknown without a module
-	Moment   frame.Moment // how far the site has run at the exit; unknown before a program runs
+	Moment   frame.Moment // the state of the site at the exit: before, in or after its call; unknown before a program runs
 	Operands []Operand
 	Args     []Operand // of the call, if a module gives them
 	Target   *Target   // immutable memory for frames(site); nil before a program runs
@@ -23,16 +23,16 @@ type Operand struct {
 	Name     string     // as the module spells it, or ""
 	Type     frame.Type // none without a module
 	Constant *big.Int   // signed; nil if it is not a constant
-	Undef    bool       // it is undef or poison in the module
+	Undef    bool       // the operand is undef or poison in the module
 	Pair     Pair
 }
 
-// Pair says how a statepoint's record lists an operand for the garbage collector.
+// Pair is the role of an operand in the pairs that a statepoint's record lists for the garbage collector.
 type Pair int
 
 // The kinds of pair.
 const (
-	NotTold  Pair = iota // without a module or a statepoint
+	NotTold  Pair = iota // unknown: there is no module, or the site is not a statepoint
 	Unpaired             // not listed
 	Base                 // the base of a pair
 	Derived              // a pointer into an object; the pair has the base

@@ -79,7 +79,7 @@ func (s *streamValue) leb(signed bool) (starlark.Value, error) {
 		part := uint64(b[0] & 0x7f)
 		last := uint64(1) // the largest part that holds bit 63
 		if signed {
-			last = 0 // the part repeats the sign in 7 bits
+			last = 0 // the last part must repeat the sign in its 7 bits
 		}
 		if shift > 63 || shift == 63 && part > last && (!signed || part != 0x7f) {
 			return nil, fmt.Errorf("the number that ends at byte %d of the stream has over 64 bits", s.n)

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inMemory lists the functions of vmtables.ll. The layout of each reads the encoding that vmtables.c writes for it.
+// inMemory lists the functions of vmtables.ll. For each function, a layout reads the encoding that vmtables.c writes.
 var inMemory = []string{"ftl", "hotspot", "v8", "yk"}
 
 // tableLayouts reads their layouts, which must be short.
@@ -27,8 +27,8 @@ func tableLayouts(t *testing.T) (all []*vmlayout.Layout) {
 	return all
 }
 
-// TestTables compares frames that layouts read from side tables, compressed streams, translation arrays and exit tables in memory with the log of the
-// program that wrote these. The seeds choose the frames, the values and the objects, which both frames share.
+// TestTables compares frames with the log of the program that wrote them. The layouts read the frames from side tables, compressed streams,
+// translation arrays and exit tables in memory. The seeds choose the frames, the values and the objects, which both frames share.
 func TestTables(t *testing.T) {
 	livetest.Slow(t)
 	layouts := tableLayouts(t)

@@ -95,7 +95,7 @@ func cut(bits uint64, t string) uint64 {
 	return bits
 }
 
-// named returns the text of a value whose form does not follow from its type in [plain]; else "".
+// named returns the text of a value that cannot be formatted by a type in [plain]; otherwise "".
 func (t Typed) named() string {
 	switch t.Type {
 	case "null":

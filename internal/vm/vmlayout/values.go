@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// base implements what all values of layouts have in common: they have no truth value and no hash.
+// base implements the methods that all values of layouts share. The values have no truth value and no hash.
 type base struct{ name string }
 
 func (b base) Type() string            { return b.name }
@@ -374,7 +374,7 @@ type mergeValue struct {
 	which starlark.Value
 }
 
-// deadValue is a value that its method does not need.
+// deadValue is a value that the method does not need.
 type deadValue struct{ base }
 
 // objectRef refers to an object by its id.

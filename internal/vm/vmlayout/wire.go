@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Messages between reframe and the process that runs a target's layout: one JSON object per line.
+// These are the messages between reframe and the process that runs a target's layout: one JSON object per line.
 
 type request struct {
 	Layout  int       // number of the layout in its process, from 0
@@ -53,7 +53,7 @@ type wireRead struct {
 type wireMemory struct {
 	Data  []byte `json:",omitempty"`
 	At    uint64 `json:",omitempty"` // of a symbol; 0 if it was not found
-	Needs bool   `json:",omitempty"` // the error is that nothing runs yet
+	Needs bool   `json:",omitempty"` // the error is caused by the lack of a running target
 	Error string `json:",omitempty"`
 }
 
@@ -63,7 +63,7 @@ type wireSite struct {
 	Kind           string
 	Moment         frame.Moment
 	Operands, Args []wireOperand
-	Target         bool    // there is a target, whose memory may be read
+	Target         bool    // the site has a target, whose memory may be read
 	Native         *Native `json:",omitempty"`
 }
 

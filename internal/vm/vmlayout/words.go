@@ -55,14 +55,14 @@ func reads(c Codec) bool {
 	return ok && w.reads
 }
 
-// Bounds of all codecs at one exit, as a process may be stopped while they run.
+// These bound all codecs at one exit, because a process may be stopped while they run.
 const (
 	maxCodecBytes = 16 << 20
 	maxCodecReads = 1 << 16
-	maxCodecTime  = 10 * time.Second // then no other codec begins
+	maxCodecTime  = 10 * time.Second // after this time no other codec starts
 )
 
-// spent counts what codecs have used of these bounds.
+// spent counts the part of these bounds that codecs have used.
 type spent struct {
 	bytes, reads int
 	time         time.Duration
@@ -111,7 +111,7 @@ func (from *Source) current() *Source {
 	return &Source{Memory: m, Static: m, Order: from.Order}
 }
 
-// written is a codec of two functions of a layout.
+// written is a codec that two functions of a layout define.
 type written struct {
 	layout  *Layout
 	decodes starlark.Callable
@@ -179,7 +179,7 @@ func (c *written) encode(from *Source, v Typed, words []uint64) ([]uint64, error
 		return nil, fmt.Errorf("%s: %s returned a %s; expected %d words, each a number or None", c.layout.Name, c.encodes.Name(), is.Type(), len(words))
 	}
 	for k := range out {
-		if list.Index(k) == starlark.None { // the word does not change
+		if list.Index(k) == starlark.None { // None means that the word does not change
 			continue
 		}
 		if out[k], err = bits64(list.Index(k)); err != nil {
@@ -217,7 +217,7 @@ func (c *tagged) decode(_ *Source, words []uint64) (Typed, error) {
 	case known(kind) != nil:
 		return Typed{Type: "symbol", Bits: payload, Text: kind}, nil
 	}
-	return Typed{Type: kind, Bits: cut(payload, kind)}, nil // the upper bits of the payload may be anything
+	return Typed{Type: kind, Bits: cut(payload, kind)}, nil // the upper bits of the payload are ignored
 }
 
 func (c *tagged) encode(_ *Source, v Typed, words []uint64) ([]uint64, error) {

@@ -105,7 +105,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestCodecBounds requires that the codecs of an exit share a bound for what they read, and that the next exit has it again.
+// TestCodecBounds requires that the codecs of an exit share a bound for what they read, and that the next exit starts with the full bound.
 func TestCodecBounds(t *testing.T) {
 	const text = `
 S = struct("u64 first, u8 rest[1000]")
