@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// declaredIn are the names that a file declares outside of functions: Name, Type.Method and Type.Field.
+// declaredIn returns the names that a file declares outside of functions: Name, Type.Method and Type.Field.
 func declaredIn(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -56,8 +56,8 @@ func declaredIn(f *ast.File) (names []string) {
 	return names
 }
 
-// declarations are those of the repository, whatever machine they are for, each with the name of its package. Tests outside of
-// a package count as its own.
+// declarations returns the names that the repository declares for any machine, each with the name of its package. External tests count as part of the
+// package that they test.
 func declarations(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -78,7 +78,7 @@ func declarations(t *testing.T) map[string]bool {
 	return all
 }
 
-// Whatever doc/dev/adding-an-architecture.md names in backquotes is there: files, and declarations.
+// TestArchitectureDocument requires that doc/dev/adding-an-architecture.md names in backquotes only existing files and declarations.
 func TestArchitectureDocument(t *testing.T) {
 	inRoot(t)
 	declared := declarations(t)

@@ -2,10 +2,10 @@ package house
 
 import "strings"
 
-// Area is a folder whose packages belong together. A package of an area inside of another one, such as internal/llvm/ir, belongs to the inner area alone.
+// Area is a folder whose packages belong together. If areas are nested, a package such as internal/llvm/ir belongs only to the inner area.
 type Area struct{ Folder, Holds string }
 
-// Areas are ordered: a package imports packages of its own area and of areas above it in this list.
+// Areas lists the areas in order: a package may import packages of its own area and of areas above it in this list.
 var Areas = []Area{
 	{"internal/base", "files, errors in JSON, confinement: code that does not depend on frames"},
 	{"deopt/frame", "the abstract frame and its JSON (public)"},

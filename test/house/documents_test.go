@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testsOfTheRepository are the packages, by their folders, that have a test of a name.
+// testsOfTheRepository returns the packages that have a test, by the name of the test.
 func testsOfTheRepository(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -39,24 +39,24 @@ func testsOfTheRepository(t *testing.T) map[string][]string {
 	return found
 }
 
-// A row of a table that has a column for tests.
+// A row is a row of a table that has a column of tests.
 type row struct {
 	line  int
 	cells []string
 }
 
-// rowsWithTests are the rows of the tables in a document whose last column is for tests.
+// rowsWithTests returns the rows of tables in a document whose last column contains tests.
 func rowsWithTests(t *testing.T, file string) []row {
 	t.Helper()
 	return rowsWith(t, file, "test")
 }
 
-// rowsWith returns the rows of the tables in a document whose last column has a title.
+// rowsWith returns the rows of tables in a document whose last column has the given title.
 func rowsWith(t *testing.T, file, title string) (rows []row) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	columns := 0 // number of columns of the current table; 0 outside of tables with that column
+	columns := 0 // number of columns of the current table; 0 outside of such a table
 	for n, line := range strings.Split(string(text), "\n") {
 		if !strings.HasPrefix(line, "|") {
 			columns = 0
@@ -79,8 +79,8 @@ func rowsWith(t *testing.T, file, title string) (rows []row) {
 
 var namedTest = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Za-z0-9_]+)`")
 
-// namedTests returns the tests that a cell names, and the errors in them: a test that does not exist, or that several packages have without the
-// cell naming one.
+// namedTests returns the tests that a cell names, and its errors: a test that does not exist, or a name that several packages use while the cell
+// names no package.
 func namedTests(cell string, tests map[string][]string) (names, wrong []string) {
 	for _, m := range namedTest.FindAllStringSubmatch(cell, -1) {
 		names = append(names, m[0])
@@ -117,7 +117,7 @@ func documentRow(cells []string, tests map[string][]string) []string {
 	return wrong
 }
 
-// Each row of doc/dev/documents.md names an existing test, or has a reason why there is none.
+// TestDocuments requires that each row of doc/dev/documents.md names existing tests, or gives a reason.
 func TestDocuments(t *testing.T) {
 	inRoot(t)
 	tests := testsOfTheRepository(t)
@@ -217,8 +217,8 @@ func wrongCommands(cell string, tests map[string][]string) string {
 	return ""
 }
 
-// Tests that doc/dev/facts.md names are there; a fact without one names the package or the benchmark that has
-// it, or was seen by hand.
+// TestFacts requires that the tests in doc/dev/facts.md exist. A fact without a test must name the package or the benchmark that shows it, or say
+// that it was observed by hand.
 func TestFacts(t *testing.T) {
 	inRoot(t)
 	tests := testsOfTheRepository(t)

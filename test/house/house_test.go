@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// areaOf returns the position in Areas of the area of a package. Each package must be in one.
+// areaOf returns the position of a package's area in Areas. Each package must belong to an area.
 func areaOf(t *testing.T, path string) int {
 	t.Helper()
 	n := AreaOf(path)
@@ -60,8 +60,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	require.NotEmpty(t, between)
 }
 
-// TestArchitecture requires that the table of areas in doc/dev/architecture.md is that of Areas, with the first sentence of each package's
-// doc.
+// TestArchitecture requires that doc/dev/architecture.md has the tables of Areas, with the first sentence of each package comment.
 func TestArchitecture(t *testing.T) {
 	inRoot(t)
 	const document, begin, end = "doc/dev/architecture.md", "<!-- areas -->\n", "<!-- end -->"
@@ -71,7 +70,7 @@ func TestArchitecture(t *testing.T) {
 		path, doc, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		path = strings.TrimPrefix(path, Module)
 		doc = strings.TrimPrefix(strings.TrimPrefix(doc, "Package "), "Command ")
-		_, doc, _ = strings.Cut(doc, " ") // its name
+		_, doc, _ = strings.Cut(doc, " ") // cuts off the name of the package
 		doc, _, _ = strings.Cut(doc, " (")
 		doc, _, _ = strings.Cut(doc, ": ")
 		doc = strings.ReplaceAll(strings.TrimSuffix(doc, "."), "|", "\\|")
@@ -94,8 +93,8 @@ func TestArchitecture(t *testing.T) {
 	require.Equal(t, table.String(), now, "HOUSE=update go test -run TestArchitecture ./test/house")
 }
 
-// TestProgramsAreStartedWithAllSignals requires that all tests that start programs import livetest: its init restores the signals that a test was
-// started without, as under nohup.
+// TestProgramsAreStartedWithAllSignals requires that all tests that start programs import livetest. Its init resets signals that were ignored or
+// blocked when the test was started, for example by nohup.
 func TestProgramsAreStartedWithAllSignals(t *testing.T) {
 	inRoot(t)
 	list := goList(t, "{{.ImportPath}} {{join .TestImports \" \"}} {{join .XTestImports \" \"}}")

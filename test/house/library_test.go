@@ -17,7 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLibrary requires that the program of doc/user/library.md is complete, and prints for the demo's process the text below it.
+// TestLibrary requires that the program of doc/user/library.md is complete, and that for the demo's process it prints the text that follows in the
+// document.
 func TestLibrary(t *testing.T) {
 	livetest.NeedsTools(t)
 	inRoot(t)

@@ -43,10 +43,10 @@ func textsOfTheRepository(t *testing.T) map[string]string {
 	return all
 }
 
-// documentPath matches the path of a file or folder of doc, as seen from the root or, with ../, from another folder.
+// documentPath matches the path of a file or folder in doc, relative to the root or, with ../, to another folder.
 var documentPath = regexp.MustCompile(`(?:^|[^\w/.-])(?:\.\./)*(doc/[\w./-]*\w)`)
 
-// missingPaths returns the paths of documents in a text that do not exist.
+// missingPaths returns the paths in a text that start with doc/ and do not exist.
 func missingPaths(text string) (missing []string) {
 	for _, m := range documentPath.FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(m[1]); err != nil {
@@ -62,7 +62,7 @@ var (
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors returns the anchors of the headings in a document, as GitHub and gitea make them.
+// anchors returns the anchors of the headings in a document, by the rules of GitHub and gitea.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
@@ -71,7 +71,7 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// brokenLinks returns the links in a document to files and headings that do not exist. folder is the document's.
+// brokenLinks returns the links in a document to files and headings that do not exist. folder contains the document.
 func brokenLinks(folder, text string) (broken []string) {
 	for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
 		if strings.Contains(m[1], "://") {
@@ -103,8 +103,8 @@ func brokenLinks(folder, text string) (broken []string) {
 	return broken
 }
 
-// TestDocumentPathsExist requires that each path of a document exists that a text file of the repository names, and that links between documents lead
-// to existing files and headings.
+// TestDocumentPathsExist requires that each path below doc that a text file of the repository names exists, and that links between documents lead to
+// existing files and headings.
 func TestDocumentPathsExist(t *testing.T) {
 	inRoot(t)
 	named, links := 0, 0
@@ -130,7 +130,7 @@ func TestDocumentPathsExist(t *testing.T) {
 // packagePath matches the path of a package below internal/.
 var packagePath = regexp.MustCompile(`(?:^|[^/\w])(internal/[a-z0-9/]+)`)
 
-// TestPackagePathsExist requires that each folder or Go file below internal/ exists that a maintainer's document names.
+// TestPackagePathsExist requires that each folder or Go file below internal/ that a maintainer's document names exists.
 func TestPackagePathsExist(t *testing.T) {
 	inRoot(t)
 	documents, err := filepath.Glob("doc/dev/*.md")
@@ -141,7 +141,7 @@ func TestPackagePathsExist(t *testing.T) {
 		require.NoError(t, err)
 		for _, match := range packagePath.FindAllStringSubmatch(string(text), -1) {
 			p := strings.TrimSuffix(match[1], "/")
-			files, err := filepath.Glob(p + "*") // a file's name may end in .go, or be one of a group
+			files, err := filepath.Glob(p + "*") // the path may be a prefix: of a file name, or of several files
 			require.NoError(t, err)
 			require.NotEmpty(t, files, "%s names %s", file, p)
 			named++

@@ -20,8 +20,7 @@ func TestModuleIsTidy(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestRenameModule renames the module in a copy of what git would commit. All imports of the copy must lead to packages, and gofmt must have nothing to
-// change.
+// TestRenameModule renames the module in a copy of the files that git tracks. All imports of the copy must resolve, and gofmt must not change it.
 func TestRenameModule(t *testing.T) {
 	livetest.Slow(t)
 	inRoot(t)
@@ -39,11 +38,11 @@ func TestRenameModule(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 
 	require.Equal(t, strings.TrimSuffix(Module, "/")+" is now git.example.net/vm/reframe\n", run("scripts/rename-module.sh", "git.example.net/vm/reframe"))
-	run(livetest.Tool(t, "go"), "list", "-deps", "-test", "./...") // all imports lead to packages
+	run(livetest.Tool(t, "go"), "list", "-deps", "-test", "./...") // resolves all imports
 	require.Empty(t, run("gofmt", "-l", "cmd", "deopt", "internal", "test"))
 	left := exec.Command("grep", "-rIlF", strings.TrimSuffix(Module, "/"), ".")
 	left.Dir = dir
-	out, _ = left.CombinedOutput() // grep ends with 1 where nothing is left
+	out, _ = left.CombinedOutput() // grep exits with status 1 if it finds nothing
 	require.Empty(t, string(out))
 
 	refused := exec.Command("scripts/rename-module.sh", "reframe")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTestsThatAreNamedExist requires that a test that a script runs by name is in one of the packages that the script names with it: `go test -run`
-// with an unknown name passes.
+// TestTestsThatAreNamedExist requires that each test which a script runs by name exists in one of the packages that the script gives. Otherwise `go
+// test -run` would pass without running a test.
 func TestTestsThatAreNamedExist(t *testing.T) {
 	inRoot(t)
 	makefile, err := os.ReadFile("Makefile")

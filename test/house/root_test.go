@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inRoot changes to the root folder of the module, whose files the tests read. A TestMain would change too early: go test then looks for the files
-// that tests read below the package's folder, does not find them, and returns a cached result after they have changed.
+// inRoot changes to the root folder of the module, whose files the tests read. A TestMain would do this too early: the go command would then look for
+// the files that a test reads below the package's folder, would not find them, and would return a cached result after they have changed.
 func inRoot(t *testing.T) {
 	t.Helper()
 	t.Chdir("../..")
 }
 
-// goList returns the lines that go list prints for each package of the module. It looks at all Go files, because go test does not see the files that
-// go list reads, and would return a cached result after they have changed.
+// goList returns the lines that go list prints for each package of the module. It also opens all Go files itself, because the go command does not
+// notice the files that go list reads, and would return a cached result after they have changed.
 func goList(t *testing.T, format string) []string {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {

@@ -24,7 +24,7 @@ func Answer(t testing.TB, tool string, args ...string) (stdout, stderr string, o
 	r := recipe{output: answer, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}
 	for _, a := range args {
 		if strings.Contains(a, os.TempDir()+"/") && !slices.Contains(r.inputs, a) {
-			return r.ask(t) // a part of the argument is a temporary path, which changes with each run
+			return r.ask(t) // a part of the argument is a temporary path, which changes with each run, so the answer is not cached
 		}
 	}
 	path := filepath.Join(CacheRoot(), r.key(t), r.output)

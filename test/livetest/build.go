@@ -22,7 +22,7 @@ type recipe struct {
 	tool     string   // path of the program that makes it
 	args     []string // its arguments; "-o" and the output's path are appended
 	inputs   []string // the files whose contents the output depends on
-	pathless bool     // the output contains no path of this clone, although the tool is one that may write some
+	pathless bool     // the output contains no path of this clone, although the tool may write paths
 }
 
 // build returns the path of the recipe's output, from the cache or built now. Packages tested in parallel may build the same file. Each writes its
@@ -30,7 +30,7 @@ type recipe struct {
 func build(t testing.TB, r recipe) string {
 	t.Helper()
 	output, failure := r.make(t)
-	if failure != "" { // remove it: the next run may have more memory or disk space
+	if failure != "" { // remove the failure from the cache: the next run may have more memory or disk space
 		require.NoError(t, os.Remove(output))
 	}
 	require.Empty(t, failure)
@@ -44,7 +44,7 @@ func Made(t testing.TB, tool, output string, args ...string) string {
 	return build(t, recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)})
 }
 
-// TryMade is Made for a tool that may fail. After a failure it returns the reason instead of a path.
+// TryMade is like Made, for a tool that may fail. After a failure it returns the reason instead of a path.
 func TryMade(t testing.TB, tool, output string, args ...string) (path, failure string) {
 	t.Helper()
 	path, failure = recipe{output: output, tool: Tool(t, tool), args: args, inputs: dependencies(t, args)}.make(t)
@@ -114,7 +114,7 @@ func (r recipe) key(t testing.TB) string {
 	args, root := slices.Clone(r.args), moduleRoot(t)+string(filepath.Separator)
 	for i, a := range args {
 		if n := slices.Index(r.inputs, a); n >= 0 && strings.HasPrefix(a, os.TempDir()+"/") {
-			args[i] = fmt.Sprint("input ", n) // a temporary file, whose path changes with each run
+			args[i] = fmt.Sprint("input ", n) // a temporary file, whose path changes with each run, is replaced by its number
 		} else if !r.containsPaths() {
 			args[i] = strings.ReplaceAll(a, root, "")
 		}
@@ -129,8 +129,8 @@ func (r recipe) key(t testing.TB) string {
 	return fmt.Sprintf("%x", sha256.Sum256(all.Bytes()))[:32]
 }
 
-// containsPaths reports whether the output may contain paths of sources: debug information, what sanitizers print, and LLVM IR of a source do. An answer
-// repeats its arguments.
+// containsPaths reports whether the output may contain paths of sources, as debug information, messages of sanitizers, and LLVM IR of a source do.
+// The output of Answer repeats its arguments.
 func (r recipe) containsPaths() bool {
 	if r.pathless {
 		return false
@@ -142,11 +142,11 @@ func (r recipe) containsPaths() bool {
 		})
 }
 
-// used marks an entry of the cache as used today, so that scripts/prune.sh keeps it.
+// used sets the time of a cache entry to today, so that scripts/prune.sh keeps it.
 func used(dir string) {
 	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
 		now := time.Now()
-		_ = os.Chtimes(dir, now, now) // an entry that is removed too early is built again
+		_ = os.Chtimes(dir, now, now) // after an error, the entry may be removed too early and built again
 	}
 }
 

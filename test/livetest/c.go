@@ -103,8 +103,8 @@ func Object(t testing.TB, version int, program string, flags ...string) string {
 	return build(t, objectRecipe(t, version, IR(t, version, program), flags))
 }
 
-// TryObject is Object for a target that may not accept the program: llc fails or crashes on many. Then it returns "". It also returns "" if llc would
-// run for minutes.
+// TryObject is like Object, for a target that may not accept the program, because llc fails or crashes on many. In that case, or if llc would run for
+// minutes, it returns "".
 func TryObject(t testing.TB, version int, program string, flags ...string) string {
 	t.Helper()
 	ir, failure := module(t, version, program)
@@ -158,7 +158,7 @@ func Link(t testing.TB, output string, args []string, objects ...string) string 
 	return build(t, recipe{output: output, tool: Tool(t, "gcc"), args: append(args[:len(args):len(args)], objects...), inputs: objects})
 }
 
-// ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns when it waits in pause.
+// ManyObjects runs manyobjects.c with n registered JIT objects and further arguments, and returns when the program waits in pause.
 func ManyObjects(t testing.TB, n int, more ...string) *Process {
 	t.Helper()
 	include := "-I" + filepath.Join(moduleRoot(t), "internal", "demo", "target")

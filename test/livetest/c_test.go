@@ -43,7 +43,7 @@ func TestCorrupt(t *testing.T) {
 func TestThreads(t *testing.T) {
 	p := C(t, "threads.c", nil, "3", "1", "4", "1")
 	require.True(t, p.paused())
-	// The churner runs up to four threads; the others and the main thread stay.
+	// Up to four threads belong to the churner. The others and the main thread continue to exist.
 	tasks := p.tasks(t)
 	require.GreaterOrEqual(t, len(tasks), 1+3+1+4+1)
 	require.LessOrEqual(t, len(tasks), 1+3+1+4+1+4)
@@ -55,13 +55,13 @@ func TestThreads(t *testing.T) {
 			kinds[number]++
 		}
 		asleep := kinds[fmt.Sprint(syscall.SYS_NANOSLEEP)] + kinds[fmt.Sprint(syscall.SYS_CLOCK_NANOSLEEP)]
-		return asleep == 3 && kinds[fmt.Sprint(syscall.SYS_FUTEX)] >= 4 // the churner joins with a futex too
+		return asleep == 3 && kinds[fmt.Sprint(syscall.SYS_FUTEX)] >= 4 // pthread_join of the churner also waits on a futex
 	})
 
-	// A stop and a continuation restart sleeping system calls: none may report an interruption.
+	// SIGSTOP and SIGCONT restart sleeping system calls. None may report an interruption.
 	p.Signal(t, syscall.SIGSTOP)
 	p.Signal(t, syscall.SIGCONT)
-	time.Sleep(20 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
+	time.Sleep(20 * time.Millisecond) // enough time for a report; on a slow machine the test may miss a report, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 	require.True(t, p.Alive())
 }
@@ -73,8 +73,7 @@ func (p *Process) tasks(t *testing.T) []string {
 	return tasks
 }
 
-// TestClock requires that a stop of the whole process appears in the clock as a gap of its length, and that the clock forgets the gap after reporting
-// it.
+// TestClock requires that the clock shows a stop of the process as a gap of the same length, and reports each gap once.
 func TestClock(t *testing.T) {
 	Slow(t)
 	p := C(t, "clock.c", nil, "1", "63")

@@ -148,7 +148,7 @@ func (b *Browser) Open(t testing.TB, file string, width, height int) *Tab {
 	p.Size(t, width, height)
 	var way struct{ LoaderID string }
 	p.call(t, "Page.navigate", map[string]any{"url": p.file}, &way)
-	p.await(t, func(loader string) bool { return loader == way.LoaderID }) // the empty page before it has a loader, too
+	p.await(t, func(loader string) bool { return loader == way.LoaderID }) // the empty page at the start has a loader, too
 	return p
 }
 
@@ -158,7 +158,7 @@ func (p *Tab) Loaded(t testing.TB) {
 	p.await(t, func(loader string) bool { return loader != p.loader })
 }
 
-// await waits until a page is loaded whose loader satisfies meant.
+// await waits until a page is loaded for whose loader meant returns true.
 func (p *Tab) await(t testing.TB, meant func(loader string) bool) {
 	t.Helper()
 	late := time.After(Patience)
@@ -203,7 +203,7 @@ func (p *Tab) event(method string, params json.RawMessage) {
 	}
 }
 
-// Messages returns everything that the page has written to the console, its errors, and its network requests except for its own file.
+// Messages returns all console messages and errors of the page, and its network requests except that for its own file.
 func (p *Tab) Messages() []string {
 	p.browser.mutex.Lock()
 	defer p.browser.mutex.Unlock()

@@ -40,19 +40,19 @@ func KernelCore(t testing.TB, p *Process) (path string, can bool) {
 	}
 	const unlimited = 1<<64 - 1
 	if unix.Prlimit(p.PID, unix.RLIMIT_CORE, &unix.Rlimit{Cur: unlimited, Max: unlimited}, nil) != nil {
-		return "", false // without privileges a limit of 0 cannot be raised
+		return "", false // a limit of 0 cannot be raised without privileges
 	}
 	// LLVM catches the first SIGABRT, and continues after it has printed the backtrace.
 	for deadline := time.Now().Add(Patience); p.Alive(); time.Sleep(20 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "SIGABRT does not end it")
 		_ = p.cmd.Process.Signal(syscall.SIGABRT) // an error means that it has ended
 	}
-	<-p.exited // do not wait for the end of its output: LLVM has started a program that still writes to it
+	<-p.exited // do not wait for the end of the output: LLVM has started a program that still writes to it
 	return onlyFile(t, p.cmd), true
 }
 
-// DiedCore runs a command that dies of a signal, and returns its output and the path of the core that the kernel wrote. It returns false if the kernel
-// writes no core into the working directory of a process.
+// DiedCore runs a command that a signal kills. It returns the output and the path of the core that the kernel wrote, or false if the kernel does not
+// write cores into the working directory of a process.
 func DiedCore(t testing.TB, name string, args ...string) (output, path string, can bool) {
 	t.Helper()
 	if !kernelWritesCores(t) {

@@ -73,8 +73,8 @@ func (c *Cross) Core(t testing.TB, program string, args ...string) string {
 	return cores[0]
 }
 
-// GDB runs a program under QEMU, and at its first instruction a Python script in gdb, through QEMU's stub. It returns the output of the script.
-// settings are gdb commands that run first.
+// GDB starts a program under QEMU, and runs a Python script in gdb at its first instruction, through QEMU's stub. It returns the output of the
+// script. settings are gdb commands that run first.
 func (c *Cross) GDB(t testing.TB, script string, settings []string, program string, args ...string) []byte {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gdb")

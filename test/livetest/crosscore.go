@@ -51,7 +51,7 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 			flags[start] = p.Flags
 		}
 	}
-	// The order is that of struct user_regs_struct: pc takes the place of x0.
+	// The order is that of struct user_regs_struct, which has pc in the place of x0.
 	registers := []string{"pc"}
 	for n := 1; n < 32; n++ {
 		registers = append(registers, fmt.Sprintf("x%d", n))
@@ -65,7 +65,7 @@ func RISCV64Core(t testing.TB, c *Cross, program string, args ...string) string 
 	require.NoError(t, os.WriteFile(script, []byte(dumpScript), 0o644))
 	out := c.GDB(t, script, []string{given("ranges", ranges), given("registers", registers)}, program, args...)
 
-	// struct elf_prstatus: the pid at 32, the registers at 112.
+	// In struct elf_prstatus the pid is at offset 32, and the registers are at offset 112.
 	status := make([]byte, 376)
 	binary.LittleEndian.PutUint32(status[32:], 1)
 	var memory []elf.Prog64

@@ -282,7 +282,7 @@ func (s *Stub) read(at, size uint64) (data []byte) {
 	return data
 }
 
-// Serve lets one other client speak to QEMU's stub, while the program is stopped. It returns the path of a socket.
+// Serve connects one other client to QEMU's stub while the program is stopped. It returns the path of a socket.
 func (s *Stub) Serve() string {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "stub")
@@ -296,8 +296,8 @@ func (s *Stub) Serve() string {
 			return
 		}
 		defer client.Close()
-		go func() { _, _ = io.Copy(client, s.from) }() // it ends with the stub's connection
-		_, _ = io.Copy(s.conn, client)                 // it ends with the client's
+		go func() { _, _ = io.Copy(client, s.from) }() // ends with the stub's connection
+		_, _ = io.Copy(s.conn, client)                 // ends with the client's connection
 	}()
 	return path
 }

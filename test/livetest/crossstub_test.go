@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStub requires that a program stops each time that it reaches a breakpoint, until it ends, and that a core can be written at a stop.
+// TestStub requires that a program stops each time that it reaches a breakpoint, and that a core can be written at a stop.
 func TestStub(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "thrice.c")
 	require.NoError(t, os.WriteFile(source, []byte(`__attribute__((noinline)) int work(int n) { return n + 1; }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// OwnMounts returns the beginning of a command with a mount namespace of its own; it requires root. In a directory that is a root but not a mount
-// point (chroot(1)), the propagation of mounts cannot be changed. There the mounts are already private, or no other namespace has them.
+// OwnMounts returns the beginning of a command line that runs a command in a new mount namespace, which requires root. If the root directory is not a
+// mount point (chroot(1)), the propagation of mounts cannot be changed. In that case the mounts are private already, or no other namespace has them.
 func OwnMounts(t testing.TB) []string {
 	t.Helper()
 	command := []string{Tool(t, "unshare"), "-m"}

@@ -15,14 +15,14 @@ import (
 func DLV(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(moduleRoot(t), "test", "livetest", "dlv")
-	// A recipe appends -o and the output, which "go build" accepts only before the package.
+	// build appends -o and the output path, but "go build" accepts them only before the package.
 	const script = `CGO_ENABLED=0 go build -C "$1" -buildvcs=false "$2" "$3" github.com/go-delve/delve/cmd/dlv`
 	return build(t, recipe{
 		output:   "dlv",
 		tool:     Tool(t, "sh"),
 		args:     []string{"-c", script, "sh", dir},
 		inputs:   []string{filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")},
-		pathless: true, // its sources are in Go's module cache
+		pathless: true, // the sources are in Go's module cache
 	})
 }
 
@@ -40,12 +40,12 @@ func Headless(t testing.TB, args ...string) *DLVServer {
 	return HeadlessAt(t, "unix:"+socket, args...)
 }
 
-// HeadlessAt is Headless at an address of dlv --listen.
+// HeadlessAt is like Headless, at an address of dlv --listen.
 func HeadlessAt(t testing.TB, listen string, args ...string) *DLVServer {
 	t.Helper()
 	c := exec.Command(DLV(t), append([]string{"--headless", "--listen=" + listen, "--check-go-version=false"}, args...)...)
 	config := t.TempDir()
-	telemetry := filepath.Join(config, "go", "telemetry") // else dlv starts a process that writes there after the test
+	telemetry := filepath.Join(config, "go", "telemetry") // unless telemetry is off, dlv starts a process that writes there after the test
 	require.NoError(t, os.MkdirAll(telemetry, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off\n"), 0o600))
 	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+config)
@@ -60,7 +60,7 @@ func HeadlessAt(t testing.TB, listen string, args ...string) *DLVServer {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if addr, ok := strings.CutPrefix(lines.Text(), "API server listening at: "); ok {
-			go func() { // else the server waits when the pipe is full
+			go func() { // otherwise the server blocks when the pipe is full
 				for lines.Scan() {
 				}
 			}()

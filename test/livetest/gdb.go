@@ -23,7 +23,7 @@ func (p *Process) Freeze(t testing.TB) {
 // Quiet returns when all threads of a process, except at most busy of them, wait in the kernel.
 func (p *Process) Quiet(t testing.TB, busy int) {
 	t.Helper()
-	calm := 0 // consecutive checks: a thread may be between two waits
+	calm := 0 // number of consecutive successful checks: one is not enough, because a thread may be between two waits
 	p.await(t, "its threads are quiet", func() bool {
 		if calm++; p.others(t, 'S') > busy {
 			calm = 0
@@ -62,8 +62,8 @@ func (p *Process) StoppedAt(t testing.TB) (pc uint64) {
 	return pc
 }
 
-// GDBScript attaches gdb to a process, runs a Python script and detaches, and returns the script's output. gdb runs with its defaults: without user
-// settings, scripts beside libraries, or servers. Symbols and debug information are those of the executable, or of the file in symbols.
+// GDBScript attaches gdb to a process, runs a Python script and detaches, and returns the script's output. gdb ignores user settings, scripts beside
+// libraries, and debug information servers. Symbols and debug information are those of the executable, or of the file in symbols.
 func GDBScript(t testing.TB, p *Process, script string, symbols ...string) []byte {
 	t.Helper()
 	args := []string{"-nx", "-batch", "-iex", "set auto-load off", "-iex", "set debuginfod enabled off",

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLli runs every configuration that the documentation of the stack map section's location names.
+// TestLli runs lli in every configuration that the documentation names for finding the stack map section.
 func TestLli(t *testing.T) {
 	Slow(t)
 	programs := map[int][]string{
-		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of 14 require typed pointers
+		14: {"jit_pp.ll", "jit_sp.ll"}, // statepoints of LLVM 14 require typed pointers
 		16: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
 		19: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
 		22: {"jit_pp.ll", "jit_sp.ll", "deoptimize.ll"},
@@ -39,7 +39,7 @@ func TestLli(t *testing.T) {
 	}
 }
 
-// TestDumpIsRemoved requires that lli writes its dumps for perf into the test's directory. By perf's convention the dump is mapped.
+// TestDumpIsRemoved requires that lli writes its dumps for perf into the test's directory, and maps them, as perf requires.
 func TestDumpIsRemoved(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		p := Lli(t, version, "jit_pp.ll", "mcjit")
@@ -77,14 +77,14 @@ func TestHostEndings(t *testing.T) {
 		require.False(t, p.Alive())
 	}
 	p := Host(t, 19, "mcjit", "loop")
-	time.Sleep(20 * time.Millisecond) // time to run; on a slow machine the test checks less, but never fails wrongly
+	time.Sleep(20 * time.Millisecond) // gives the process time to run; on a slow machine the test checks less, but never fails wrongly
 	require.True(t, p.Alive())
 	require.False(t, p.paused())
 	p.Kill()
 	require.False(t, p.Alive())
 }
 
-// TestBuildIsKeyedByContent requires that a changed input does not find the old output, and that an unchanged one is not built again.
+// TestBuildIsKeyedByContent requires that a file is built again if its input has changed, and only then.
 func TestBuildIsKeyedByContent(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	source := filepath.Join(t.TempDir(), "answer.c")
@@ -101,7 +101,7 @@ func TestBuildIsKeyedByContent(t *testing.T) {
 	require.Equal(t, made, madeAgain)
 	other, _ := compile(2)
 	require.NotEqual(t, first, other)
-	source = filepath.Join(t.TempDir(), "answer.c") // another path, which does not influence the output
+	source = filepath.Join(t.TempDir(), "answer.c") // the path does not influence the output
 	moved, madeMoved := compile(1)
 	require.Equal(t, first, moved)
 	require.Equal(t, made, madeMoved)
@@ -122,7 +122,7 @@ func TestClonesShareBuilds(t *testing.T) {
 	require.NotEqual(t, compile("-g"), compile("-g"))
 }
 
-// TestPrune requires that scripts/prune.sh removes only files that no test has used for a long time.
+// TestPrune requires that scripts/prune.sh removes only files that tests have not used for a long time.
 func TestPrune(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	compile := func(status int) string {

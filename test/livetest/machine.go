@@ -54,7 +54,7 @@ func BootARM64(t testing.TB, dir string, files map[string]string, script ...stri
 
 	ctx, cancel := context.WithTimeout(context.Background(), bootLimit)
 	defer cancel()
-	// By default most of the time goes into computing pointer signatures with the architecture's algorithm (doc/dev/facts.md).
+	// "max" alone computes pointer signatures with the architecture's algorithm, which takes most of the time (doc/dev/facts.md).
 	qemu := exec.CommandContext(ctx, Tool(t, "qemu-system-aarch64"), "-M", "virt", "-cpu", "max,pauth-impdef=on", "-smp", "1", "-m", "512",
 		"-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-kernel", kernel, "-initrd", initrd,
 		"-append", "console=ttyAMA0 quiet panic=-1")
@@ -110,7 +110,7 @@ func (c *cpio) entry(name string, mode uint32, content []byte, major, minor uint
 	}
 }
 
-// bytes ends the archive and returns it.
+// bytes completes the archive and returns it.
 func (c *cpio) bytes() []byte {
 	c.add("TRAILER!!!", 0, nil)
 	return slices.Clone(c.b.Bytes())

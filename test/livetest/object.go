@@ -56,8 +56,8 @@ func ObjectHost(t testing.TB, object string, o ObjectHostOptions) (p *Process, b
 	return start(t, cmd, inKernel), func() { stdin.Close() }
 }
 
-// CVersion runs the C version, in twins.c, of a program of testdata/programs. It returns the line that obj_host.c prints at its end, without the newline,
-// and the line that its child prints after a fork.
+// CVersion runs twins.c, which has C versions of the programs of testdata/programs. It returns the line that obj_host.c prints at its end, without
+// the newline, and the line that its child prints after a fork.
 func CVersion(t testing.TB, program string, o ObjectHostOptions) (checksum, child string) {
 	t.Helper()
 	twins := CBinary(t, "programs/twins.c")

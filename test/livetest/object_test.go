@@ -56,7 +56,7 @@ func TestObjectHostPrograms(t *testing.T) {
 						object := PICObject(t, version, program, level, "-code-model="+model)
 						out, cmd := runToEnd(t, ObjectHostCommand(t, object, o))
 						require.Equal(t, 0, cmd.ProcessState.ExitCode(), "%s: %s", name, out)
-						if program == "memory.ll" { // the arguments 63, 127 … 383, and -1
+						if program == "memory.ll" { // the program uses only the arguments 63, 127 … 383, and -1
 							require.Len(t, puts.FindAllString(out, -1), 7, name)
 							out = puts.ReplaceAllString(out, "")
 						}
@@ -94,7 +94,7 @@ func TestObjectHostOptions(t *testing.T) {
 		"exec and signals": {with(func(o *ObjectHostOptions) { o.Middle, o.Signals = "exec", true }), "signals 402 faults 402\n" + end, 0},
 		"exit":             {with(func(o *ObjectHostOptions) { o.Middle = "exit" }), "", 3},
 		"abort":            {with(func(o *ObjectHostOptions) { o.Middle = "abort" }), "", -1},
-		// Of the arguments 0 … 399, -1 and -2, as unsigned numbers, 135 are 0 modulo 3: 134 of 0 … 399, and -1.
+		// Of the arguments 0 … 399, -1 and -2, as unsigned numbers, 135 are divisible by 3: 134 of 0 … 399, and -1.
 		"faults": {ObjectHostCommand(t, null, ObjectHostOptions{Threads: 4, Rounds: 100, Churn: 2, Signals: true}),
 			"signals 402 faults 537\n" + hostedPrograms["null.ll"].checksum + "\n", 0},
 	} {

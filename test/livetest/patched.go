@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patcher returns the command of a program that patches the code of a module while it runs. The program is a C source of testdata/programs. With how
-// "aot" it is linked with the module ahead of time, in a position-independent executable, and llc holds flags for llc. Otherwise lli loads it with
-// the module; how is a kind of [Lli].
+// patcher returns the command of a program that patches the code of a module while the code runs. source is a C file of testdata/programs. If how is
+// "aot", the program is linked with the module ahead of time into a position-independent executable; llc holds flags for llc. Otherwise lli loads
+// both, and how is a kind of [Lli].
 func patcher(t testing.TB, version int, how, source, module string, llc []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, flags := Testdata(t, "programs", source), []string{"-O1", "-pthread", "-Wall", "-Wextra", "-Werror"}

@@ -53,14 +53,14 @@ func pipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// Do sends commands, one per line, and returns the program's replies, which must not be refusals. For the commands sites and wait it returns the
-// lines before "end", for each other command one line.
+// Do sends commands, one per line, and returns the program's replies. It fails the test if the program refuses a command. The commands sites and wait
+// are answered by the lines before "end", each other command by one line.
 func (p *Patches) Do(t testing.TB, commands ...string) (lines []string) {
 	t.Helper()
 	return p.Begin(t, commands...)()
 }
 
-// Begin is Do for a test that inspects the program while it executes the commands. finish waits for the replies.
+// Begin is like Do, for a test that inspects the program while it executes the commands. finish waits for the replies.
 func (p *Patches) Begin(t testing.TB, commands ...string) (finish func() (lines []string)) {
 	t.Helper()
 	_, err := io.WriteString(p.commands, strings.Join(commands, "\n")+"\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPatches requires that a thread that reaches a patched site enters the runtime and continues, and that results do not change.
+// TestPatches requires that a thread which reaches a patched site enters the runtime and continues, and that results do not change.
 func TestPatches(t *testing.T) {
 	for _, how := range []string{"aot", "aot-large", "mcjit", "orc"} {
 		for _, version := range []int{14, 19, 22} {
@@ -31,7 +31,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestPatchesAtRandom requires that the program without commands makes the given number of patches.
+// TestPatchesAtRandom requires that the program, run without commands, makes the given number of patches.
 func TestPatchesAtRandom(t *testing.T) {
 	out, err := PatchesCommand(t, 19, "aot", "16", "1", "500").Output()
 	if exit, ok := err.(*exec.ExitError); ok {

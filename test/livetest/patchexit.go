@@ -22,7 +22,7 @@ func PatchExit(t testing.TB, version int, how, module string, args ...string) *P
 	return p
 }
 
-// AwaitPauseAgain waits until the program has printed "ready" the given number of times, and waits in pause.
+// AwaitPauseAgain waits until the program has printed "ready" the given number of times and waits in pause.
 func (p *Process) AwaitPauseAgain(t testing.TB, times int) {
 	t.Helper()
 	p.await(t, "it prints ready again", func() bool { return strings.Count(p.Output(), "ready\n") >= times })
@@ -35,7 +35,7 @@ func EveryPatchExit(t *testing.T, check func(t *testing.T, version int, how stri
 	for v, version := range []int{14, 19, 22} {
 		for h, how := range []string{"aot", "mcjit", "orc"} {
 			if !Whole() && (v+h)%3 != 0 {
-				continue // covers each release and each way
+				continue // the selected cases cover each release and each way
 			}
 			t.Run(fmt.Sprintf("%s %d", how, version), func(t *testing.T) { check(t, version, how) })
 		}

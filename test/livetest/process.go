@@ -30,7 +30,7 @@ type Process struct {
 	exited  chan struct{} // closed when the process has been reaped; err is valid afterwards
 	err     error
 
-	switches string // voluntarySwitches of the main thread at its resting place
+	switches string // voluntarySwitches of the main thread when it reached its resting place
 }
 
 // restingPlace is the state that a process must reach before a test may inspect it.
@@ -139,7 +139,7 @@ func (p *Process) SignalInPause(t testing.TB, s syscall.Signal) {
 	p.await(t, "its main thread has left pause and waits there again", func() bool { return p.voluntarySwitches() != before && p.paused() })
 }
 
-// Disturbed reports whether the main thread has left its resting place since the process was started: it ran, or a tracer stopped it.
+// Disturbed reports whether the main thread has left its resting place since the process was started, because it ran or a tracer stopped it.
 func (p *Process) Disturbed() bool { return p.voluntarySwitches() != p.switches }
 
 // voluntarySwitches returns the number of times that the main thread has gone to sleep or stopped (proc_pid_status(5)).

@@ -52,13 +52,14 @@ func Module(t testing.TB, text string) string {
 	return path
 }
 
-// Raw writes a module that contains statepoints. It spells the gc attribute so that livetest does not run the pass that rewrites statepoints.
+// Raw writes a module that contains statepoints. It changes the spelling of the gc attribute, so that livetest does not run the pass that rewrites
+// statepoints.
 func Raw(t testing.TB, text string) string {
 	t.Helper()
 	return Module(t, strings.ReplaceAll(text, ` gc "`, ` gc  "`))
 }
 
-// Statepoint returns a call of a function of one argument as a statepoint, in the syntax of a module.
+// Statepoint returns the text of a statepoint that calls a function with one argument.
 func Statepoint(id int, callee, argument, deopt string) string {
 	return fmt.Sprintf("token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 %d, i32 0, ptr elementtype(i64 (i64)) %s, "+
 		`i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(%s) ]`, id, callee, argument, deopt)

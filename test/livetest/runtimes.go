@@ -45,7 +45,7 @@ func GoBinary(t testing.TB, dir string, flags ...string) string {
 	})
 }
 
-// CgoBinary does the same for a program that calls C.
+// CgoBinary is like GoBinary, for a program that calls C.
 func CgoBinary(t testing.TB, dir string, flags ...string) string {
 	t.Helper()
 	return CgoBinaryOf(t, "local", dir, flags...)
@@ -59,7 +59,7 @@ var toolchains string
 // GoReleases returns the newest release of each supported version of Go, such as go1.24.13.
 func GoReleases() []string { return strings.Fields(toolchains) }
 
-// CgoBinaryOf does the same as [CgoBinary] with a release of Go.
+// CgoBinaryOf is like [CgoBinary], with a given release of Go.
 func CgoBinaryOf(t testing.TB, release, dir string, flags ...string) string {
 	t.Helper()
 	dir, err := filepath.Abs(dir)

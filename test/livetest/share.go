@@ -44,8 +44,8 @@ func number(selected string, name ...any) uint32 {
 	return binary.BigEndian.Uint32(h.Sum(nil))
 }
 
-// Share reports whether make test runs a case: one in of, chosen by a hash of its name and the selection. A new case does not change the choice of
-// others. With FIDELITY=all it runs each.
+// Share reports whether make test runs a case: one of every of cases, chosen by a hash of the case's name and the selection. A new case does not
+// change the choice of others. With FIDELITY=all all cases run.
 func Share(of uint32, name ...any) bool {
 	return Whole() || number(selection(), name...)%of == 0
 }
@@ -60,13 +60,13 @@ func ShareOf[V any](values []V, name ...any) []V {
 	return values[n : n+1]
 }
 
-// Out reports whether make test skips case n of a series. It runs one of every of cases, a different one for each selection. For nested loops, n is
-// the sum of their counters, so that some case has each value of each loop.
+// Out reports whether make test skips case n of a series. One of every of cases runs, a different one for each selection. For nested loops, n is the
+// sum of their counters, so that the cases that run contain each value of each loop.
 func Out(of, n int) bool {
 	return !Whole() && (n+First(of))%of != 0
 }
 
-// First returns the index at which make test begins in a series of which it runs every of-th element: less than of, and 0 with FIDELITY=all.
+// First returns the index at which make test begins in a series of which it runs every of-th element. It is less than of, and 0 with FIDELITY=all.
 func First(of int) int {
 	if Whole() {
 		return 0
@@ -77,8 +77,8 @@ func First(of int) int {
 // turns is the number of selections after which each slow test has run.
 const turns = 8
 
-// Slow skips a test in make check (go test -short) and in a plain go test ./..., which run only fast tests, and in seven of eight selections of make test.
-// A test that go test -run names is not skipped, so make test-all runs each test.
+// Slow skips a slow test in make check (go test -short), in a plain go test ./..., and in seven of eight selections of make test. A test that go test
+// -run names is not skipped, so make test-all runs each test.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -109,7 +109,7 @@ func turn(selected, name string) bool {
 	return (at+uint64(number("", name)))%turns == 0
 }
 
-// OnlyWhole skips a test except with FIDELITY=all, as in make fidelity.
+// OnlyWhole skips a test unless FIDELITY=all is set, as in make fidelity.
 func OnlyWhole(t testing.TB) {
 	t.Helper()
 	if !Whole() {
@@ -137,7 +137,7 @@ func Step(of int) int {
 // some selected case has each value.
 type Turns int
 
-// Out reports whether make test skips the next case: it runs one of every of cases.
+// Out reports whether make test skips the next case. One of every of cases runs.
 func (n *Turns) Out(of int) bool {
 	at := int(*n)
 	*n++

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNumberOfCase requires that the hash of a case depends only on the selection and the name: printf 'abc\0case\0003\0' | sha256sum begins with
-// these digits.
+// TestNumberOfCase requires that the hash of a case depends only on the selection and the name. The expected digits are the first of the output of:
+// printf 'abc\0case\0003\0' | sha256sum.
 func TestNumberOfCase(t *testing.T) {
 	require.Equal(t, uint32(0x1d90d0d6), number("abc", "case", 3))
 	require.Equal(t, uint32(0x55e53915), number("", "first"))
 }
 
-// TestSharesOfSelections requires that each selection has another share, the same each time and in any directory. FIDELITY takes precedence over the
-// source's selection.
+// TestSharesOfSelections requires that each selection has its own share, the same each time and in any directory. FIDELITY takes precedence over the
+// selection in the source.
 func TestSharesOfSelections(t *testing.T) {
 	const inner = "LIVETEST_SHARES"
 	if os.Getenv(inner) != "" {
@@ -65,9 +65,9 @@ func TestSharesOfSelections(t *testing.T) {
 	require.True(t, strings.HasPrefix(all, "[0 [a b c d e] 0 1 2 3 "), all)
 }
 
-// TestRowsRotate requires that over many selections each element of a series is in a share, and each value of two loops.
+// TestRowsRotate requires that, over many selections, shares contain each element of a series, and each value of two nested loops.
 func TestRowsRotate(t *testing.T) {
-	t.Setenv("FIDELITY", "") // Whole reads it
+	t.Setenv("FIDELITY", "") // read by Whole
 	first, outer, inner := map[uint32]bool{}, map[int]bool{}, map[int]bool{}
 	for n := range 100 {
 		first[number(fmt.Sprint(n), "first")%12] = true

@@ -15,7 +15,7 @@ import (
 func TestChildrenHaveAllSignals(t *testing.T) {
 	NeedsTools(t)
 	const inner = "LIVETEST_SIGNALS"
-	// SIGCHLD and others that Go handles matter as much as SIGHUP and SIGTSTP, which Go leaves unchanged.
+	// Besides SIGHUP and SIGTSTP, which Go leaves unchanged, the signals that Go handles, such as SIGCHLD, are checked.
 	look := func() string {
 		out, err := exec.Command("sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status").Output()
 		require.NoError(t, err)
@@ -33,9 +33,9 @@ func TestChildrenHaveAllSignals(t *testing.T) {
 		session string
 	}{
 		{nil, "shared"},
-		{[]string{"env", "--ignore-signal=HUP"}, "own"}, // as nohup
+		{[]string{"env", "--ignore-signal=HUP"}, "own"}, // like nohup
 		{[]string{"env", "--block-signal=HUP"}, "shared"},
-		{[]string{"env", "--ignore-signal", "--block-signal"}, "own"}, // all that can be ignored or blocked
+		{[]string{"env", "--ignore-signal", "--block-signal"}, "own"}, // all signals that can be ignored or blocked
 	} {
 		line := append(c.how, os.Args[0], "-test.run=^TestChildrenHaveAllSignals$", "-test.v")
 		cmd := exec.Command(line[0], line[1:]...)

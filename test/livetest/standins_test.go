@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStandIns requires that the stand-ins for stricter kernels refuse the same as those, and nothing else.
+// TestStandIns requires that the simulations of stricter kernels refuse the same operations as these kernels, and no others.
 func TestStandIns(t *testing.T) {
 	const inner = "LIVETEST_STANDIN"
 	switch what, pid, _ := strings.Cut(os.Getenv(inner), " "); what {
@@ -33,7 +33,7 @@ func TestStandIns(t *testing.T) {
 		runtime.LockOSThread()
 		err := unix.PtraceSeize(n)
 		var b [1]byte
-		// Nothing is mapped at this address: the access is either permitted or not.
+		// Nothing is mapped at this address, so the error shows whether the access was permitted.
 		_, read := unix.ProcessVMReadv(n, []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{{Base: 8, Len: 1}}, 0)
 		fmt.Println("said", err, "and", read)
 		return
@@ -51,7 +51,7 @@ func TestStandIns(t *testing.T) {
 	require.Equal(t, said([]string{"env"}, "kcmp"), said(Without(t, "userfaultfd"), "kcmp"))
 
 	yama, plain := UnderYama(t), UnderYama(t)[:3]
-	// A process without the capability cannot trace one that has it.
+	// A process without a capability cannot trace one that has it.
 	other := start(t, exec.Command(plain[0], plain[1], plain[2], CBinary(t, "nojit.c")), inKernel)
 	sibling := fmt.Sprint("trace ", other.PID)
 	require.Equal(t, "said <nil> and bad address", said(plain, sibling))

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreezeAfter lets the main thread of a process run a number of further instructions, one by one, and leaves all its threads stopped as Freeze does.
-// A signal stops a thread where the processor chooses, which in a short loop is only at few of its instructions. Single steps reach each of them.
+// FreezeAfter lets the main thread of a process run a number of further instructions by single steps, and leaves all threads stopped as Freeze does.
+// A signal could stop a thread only at a few instructions of a short loop, which depend on the processor. Single steps reach each of them.
 func (p *Process) FreezeAfter(t testing.TB, instructions int) {
 	t.Helper()
 	runtime.LockOSThread() // ptrace(2): the thread that attached must make all requests

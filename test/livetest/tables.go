@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Tables starts testdata/programs/vmtables.c with a seed: a program that describes the exits of vmtables.ll in its memory, and logs what it describes.
+// Tables starts testdata/programs/vmtables.c with a seed. The program writes descriptions of the exits of vmtables.ll into its memory, and logs them.
 // how is aot, or a kind of [Lli].
 func Tables(t testing.TB, version int, how string, seed int) *Process {
 	t.Helper()

@@ -18,13 +18,13 @@ func TestToolsAreRequired(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
 	for _, c := range []struct{ tools, choice, want string }{
-		{"", "-test.skip=^Test([^T]|T[^o]|To[^o])", "SKIP"}, // all but this test
+		{"", "-test.skip=^Test([^T]|T[^o]|To[^o])", "SKIP"}, // skips all tests except this one
 		{"1", "-test.skip=^Test([^T]|T[^o]|To[^o])", "FAIL"},
 		{"", "-test.run=^TestToolsAreRequired$", "FAIL"},
 	} {
 		cmd := exec.Command(program, c.choice, "-test.v")
 		cmd.Env = append(os.Environ(), inner+"=1", withTools+"="+c.tools, "FIDELITY=1")
-		out, _ := cmd.CombinedOutput() // it fails in two cases
+		out, _ := cmd.CombinedOutput() // an error is expected in two cases
 		require.Contains(t, string(out), "--- "+c.want+": TestToolsAreRequired", "%s %q", c.choice, c.tools)
 	}
 }

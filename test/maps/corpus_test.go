@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// targets are those for which llc of some release emits stack maps; for the other back ends it crashes or refuses.
+// targets lists the targets for which llc of some release emits stack maps. For other back ends llc crashes or reports an error.
 var targets = []struct {
 	triple string
 	flags  []string
@@ -33,15 +33,15 @@ var targets = []struct {
 	{triple: "x86_64-pc-windows-msvc"}, {triple: "x86_64-pc-windows-gnu"}, {triple: "aarch64-pc-windows-msvc"},
 }
 
-// links are the ways in which objects of x86-64 Linux are linked.
+// links lists the ways to link objects for x86-64 Linux.
 var links = map[string][]string{
 	"pie":    {"-w", "-nostdlib", "-pie", "-Wl,-z,notext", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0"},
 	"no-pie": {"-w", "-nostdlib", "-no-pie", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0"},
 	"shared": {"-w", "-nostdlib", "-shared", "-Wl,-z,notext"},
 }
 
-// For every program of testdata, every target and every kind of file, maps --llvm prints the same as llvm-readobj of that release. make test has
-// a ninth of all pairs of a program and a target, by one of the releases.
+// TestCorpusAgainstReadobj requires that maps --llvm prints the same as llvm-readobj of that release, for every program of testdata, every target and
+// every kind of file. make test selects a ninth of all pairs of a program and a target, each with one of the releases.
 func TestCorpusAgainstReadobj(t *testing.T) {
 	livetest.Slow(t)
 	var files, empty atomic.Int64
@@ -52,7 +52,7 @@ func TestCorpusAgainstReadobj(t *testing.T) {
 				c.programs = slices.DeleteFunc(c.programs, func(program string) bool { return !livetest.Share(9, filepath.Base(program), c.triple) })
 				objects := c.objects(t)
 				if len(objects) == 0 {
-					return // this release has no stack maps for it
+					return // this release has no stack maps for the target
 				}
 				some := sameAsReadobj(t, c.version, archiveOf(t, c.version, objects))
 				files.Add(int64(some))
@@ -86,7 +86,7 @@ type compilation struct {
 	programs []string
 }
 
-// compilations returns those of the corpus: each program for each target by one of the releases, or with FIDELITY=all by each.
+// compilations returns the corpus: each program for each target, compiled by one of the releases, or with FIDELITY=all by each.
 func compilations(t *testing.T) []*compilation {
 	t.Helper()
 	var all []*compilation
@@ -119,13 +119,13 @@ func (c *compilation) objects(t *testing.T) (objects []string) {
 	return objects
 }
 
-// archiveOf returns an archive of objects, because starting a program to read a file takes longer than reading a map.
+// archiveOf returns an archive of objects. Reading one file is faster than starting a program for each object.
 func archiveOf(t *testing.T, version int, objects []string) string {
 	t.Helper()
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "corpus.a")
 	args := []string{"rcS", archive}
-	for i, object := range objects { // names of their own
+	for i, object := range objects { // members need different names
 		path := filepath.Join(dir, fmt.Sprintf("%d-%s", i, filepath.Base(object)))
 		require.NoError(t, os.Symlink(object, path))
 		args = append(args, path)
@@ -135,8 +135,8 @@ func archiveOf(t *testing.T, version int, objects []string) string {
 	return archive
 }
 
-// recorded matches the calls in a program, or after its rewriting, that leave a record. Other programs have no section to compare, and some of them
-// keep llc 14 busy with objects of 4 GiB.
+// recorded matches the calls in a program that create a record, or that do so after opt has rewritten the program. Other programs have no section to
+// compare, and for some of them llc 14 writes objects of 4 GiB.
 var recorded = regexp.MustCompile(`llvm\.experimental\.(stackmap|patchpoint|gc\.statepoint|deoptimize)| gc "`)
 
 // corpus lists every IR program of the repository's testdata that leaves records.
@@ -149,7 +149,7 @@ func corpus(t *testing.T) []string {
 		if err == nil && strings.HasSuffix(path, ".ll") && slices.Contains(strings.Split(path, string(filepath.Separator)), "testdata") {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			if recorded.Match(text) && filepath.Base(path) != "polled.ll" { // it has no statepoints until place-safepoints has run
+			if recorded.Match(text) && filepath.Base(path) != "polled.ll" { // polled.ll has statepoints only after place-safepoints
 				programs = append(programs, path)
 			}
 		}
@@ -161,7 +161,7 @@ func corpus(t *testing.T) []string {
 
 const firstLine = "LLVM StackMap Version"
 
-// members matches the lines that llvm-readobj prints of each file or member, before its stack map.
+// members matches the lines that llvm-readobj prints before the stack map of each file or member.
 var members = regexp.MustCompile(`(?m)^(File|Format|Arch|AddressSize|LoadName): .*\n|^\n`)
 
 func readobjText(t *testing.T, version int, path string) string {

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The module that instrument writes compiles, behaves the same, and at each of its sites native code and the interpreter agree.
+// TestInstrumentAndVerify requires that the module which instrument writes compiles, behaves the same, and that native code and the interpreter agree
+// at each of its sites.
 func TestInstrumentAndVerify(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -30,14 +31,15 @@ func TestInstrumentAndVerify(t *testing.T) {
 				require.NotContains(t, r.Stdout, "not-compiled")
 				object := filepath.Join(t.TempDir(), "probed.o")
 				flags := []string{level, "-relocation-model=pic", "-filetype=obj", "-o", object, path}
-				if version == 14 && program != "state.ll" { // state.ll has typed pointers: llc 14 crashes on a statepoint with opaque ones
+				if version == 14 && program != "state.ll" { // state.ll has typed pointers: llc 14 crashes on statepoints with opaque pointers
 					flags = append(flags, "-opaque-pointers")
 				}
 				out, err := exec.Command(livetest.LLVM(t, version, "llc"), flags...).CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
 				r = clitest.Run(t, append([]string{"verify", "--ir", path, "--limit", "60", "--every", "3", "--"}, host...)...)
-				require.Contains(t, []int{0, 1}, r.Code, "%s, LLVM %d %s: %s%s", program, version, level, r.Stdout, r.Stderr) // 1: a value was left out
+				// Status 1 means that a value was left out.
+				require.Contains(t, []int{0, 1}, r.Code, "%s, LLVM %d %s: %s%s", program, version, level, r.Stdout, r.Stderr)
 				require.Contains(t, r.Stdout, checksum)
 				require.Regexp(t, `exits verified in .*: [1-9]\d* same, 0 different`, r.Stderr)
 			}
@@ -45,7 +47,7 @@ func TestInstrumentAndVerify(t *testing.T) {
 	}
 }
 
-// TestInstrumentSays requires that instrument names the first place of omitted values, and that it writes no file if no site is left.
+// TestInstrumentSays requires that instrument names the first site at which values are omitted, and that it writes no file if no site is left.
 func TestInstrumentSays(t *testing.T) {
 	t.Parallel()
 	module := clitest.TempFile(t, "m.ll", `declare void @g()

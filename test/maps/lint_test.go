@@ -39,7 +39,7 @@ func TestLint(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: 0, Stdout: "", Stderr: none + ": no stackmap, patchpoint, statepoint, deoptimize or guard\n"}, r)
 }
 
-// The function in which a layout resumes may be in another module.
+// TestLintOfSeveralModules requires that the function in which a layout resumes may be in another module.
 func TestLintOfSeveralModules(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
@@ -67,7 +67,7 @@ func TestLintRefuses(t *testing.T) {
 	clitest.Run(t, "lint", good, "--layout", "/nosuch.json").FailsEmpty(t, 2, "/nosuch.json", "no such file")
 	clitest.Run(t, "lint", good, "--layout", good).FailsEmpty(t, 2, "guard.ll: expected a layout, got IR")
 	for name, text := range map[string]string{"broken.ll": "define void @f( {\n}\n", "readme.txt": "no IR at all\n"} {
-		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // the error in one line, and below it the line of the file
+		r := clitest.Run(t, "lint", clitest.TempFile(t, name, text)) // the error is one line, followed by the line of the file
 		require.Equal(t, 2, r.Code)
 		require.Empty(t, r.Stdout)
 		line, _, _ := strings.Cut(r.Stderr, "\n")
@@ -83,7 +83,7 @@ define void @f(i64 %a) {
 	clitest.Run(t, "lint", variable).FailsEmpty(t, 2, "variable.ll:3: argument 1 of stackmap must be a constant")
 }
 
-// The JSON of lint matches its schema, and the same input always gives the same output.
+// TestLintJSON requires that the JSON of lint matches its schema, and that the same input always gives the same output.
 func TestLintJSON(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -134,7 +134,8 @@ func TestLintHelp(t *testing.T) {
 	require.Contains(t, clitest.Run(t, "__complete", "lint", "--layout", "").Stdout, "json\nstar\n:8\n")
 }
 
-// A layout that allocates ever more memory at a site is ended, and the finding says so. The limit is that of its own process.
+// TestLintBoundsMemoryOfLayouts requires that a layout which allocates more and more memory at a site is ended, and that a finding reports it. The
+// limit is that of the layout's own process.
 func TestLintBoundsMemoryOfLayouts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

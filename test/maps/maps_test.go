@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// counted holds the numbers on which two programs must agree.
+// counted holds the numbers on which maps and llvm-readobj must agree.
 type counted struct {
 	functions, constants, records, locations, liveOuts int
 	ids                                                []string
 	kinds                                              map[string]int
 }
 
-// readobj returns what LLVM's own reader finds in an object.
+// readobj returns the numbers that llvm-readobj finds in an object.
 func readobj(t *testing.T, path string) counted {
 	t.Helper()
 	text := livetest.Printed(t, "llvm-readobj-19", "--stackmap", path)
@@ -47,7 +47,7 @@ func readobj(t *testing.T, path string) counted {
 	return c
 }
 
-// recount counts the same in the output of maps --json.
+// recount returns the numbers in the output of maps --json.
 func recount(t *testing.T, images []map[string]any) counted {
 	t.Helper()
 	c := counted{kinds: map[string]int{}}
@@ -77,7 +77,7 @@ func recount(t *testing.T, images []map[string]any) counted {
 	return c
 }
 
-// maps finds in files with every kind of site what llvm-readobj finds in them.
+// TestMapsOfFile requires that maps and llvm-readobj find the same in files with every kind of site.
 func TestMapsOfFile(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "sm_spill.ll", "dup.ll", "sp_push.ll"} {
@@ -102,7 +102,8 @@ func TestMapsOfFile(t *testing.T) {
 	}
 }
 
-// A process shows the content of its JIT's object: llc and lli of one release compile alike, except for how they place the code.
+// TestMapsOfProcess requires that a process has the records of its JIT's object. llc and lli of one release compile alike, but place the code
+// differently.
 func TestMapsOfProcess(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mcjit", "orc"} {

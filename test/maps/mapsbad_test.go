@@ -57,7 +57,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 		{"cut short", clitest.ChangedObject(t, object, "cut.o", func(b []byte, _ int) []byte { return b[:100] }), 2, "it is cut short or damaged: section header"},
 		{"cut before the section ends", clitest.ChangedObject(t, object, "cut.o", func(b []byte, at int) []byte { return b[:at+20] }), 2, "it is cut short or damaged: section header"},
 		{"escapes", clitest.TempFile(t, "\x1b[31mred.o", "text"), 2, "[31mred.o"},
-		// Bytes of the section alone: version, three reserved bytes, then the numbers of functions, constants and records (LLVM, "Stack Map
+		// Bytes of the section alone: the version, three reserved bytes, and the numbers of functions, constants and records (LLVM, "Stack Map
 		// Format").
 		{"bare, a header of 4 bytes", clitest.TempFile(t, "b", section[:4]), 2, ".llvm_stackmaps+0x0: a header in 4 bytes"},
 		{"bare, a header alone", clitest.TempFile(t, "b", section[:16]), 2, "1 functions in 0 bytes"},
@@ -79,7 +79,7 @@ func TestMapsOfWrongFile(t *testing.T) {
 	}
 }
 
-// A section that cannot be read at all is a failure, and a broken rule for --check.
+// TestMapsCannotBeRead requires that a section which cannot be read at all is an error, and for --check a broken rule.
 func TestMapsCannotBeRead(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -129,8 +129,8 @@ func TestMapsCannotBeRead(t *testing.T) {
 	}
 }
 
-// For a section with a broken map after a complete one, maps shows the complete one and the error of the other, and the status is that of a partial
-// answer.
+// TestMapsPartlyRead requires that, for a section with a broken map after a complete one, maps shows the complete map and the error of the other, and
+// exits with the status of a partial answer.
 func TestMapsPartlyRead(t *testing.T) {
 	t.Parallel()
 	first := livetest.Object(t, 19, "sm_spill.ll", "-relocation-model=pic")
@@ -169,7 +169,7 @@ func TestMapsPartlyRead(t *testing.T) {
 	require.Equal(t, want.records, strings.Count(r.Stdout, "  Record ID: "))
 }
 
-// The error names the layout that fits, also for a section alone.
+// TestMapsWrongDialect requires that the error names the layout that fits, also for a section alone.
 func TestMapsWrongDialect(t *testing.T) {
 	t.Parallel()
 	section := clitest.TempFile(t, "section", string(bare(t, livetest.Object(t, 19, "jit_pp.ll"))))
@@ -178,14 +178,14 @@ func TestMapsWrongDialect(t *testing.T) {
 		r.FailsEmpty(t, 2, "as layout "+dialect+": ", "layout v3 fits")
 	}
 	require.Equal(t, 0, clitest.Run(t, "maps", section, "--dialect", "v3").Code)
-	// In a section of the other byte order the counts exceed the section.
+	// In the other byte order the section's counts exceed its size.
 	clitest.Run(t, "maps", section, "--arch", "s390x").FailsEmpty(t, 2, "16777216 functions in ")
 	// An object file states its own architecture.
 	r := clitest.Run(t, "maps", livetest.Object(t, 19, "jit_pp.ll"), "--arch", "s390x")
 	r.FailsEmpty(t, 2, "an object file states its architecture", "--arch requires a file with the raw bytes of a section")
 }
 
-// An unreadable file is reported as such.
+// TestMapsUnreadable requires that the error for an unreadable file gives the reason.
 func TestMapsUnreadable(t *testing.T) {
 	t.Parallel()
 	path := livetest.Object(t, 19, "jit_pp.ll")
@@ -200,7 +200,7 @@ func TestMapsUnreadable(t *testing.T) {
 	clitest.Finish(t, clitest.AsNobody(t, clitest.Command(t, "maps", secret))).FailsEmpty(t, 2, secret, "permission denied")
 }
 
-// --core accepts only cores, and cores are accepted only there.
+// TestMapsOfWrongCore requires that --core accepts only cores, and that cores are accepted only with --core.
 func TestMapsOfWrongCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -252,7 +252,7 @@ func TestMapsOfWrongCore(t *testing.T) {
 	}
 }
 
-// A module that cannot be read ends maps before it opens the file.
+// TestMapsBrokenModule requires that maps reports an unreadable module before it opens the file.
 func TestMapsBrokenModule(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, "jit_pp.ll")
@@ -273,7 +273,7 @@ func TestMapsBrokenModule(t *testing.T) {
 	}
 }
 
-// A file of the other kinds that is cut anywhere is rejected, or read up to what is missing, which is reported.
+// TestMapsOfCutFiles requires that a file of another kind, cut anywhere, is rejected, or is read up to the cut and the missing part is reported.
 func TestMapsOfCutFiles(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -290,7 +290,7 @@ func TestMapsOfCutFiles(t *testing.T) {
 			for n := 0; n < len(whole); n += 1 + len(whole)/40 {
 				require.NoError(t, os.WriteFile(path, whole[:n], 0o600))
 				r := clitest.Run(t, "maps", path)
-				if r.Code == 0 { // the map was before the cut, and is whole
+				if r.Code == 0 { // the map is complete, because it precedes the cut
 					_, locations := textRecord(t, r.Stdout, "61")
 					require.Equal(t, want, locations, n)
 				} else {

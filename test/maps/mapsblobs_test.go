@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// large returns a function whose stackmap holds a constant of its own.
+// large returns a function whose stackmap contains a constant that does not fit in 32 bits.
 func large(name string, id int, constant uint64) string {
 	return fmt.Sprintf(`declare void @llvm.experimental.stackmap(i64, i32, ...)
 define void @%s(i64 %%a) {
@@ -27,8 +27,8 @@ define void @%s(i64 %%a) {
 `, name, id, constant, constant+1)
 }
 
-// alpha, beta and gamma are objects of one function each. Their constants do not fit in 32
-// bits, so that each has a table of two.
+// three lists three objects, alpha, beta and gamma, with one function each. Their constants do not fit in 32 bits, so each object has a table of two
+// constants.
 var three = []struct {
 	name     string
 	id       int
@@ -52,7 +52,7 @@ func named(t *testing.T, name, path string) string {
 	return to
 }
 
-// own requires that a function is one of three, with its own constants.
+// own requires that a function is the n-th of three, with its own constants.
 func own(t *testing.T, n int, function map[string]any) {
 	t.Helper()
 	require.Equal(t, three[n].name, function["name"])
@@ -67,7 +67,8 @@ func own(t *testing.T, n int, function map[string]any) {
 	}
 }
 
-// A linker concatenates the maps of its objects, and llvm-readobj reads only the first. Constant 0 differs in each.
+// TestMapsOfSeveralObjects requires that all maps of a linked section are read. A linker concatenates the maps of its objects, and llvm-readobj reads
+// only the first. Constant 0 differs in each.
 func TestMapsOfSeveralObjects(t *testing.T) {
 	t.Parallel()
 	for triple, linkers := range map[string][]string{
@@ -99,7 +100,7 @@ func TestMapsOfSeveralObjects(t *testing.T) {
 	}
 }
 
-// The bytes of a linked section alone are read in either byte order.
+// TestMapsOfSection requires that the bytes of a linked section alone are read in either byte order.
 func TestMapsOfSection(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -128,7 +129,7 @@ func TestMapsOfSection(t *testing.T) {
 					own(t, n, f)
 				}
 				first := clitest.Objects(t, clitest.Objects(t, functions[0]["records"])[0]["locations"])[0]
-				if len(args) == 1 { // then there is no architecture either
+				if len(args) == 1 { // without --arch the architecture is unknown
 					require.NotContains(t, images[0], "arch")
 					require.NotContains(t, c.register, first["register"])
 				} else {
@@ -147,7 +148,7 @@ func TestMapsOfSection(t *testing.T) {
 	}
 }
 
-// maps shows the members of an archive that have maps, and skips the others.
+// TestMapsOfArchive requires that maps shows the members of an archive that have maps, and skips the others.
 func TestMapsOfArchive(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -177,7 +178,7 @@ func TestMapsOfArchive(t *testing.T) {
 	}
 }
 
-// An error in one member is reported with it, and the others are shown.
+// TestMapsOfArchiveWithBrokenMember requires that an error in one member is reported with its name, and that the other members are shown.
 func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -202,7 +203,7 @@ func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
 	}
 }
 
-// A thin archive contains only the names of its members.
+// TestMapsOfThinArchive reads a thin archive, which contains only the names of its members.
 func TestMapsOfThinArchive(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -213,7 +214,7 @@ func TestMapsOfThinArchive(t *testing.T) {
 	}
 }
 
-// These archives have no maps, or no objects.
+// TestMapsOfArchiveWithoutMaps reads archives without maps or without objects.
 func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -225,10 +226,10 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	clitest.RunTool(t, "ar", "rcs", texts, clitest.TempFile(t, "notes.txt", "an odd text"))
 	r := clitest.Run(t, "maps", "--require", texts)
 	r.FailsEmpty(t, 1, "texts.a", "no stack map")
-	require.NotContains(t, r.Stderr, "section \n") // it has no format to name
+	require.NotContains(t, r.Stderr, "section \n") // the archive has no format to name
 }
 
-// A linker that keeps sections apart leaves several of the same name in an object.
+// TestMapsOfSeveralSections reads an object in which a linker that does not merge sections has left several of the same name.
 func TestMapsOfSeveralSections(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "apart.o")
@@ -242,7 +243,7 @@ func TestMapsOfSeveralSections(t *testing.T) {
 	}
 }
 
-// A function has every name that its image gives it, and can be found by each.
+// TestMapsOfAliases requires that a function is shown with every name that its image gives it, and is found by each.
 func TestMapsOfAliases(t *testing.T) {
 	t.Parallel()
 	module := large("worker", 1, 1<<40) + "@zalias = alias void (i64), ptr @worker\n@walias = weak alias void (i64), ptr @worker\n@local = internal alias void (i64), ptr @worker\n"
@@ -262,7 +263,7 @@ func TestMapsOfAliases(t *testing.T) {
 	}
 }
 
-// Records that several processors format are printed in the order of the section.
+// TestMapsOfManyRecords requires that records which several processors format are printed in the order of the section.
 func TestMapsOfManyRecords(t *testing.T) {
 	t.Parallel()
 	const functions = 10_000

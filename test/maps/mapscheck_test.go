@@ -42,8 +42,8 @@ func verdict(t *testing.T, r clitest.Result) (broken map[string][]map[string]any
 	return broken, checked, errors
 }
 
-// LLVM's output keeps every rule, for each release and each target. The objects of one target are members of one archive. make test has a third of all
-// pairs of a program and a target, by one of the releases.
+// TestCheckCorpus requires that LLVM's output satisfies every rule, for each release and each target. The objects of one target are members of one
+// archive. make test selects a third of all pairs of a program and a target, each with one of the releases.
 func TestCheckCorpus(t *testing.T) {
 	livetest.NeedsTools(t)
 	livetest.Slow(t)
@@ -57,7 +57,7 @@ func TestCheckCorpus(t *testing.T) {
 				members := c.objects(t)
 				objects.Add(int64(len(members)))
 				if len(members) == 0 {
-					return // this release has no stack maps for it
+					return // this release has no stack maps for the target
 				}
 				r := clitest.Run(t, "maps", "--check", "--json", archiveOf(t, c.version, members))
 				broken, checked, errors := verdict(t, r)
@@ -80,7 +80,7 @@ func TestCheckCorpus(t *testing.T) {
 	require.Greater(t, objects.Load(), int64(livetest.Times(40, 150)))
 }
 
-// Each object of x86-64 agrees with the module that it was compiled from.
+// TestCheckCorpusAgainstIR requires that each x86-64 object agrees with the module from which it was compiled.
 func TestCheckCorpusAgainstIR(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -89,7 +89,7 @@ func TestCheckCorpusAgainstIR(t *testing.T) {
 				t.Parallel()
 				object := livetest.TryObject(t, version, program, "-mtriple=x86_64-linux-gnu", "-enable-patchpoint-liveness=false")
 				if object == "" {
-					return // llc of this release does not take it
+					return // llc of this release rejects the program
 				}
 				r := clitest.Run(t, "maps", "--check", "--json", object, "--ir", livetest.IR(t, version, program))
 				if strings.Contains(r.Stderr, "no stack map") {
@@ -97,7 +97,7 @@ func TestCheckCorpusAgainstIR(t *testing.T) {
 				}
 				broken, _, errors := verdict(t, r)
 				require.Empty(t, errors)
-				// These programs contain what LLVM loses.
+				// In these programs LLVM loses values.
 				if strings.HasSuffix(program, "programs/odd_types.ll") || strings.HasSuffix(program, "stackmap/testdata/shapes.ll") {
 					require.Contains(t, broken, "no location is lost")
 					delete(broken, "no location is lost")
@@ -112,7 +112,7 @@ func TestCheckCorpusAgainstIR(t *testing.T) {
 	}
 }
 
-// The maps of a process keep the rules at the addresses that its JIT chose, and agree with the module.
+// TestCheckOfProcess requires that the maps of a process satisfy the rules at the addresses that its JIT chose, and agree with the module.
 func TestCheckOfProcess(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"mcjit", "orc"} {
@@ -148,7 +148,7 @@ const (
 	transitionRecord = anyregRecord + 16 + 5*12 + 4 + 4 + 7*4
 )
 
-// One change breaks exactly one rule, which is found.
+// TestCheckFindsEachRule requires that each change breaks exactly one rule, and that the violation is found.
 func TestCheckFindsEachRule(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -270,7 +270,7 @@ func TestCheckFindsEachRule(t *testing.T) {
 	require.NotContains(t, r.Stdout, "  kept ")
 }
 
-// A violation in one of several maps is reported with the map's number.
+// TestCheckOfLinkedFile requires that a violation in one of several maps is reported with the map's number.
 func TestCheckOfLinkedFile(t *testing.T) {
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
@@ -306,7 +306,7 @@ define void @g(i64 %a) gc "statepoint-example" {
 }
 `
 
-// A module other than the one that was compiled breaks the rule for that.
+// TestCheckAgainstIR requires that a module which is not the compiled one violates a rule.
 func TestCheckAgainstIR(t *testing.T) {
 	t.Parallel()
 	const stackmap, statepoint = "i64 1, i32 0, i64 %a, i32 42", `"deopt"(i64 %a, i64 5)`
@@ -377,7 +377,7 @@ define void @whole(i64 %a, double %d, <4 x float> %v) {
 }
 `
 
-// Values that LLVM records partly or not at all are found by their types.
+// TestCheckFindsWhatIsLost requires that values which LLVM records partly or not at all are found by their types.
 func TestCheckFindsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	module := clitest.TempFile(t, "lossy.ll", lossy)

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A process and its core show the same, whatever its JIT has registered, and they show what the compiler of that release writes into an object.
+// TestMapsOfCore requires that maps shows the same for a process and for its core, whatever its JIT has registered, and the same as for an object of
+// that release's compiler.
 func TestMapsOfCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -42,7 +43,7 @@ func TestMapsOfCore(t *testing.T) {
 	}
 }
 
-// A core without the pages of files still shows the code that a JIT has compiled.
+// TestMapsOfSmallCore requires that a core without the pages of files still has the code that a JIT has compiled.
 func TestMapsOfSmallCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -56,7 +57,8 @@ func TestMapsOfSmallCore(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// A running program and its core show the content of its file, moved by the load address.
+// TestMapsOfProgram requires that maps shows the same for a running program, its core and its file, except that addresses are moved by the load
+// address.
 func TestMapsOfProgram(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// section returns a file with maps in the layouts that other compilers wrote. The writer's own tests compare it with bytes written by hand.
+// section returns a file with maps in the layouts of other compilers. The tests of the writer compare it with bytes that were written by hand.
 func section(t *testing.T, order bits.AppendByteOrder, blobs ...*stackmap.Blob) string {
 	t.Helper()
 	var b []byte
@@ -25,7 +25,7 @@ func section(t *testing.T, order bits.AppendByteOrder, blobs ...*stackmap.Blob) 
 	return clitest.TempFile(t, "section", string(b))
 }
 
-// The locations are one of each kind; DWARF numbers 3 and 6 of x86-64 are rbx and rbp (System V psABI for AMD64, figure 3.36).
+// places returns a location of each kind. DWARF numbers 3 and 6 of x86-64 are rbx and rbp (System V psABI for AMD64, figure 3.36).
 func places() []stackmap.Location {
 	return []stackmap.Location{
 		{Kind: stackmap.Register, Size: 8, Reg: 3},
@@ -36,7 +36,7 @@ func places() []stackmap.Location {
 	}
 }
 
-// same requires that each location equals the place with its index.
+// same requires that each location equals the element of places with its index.
 func same(t *testing.T, record map[string]any) {
 	t.Helper()
 	var got []string
@@ -49,10 +49,11 @@ func same(t *testing.T, record map[string]any) {
 	}, got)
 }
 
-// constants is a table; entry 1 is 1311768467463790320.
+// constants is a table of constants. Entry 1 is 1311768467463790320 in decimal.
 var constants = []uint64{1 << 40, 0x123456789abcdef0}
 
-// Each layout of one function is recognized by its bytes, in both byte orders, and named if the version does not determine it.
+// TestMapsDialects requires that each layout of a map is recognized by its bytes in both byte orders, and that the layout is named if the version
+// does not determine it.
 func TestMapsDialects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -114,7 +115,7 @@ func TestMapsDialects(t *testing.T) {
 	}
 }
 
-// This tests the parts that only the yk layouts have.
+// TestMapsOfYk tests the parts of maps that only the yk layouts have.
 func TestMapsOfYk(t *testing.T) {
 	t.Parallel()
 	rec := stackmap.Record{ID: 77, Offset: 12, Locations: places(), Vars: []int{2, 0, 3}, Extra: [][]int16{{3, -40}, nil, nil, nil, nil}}
@@ -155,7 +156,7 @@ func TestMapsOfYk(t *testing.T) {
 	require.Contains(t, also[1], "-40")
 }
 
-// A map of version 1 with several functions does not assign its records to them, so no function is shown.
+// TestMapsOfVersion1WithSeveralFunctions requires that no function is shown for such a map, because it does not assign its records to functions.
 func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	t.Parallel()
 	path := section(t, bits.LittleEndian, &stackmap.Blob{Version: 1, Dialect: stackmap.V1, Constants: constants,
@@ -178,20 +179,20 @@ func TestMapsOfVersion1WithSeveralFunctions(t *testing.T) {
 	r := clitest.Run(t, "maps", path)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "does not assign its records to them\n    record 77 at +0xc, 5 locations\n")
-	require.NotContains(t, r.Stdout, "(0x401") // the address of no site
-	// It has a number, but no address.
+	require.NotContains(t, r.Stdout, "(0x401") // no record has an address
+	// A record can be found by its id, although it has no address.
 	require.Equal(t, 0, clitest.Run(t, "maps", path, "--record", "78").Code)
 	clitest.Run(t, "maps", path, "--address", "0x40100c").Fails(t, 1, "none of its 2 records matches the filters")
 }
 
-// Maps of several layouts in one section are each recognized.
+// TestMapsOfMixedDialects requires that maps of several layouts in one section are each recognized.
 func TestMapsOfMixedDialects(t *testing.T) {
 	t.Parallel()
 	function := []stackmap.BlobFunction{{Addr: 0x401000, StackSize: 24, Records: []stackmap.Record{{ID: 77, Locations: places()}}}}
 	old := &stackmap.Blob{Version: 2, Dialect: stackmap.V2, Constants: constants, Functions: function}
 	now := &stackmap.Blob{Version: 3, Dialect: stackmap.V3, Constants: constants, Functions: function}
 	images := mapsOf(t, section(t, bits.LittleEndian, old, now, old), "--arch", "amd64")
-	require.NotContains(t, images[0], "dialect") // there is no site
+	require.NotContains(t, images[0], "dialect") // without a site, no layout can be recognized
 	var got []string
 	for _, m := range clitest.Objects(t, images[0]["maps"]) {
 		got = append(got, fmt.Sprint(m["version"], " ", m["dialect"]))
@@ -202,8 +203,8 @@ func TestMapsOfMixedDialects(t *testing.T) {
 	}
 }
 
-// ambiguous returns one live variable of one location: 13 bytes where a location of v3 takes 12, with padding to 16 for both. Read as v3 the count
-// is the kind, and the kind is in a reserved byte, so that yk-old is the better reading.
+// ambiguous returns a map with one live variable of one location. The location has 13 bytes, where v3 has 12, and both are padded to 16. Read as v3,
+// the count becomes the kind, and the kind is in a reserved byte, so yk-old is the better reading.
 func ambiguous(t *testing.T) string {
 	t.Helper()
 	return section(t, bits.LittleEndian, &stackmap.Blob{Version: 3, Dialect: stackmap.YkOld, Functions: []stackmap.BlobFunction{
@@ -239,7 +240,8 @@ func TestMapsAmbiguous(t *testing.T) {
 	}
 }
 
-// A layout that does not fit is rejected with the name of the one that does; naming one that fits changes nothing.
+// TestMapsDialectForced requires that a layout which does not fit is rejected, and that the error names the one that does. A layout that fits has the
+// same result as no flag.
 func TestMapsDialectForced(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu")
@@ -250,7 +252,7 @@ func TestMapsDialectForced(t *testing.T) {
 		r.FailsEmpty(t, 2, "as layout "+dialect+": ")
 		require.Contains(t, r.Stderr, "layout v3 fits")
 	}
-	// llc writes another version in the header, but no other layout.
+	// With -stackmap-version llc changes only the number in the header, not the layout.
 	for version := 1; version <= 2; version++ {
 		object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu", fmt.Sprintf("-stackmap-version=%d", version))
 		images := mapsOf(t, object)

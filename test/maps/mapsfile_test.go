@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compiled returns the object that llc 19 makes of a module, or llc 22 for loongarch64, for which llc 19 has no stack maps.
+// compiled compiles a module with llc 19, or with llc 22 for loongarch64, for which llc 19 has no stack maps.
 func compiled(t *testing.T, module, triple string, flags ...string) string {
 	t.Helper()
 	path := clitest.TempFile(t, "module.ll", module)
@@ -27,8 +27,8 @@ func compiled(t *testing.T, module, triple string, flags ...string) string {
 	return object
 }
 
-// twoOfThree returns a module of functions with one and with two records, and one without between them. On loongarch64 LLVM has no stackmaps, but
-// statepoints.
+// twoOfThree returns a module of three functions: one with one record, one without records, and one with two. For loongarch64, on which LLVM has no
+// stackmaps, the records are those of statepoints.
 func twoOfThree(triple string) string {
 	site := func(id int) string {
 		if strings.HasPrefix(triple, "loongarch64") {
@@ -58,7 +58,7 @@ define void @third(i64 %a) gc "statepoint-example" {
 `
 }
 
-// nm returns the symbols from llvm-nm of the functions in a file that have records in twoOfThree.
+// nm returns the addresses, from llvm-nm, of functions with records of twoOfThree.
 func nm(t *testing.T, path string) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -75,7 +75,7 @@ func nm(t *testing.T, path string) map[string]uint64 {
 	return all
 }
 
-// offsets returns the instruction offsets of the records of twoOfThree, from llvm-readobj.
+// offsets returns the instruction offsets, from llvm-readobj, of the records of twoOfThree.
 func offsets(t *testing.T, object string) map[string]uint64 {
 	t.Helper()
 	all := map[string]uint64{}
@@ -157,7 +157,7 @@ func goArch(t *testing.T, triple string) string {
 	return name
 }
 
-// maps reads an unlinked object of every target: ELF, Mach-O and COFF.
+// TestMapsOfObjects reads unlinked objects of every target: ELF, Mach-O and COFF.
 func TestMapsOfObjects(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -181,8 +181,8 @@ func TestMapsOfObjects(t *testing.T) {
 	}
 }
 
-// maps reads ELF files linked by lld for each architecture that it supports, in each way in which the function addresses of the section may be
-// relocated: in the file, or by a table of relocations in one of its forms.
+// TestMapsOfLinkedELF reads ELF files linked by lld for each architecture that lld supports, with each way to relocate the section's function
+// addresses: in the file, or by a table of relocations in one of its forms.
 func TestMapsOfLinkedELF(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -196,7 +196,7 @@ func TestMapsOfLinkedELF(t *testing.T) {
 		case !strings.Contains(triple, "linux") || triple == "x86_64-linux-gnux32":
 			continue
 		case triple == "powerpc64-linux-gnu":
-			triple = "powerpc64-linux-musl" // lld knows no function descriptors
+			triple = "powerpc64-linux-musl" // lld does not support function descriptors
 		}
 		t.Run(triple, func(t *testing.T) {
 			t.Parallel()
@@ -216,7 +216,7 @@ func TestMapsOfLinkedELF(t *testing.T) {
 	}
 }
 
-// maps reads files linked by GNU's linker, before and after strip.
+// TestMapsOfLinkedByGNU reads files linked by GNU ld, before and after strip.
 func TestMapsOfLinkedByGNU(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -240,7 +240,7 @@ func TestMapsOfLinkedByGNU(t *testing.T) {
 			for n, f := range clitest.Objects(t, mapsOf(t, path)[0]["functions"]) {
 				name := []string{"first", "third"}[n]
 				require.Equal(t, hex(address[name]), f["address"])
-				if way == "-shared -z notext" { // its names are what it exports
+				if way == "-shared -z notext" { // only exported functions have names
 					require.Equal(t, name, f["name"])
 					continue
 				}
@@ -251,7 +251,7 @@ func TestMapsOfLinkedByGNU(t *testing.T) {
 	}
 }
 
-// maps reads Mach-O images, whose addresses are in chains of fixups or in a table of rebases, and a universal file of several.
+// TestMapsOfMachO reads Mach-O images, whose addresses are in chains of fixups or in a table of rebases, and a universal file that contains several.
 func TestMapsOfMachO(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -313,7 +313,7 @@ func imageOf(images []map[string]any, name string) map[string]any {
 	return nil
 }
 
-// maps reads a DLL.
+// TestMapsOfPE reads a DLL.
 func TestMapsOfPE(t *testing.T) {
 	t.Parallel()
 	for _, triple := range []string{"x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"} {

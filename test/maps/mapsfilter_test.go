@@ -33,7 +33,7 @@ define void @plainer(i64 %a) {
 }
 `
 
-// filteredFile links that module, and returns the addresses of its functions from llvm-nm.
+// filteredFile links the module, and returns the addresses of its functions from llvm-nm.
 func filteredFile(t *testing.T) (path string, at map[string]uint64) {
 	t.Helper()
 	path = livetest.Link(t, "filtered", links["no-pie"], livetest.Object(t, 19, clitest.TempFile(t, "filtered.ll", filtered)))
@@ -50,7 +50,7 @@ func filteredFile(t *testing.T) (path string, at map[string]uint64) {
 	return path, at
 }
 
-// shown lists the records of a report, each as its function and id.
+// shown lists the records of a report, each with its function and id.
 func shown(t *testing.T, report map[string]any) (records []string) {
 	t.Helper()
 	for _, image := range clitest.Objects(t, report["images"]) {
@@ -69,7 +69,7 @@ func TestMapsFilters(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	path, at := filteredFile(t)
-	// Both stackmaps of a function that moves nothing are at the end of its only push; a shadow of 4 bytes follows the other (llvm-objdump shows
+	// In a function that moves no values, both stackmaps are at the end of its only push; the second has a shadow of 4 bytes (llvm-objdump shows
 	// push, then nops).
 	first := func(function string) string { return fmt.Sprintf("%#x", at[function]+pushes(t, path, function)) }
 	const large = "18446744073709551615"
@@ -121,8 +121,8 @@ func TestMapsFilters(t *testing.T) {
 	}
 }
 
-// pushes returns the number of bytes of the instructions at the beginning of a function, up to the first that is neither a push nor a mov of its
-// frame, in the disassembly of llvm-objdump.
+// pushes returns the size of a function's first instructions in the disassembly of llvm-objdump, up to the first that is neither a push nor a mov of
+// the frame pointer.
 func pushes(t *testing.T, path, function string) uint64 {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", "--disassemble-symbols="+function, path).Output()
@@ -145,7 +145,7 @@ func pushes(t *testing.T, path, function string) uint64 {
 	return 0
 }
 
-// If nothing matches, one line on stderr says so, with the record nearest to an address.
+// TestMapsNothingFits requires that, if no record matches, one line on stderr reports it, with the record nearest to an address.
 func TestMapsNothingFits(t *testing.T) {
 	t.Parallel()
 	path, at := filteredFile(t)
@@ -156,7 +156,7 @@ func TestMapsNothingFits(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{path, []string{"--function", "lain"}, []string{"none of its 5 records matches the filters"}}, // the whole name
+		{path, []string{"--function", "lain"}, []string{"none of its 5 records matches the filters"}}, // the filter matches whole names only
 		{path, []string{"--function", "PLAIN"}, []string{"none of its 5 records matches the filters"}},
 		{path, []string{"--record", "4"}, []string{"none of its 5 records matches the filters"}},
 		{path, []string{"--function", "plain", "--record", "3"}, []string{"none of its 5 records matches the filters"}},
@@ -177,7 +177,7 @@ func TestMapsNothingFits(t *testing.T) {
 	}
 }
 
-// Contradictory flags are rejected before the file is opened.
+// TestMapsUsage requires that contradictory flags are rejected before the file is opened.
 func TestMapsUsage(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

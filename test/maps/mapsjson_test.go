@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// moduleOf returns a module with a function of each name, in the escapes of LLVM's assembly.
+// moduleOf returns a module with a function of each name, escaped for LLVM's assembly.
 func moduleOf(names ...string) string {
 	var b strings.Builder
 	b.WriteString("target triple = \"x86_64-pc-linux-gnu\"\ndeclare void @llvm.experimental.stackmap(i64, i32, ...)\n")
@@ -30,7 +30,7 @@ func moduleOf(names ...string) string {
 	return b.String()
 }
 
-// hostile are names that an object may give to its functions, which text and JSON must not misinterpret.
+// hostile lists function names that text and JSON must not misinterpret.
 var hostile = []string{
 	"\x1b[31mred\x07", "\x1b]0;title\x07", "two\nlines", "carriage\rreturn", "tab\ttab", `quo"te`, `back\slash`, `\u0041`,
 	"c1\u009b31m", "not\xffUTF-8", "\xed\xa0\x80surrogate", "cut\xe2\x80", "right\u202eto left", "\x7f", "<script>&", "line\u2028separator",
@@ -38,10 +38,11 @@ var hostile = []string{
 	"_Z4\x1b[1mv", "_Z999999999999999999999f", "_Z1fIXadL_Z1gvEEEvv", strings.Repeat("_ZN", 1000), "_Z1f" + strings.Repeat("P", 4000) + "i",
 }
 
-// control reports whether a terminal may obey a character.
+// control reports whether a terminal may interpret a character as a command.
 func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == '\u202e' }
 
-// Whatever the names of functions are, the JSON is valid and has these names, and no output has a character that a terminal obeys.
+// TestMapsHostileNames requires that, whatever the names of functions are, the JSON is valid and contains these names, and no output contains a
+// control character.
 func TestMapsHostileNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -72,7 +73,7 @@ func TestMapsHostileNames(t *testing.T) {
 	broken := clitest.ChangedObject(t, object, "broken.o", func(b []byte, at int) []byte {
 		for n := range hostile {
 			record := at + 16 + 24*len(hostile) + n*(16+12+4+8)
-			b[record+12] = 1 // the flags
+			b[record+12] = 1 // flags of the record
 		}
 		return b
 	})
@@ -88,7 +89,7 @@ func TestMapsHostileNames(t *testing.T) {
 	require.Len(t, v["reserved fields are zero"], len(hostile))
 }
 
-// other parses JSON with Python.
+// other requires that Python parses the JSON.
 func other(t *testing.T, text string) {
 	t.Helper()
 	c := exec.Command(livetest.Tool(t, "python3"), "-c", "import json, sys; json.load(sys.stdin)")
@@ -97,8 +98,8 @@ func other(t *testing.T, text string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// A short mangled name may stand for one of any length: here each argument is a template of two of the one before (Itanium C++ ABI, 5.1.10,
-// substitutions). 400 bytes would become 2⁴⁰.
+// TestMapsNameThatGrows demangles a short name whose demangled form would be huge. Each argument is a template of two copies of the previous one
+// (Itanium C++ ABI, 5.1.10, substitutions), so 400 bytes would become 2⁴⁰.
 func TestMapsNameThatGrows(t *testing.T) {
 	t.Parallel()
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -123,7 +124,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 	}
 }
 
-// The names of files and members are untrusted as well.
+// TestMapsHostileFileNames requires the same for untrusted names of files and members.
 func TestMapsHostileFileNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -148,7 +149,7 @@ func TestMapsHostileFileNames(t *testing.T) {
 	}
 }
 
-// 64-bit numbers keep all of their digits.
+// TestMapsJSONKeepsDigits requires that 64-bit numbers keep all of their digits.
 func TestMapsJSONKeepsDigits(t *testing.T) {
 	t.Parallel()
 	shapes, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")

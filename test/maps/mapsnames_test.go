@@ -13,8 +13,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Functions are shown as their authors would write them, and found under both names. A name that is not mangled, or by an unknown scheme, is
-// unchanged. llvm-cxxfilt agrees, except for the hash after old names of Rust, which no author wrote, and the space between two brackets.
+// TestMapsNames requires that functions are shown with their source names and found under both names. A name that is not mangled, or mangled by an
+// unknown scheme, is unchanged. llvm-cxxfilt must agree, except for the hash after old names of Rust, which is not in the source, and the space
+// between two brackets.
 func TestMapsNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -73,7 +74,7 @@ func functionsOf(t *testing.T, images []map[string]any) []map[string]any {
 // linkages returns functions of every linkage that has code, in one section and in several.
 func linkages(triple string) string {
 	comdat, comdats, special := " comdat", "$odr = comdat any\n", ` section ".text.special"`
-	if strings.Contains(triple, "apple") { // Mach-O has no comdats, and its sections have two names
+	if strings.Contains(triple, "apple") { // Mach-O has no comdats, and a section's name has two parts
 		comdat, comdats, special = "", "", ` section "__TEXT,__special,regular,pure_instructions"`
 	}
 	module := "declare void @llvm.experimental.stackmap(i64, i32, ...)\n" + comdats
@@ -90,8 +91,8 @@ func linkages(triple string) string {
 	return module
 }
 
-// A function has its name whatever its linkage is, although assemblers refer to a local function by its section and to a weak one by a symbol that
-// another file may define. The rules are kept.
+// TestMapsOfEveryLinkage requires that a function has its name whatever its linkage is, and that the rules are satisfied. Assemblers refer to a local
+// function by its section, and to a weak one by a symbol that another file may define.
 func TestMapsOfEveryLinkage(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -139,7 +140,7 @@ func TestMapsOfEveryLinkage(t *testing.T) {
 		object := compiled(t, linkages("x86_64-pc-windows-msvc"), "x86_64-pc-windows-msvc")
 		path := filepath.Join(t.TempDir(), "linked.dll")
 		clitest.RunTool(t, "lld-link-19", "-dll", "-noentry", "-nodefaultlib", "-opt:noref", "-debug:symtab", "-out:"+path, object)
-		// lld leaves in an image only the name of the weak symbol's definition.
+		// In a linked image lld keeps only the name of the symbol that defines the weak function.
 		check(t, path, ".weak.weak.default.visible")
 	})
 }

@@ -14,8 +14,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// pinned returns a function whose stackmap lists values that inline assembly has put into the registers with these names, as LLVM's assembler spells
-// them, and that it takes from there after the stackmap. If statepoint is set, they stay there during a call.
+// pinned returns a function that loads values into the given registers by inline assembly, and reads them from there after a stackmap that records
+// them. Registers have the names of LLVM's assembler. If statepoint is set, the site is a statepoint's call, during which the values stay in the
+// registers.
 func pinned(registers []string, kind string, statepoint bool) string {
 	n := len(registers)
 	types := "{" + strings.TrimSuffix(strings.Repeat(kind+", ", n), ", ") + "}"
@@ -43,15 +44,16 @@ define void @f() gc "statepoint-example" {
 `
 }
 
-// A value that was put into a register is reported in that register. Two names are the ABI's where the assembler has others: riscv64's (RISC-V ELF
-// psABI, "Integer Register Convention" and "Floating-point Register Convention"), loongarch64's (LoongArch ELF psABI, "General-purpose Registers").
+// TestMapsRegisters requires that a value which was loaded into a register is reported in that register. The names are the assembler's, except for
+// two ABIs: riscv64's (RISC-V ELF psABI, "Integer Register Convention" and "Floating-point Register Convention") and loongarch64's (LoongArch ELF
+// psABI, "General-purpose Registers").
 func TestMapsRegisters(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name, triple, kind string
 		size               int
-		registers, want    string // want where names are not as the assembler spells them
+		registers, want    string // want lists the expected names if they differ from the assembler's
 		flags              string
 	}{
 		{name: "x86-64", triple: "x86_64-linux-gnu", kind: "i64", size: 8, registers: "rax rbx rcx rdx rsi rdi"},
@@ -95,7 +97,7 @@ func TestMapsRegisters(t *testing.T) {
 			}
 			first := 0
 			if statepoint {
-				first = 3 // after the calling convention, the flags and the number of values
+				first = 3 // the calling convention, the flags and the number of values come first
 			}
 			r := clitest.Run(t, "maps", object)
 			require.Equal(t, 0, r.Code, r.Stderr)
@@ -106,7 +108,7 @@ func TestMapsRegisters(t *testing.T) {
 			}
 			require.Equal(t, want, got, r.Stdout)
 
-			// JSON has the numbers that llvm-readobj prints, and the names of whole registers.
+			// The JSON has the numbers that llvm-readobj prints, and the names of complete registers.
 			function := clitest.Objects(t, mapsOf(t, object)[0]["functions"])[0]
 			locations := clitest.Objects(t, clitest.Objects(t, function["records"])[0]["locations"])[first:]
 			readobj := clitest.RunTool(t, "llvm-readobj-19", "--stackmap", object)
@@ -124,11 +126,12 @@ func TestMapsRegisters(t *testing.T) {
 	}
 }
 
-// The offset into a register is in bits: it selects the second byte of the four registers that have a name for it, without optimization.
+// TestMapsRegisterOffset requires that an offset into a register, which is in bits, is shown. In unoptimized code it selects the second byte of the
+// four registers that have a name for it.
 func TestMapsRegisterOffset(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, pinned([]string{"ah", "bh", "ch", "dh"}, "i8", false), "x86_64-linux-gnu", "-O0")
-	// The offset is in the bytes of the section, but llvm-readobj does not print it.
+	// llvm-readobj does not print the offset, although the section contains it.
 	require.Contains(t, clitest.RunTool(t, "llvm-readobj-19", "--stackmap", object), "#1: Register R#0, size: 1\n")
 	r := clitest.Run(t, "maps", object)
 	require.Equal(t, 0, r.Code, r.Stderr)
@@ -142,7 +145,8 @@ func TestMapsRegisterOffset(t *testing.T) {
 	}
 }
 
-// Live-outs of a patchpoint that returns in a register are that register, those that the calling convention preserves, and the stack pointer.
+// TestMapsLiveOuts requires that the live-outs of a patchpoint which returns a value in a register are that register, the registers that the calling
+// convention preserves, and the stack pointer.
 func TestMapsLiveOuts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -179,7 +183,7 @@ define %[1]s @f() {
 			got := strings.Fields(line[1])
 			require.ElementsMatch(t, strings.Fields(c.want), got)
 
-			// The order and the numbers are those of the section.
+			// The order and the numbers of the live-outs are those of the section.
 			var numbers, want []string
 			for _, l := range clitest.Objects(t, clitest.Objects(t, clitest.Objects(t, mapsOf(t, object)[0]["functions"])[0]["records"])[0]["live_outs"]) {
 				numbers = append(numbers, fmt.Sprintf("R#%s (%s-bytes)", l["dwarf"], l["size"]))
@@ -192,7 +196,8 @@ define %[1]s @f() {
 	}
 }
 
-// ppc64's live-outs contain registers of SPE, which LLVM numbers from 1200 on. They are the general registers of the same number.
+// TestMapsLiveOutsOfPPC64 requires the names of ppc64's live-outs. LLVM lists registers of SPE, numbered from 1200; these are the general registers
+// in the same order.
 func TestMapsLiveOutsOfPPC64(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, `declare i64 @llvm.experimental.patchpoint.i64(i64, i32, ptr, i32, ...)
@@ -212,7 +217,8 @@ define i64 @f() {
 	require.Equal(t, 0, r.Code, r.Stdout)
 }
 
-// A frame without a fixed size is dynamic, and has no size in JSON; other frames have the size that llvm-readobj prints.
+// TestMapsStackSize requires that a frame without a fixed size is shown as dynamic and has no size in JSON. Other frames must have the size that
+// llvm-readobj prints.
 func TestMapsStackSize(t *testing.T) {
 	t.Parallel()
 	object := livetest.Object(t, 19, shapes(t))
@@ -236,7 +242,7 @@ func TestMapsStackSize(t *testing.T) {
 	require.Positive(t, dynamic)
 }
 
-// shapes returns the module of unusual shapes that the tests of the format use.
+// shapes returns the module with unusual shapes that the tests of the format also use.
 func shapes(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../deopt/stackmap/testdata/shapes.ll")
@@ -244,7 +250,7 @@ func shapes(t *testing.T) string {
 	return path
 }
 
-// The flags of a record have no meaning, and are shown if they are not zero.
+// TestMapsRecordFlags requires that the flags of a record, which have no meaning, are shown if they are not zero.
 func TestMapsRecordFlags(t *testing.T) {
 	t.Parallel()
 	object := compiled(t, large("alpha", 1, 1<<40), "x86_64-linux-gnu")

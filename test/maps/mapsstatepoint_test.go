@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// vectors is a module whose gc pointers are vectors of four, with a call in another convention to code of another collector, and with stackmaps that
-// look like statepoints.
+// vectors is a module whose gc pointers are vectors of four. It also has a call with another convention in a function with another collector, and
+// stackmaps whose locations look like those of a statepoint.
 const vectors = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -47,7 +47,7 @@ define void @unlike(i64 %a) {
 }
 `
 
-// amd64Name names the numbers of the System V ABI, AMD64 supplement, figure 3.36.
+// amd64Name returns the name of a register's DWARF number (System V ABI, AMD64 supplement, figure 3.36).
 func amd64Name(t *testing.T, number, size string) string {
 	t.Helper()
 	n, err := strconv.Atoi(number)
@@ -64,7 +64,7 @@ func amd64Name(t *testing.T, number, size string) string {
 
 var readobjLocation = regexp.MustCompile(`#\d+: (\w+) (?:#\d+ \((\d+)\)|\[?R#(\d+)(?: \+ (-?\d+)\]?)?|(\d+)), size: (\d+)`)
 
-// readobjRecords returns the locations of each record from llvm-readobj, in the program's spelling: names for numbers, signs for constants.
+// readobjRecords returns the locations of each record from llvm-readobj, spelled as by maps: registers by name, constants with a sign.
 func readobjRecords(t *testing.T, version int, path string) map[string][]string {
 	t.Helper()
 	out, err := exec.Command(livetest.LLVM(t, version, "llvm-readobj"), "--stackmap", path).Output()
@@ -111,7 +111,7 @@ func signed(n string) string {
 	return "+" + n
 }
 
-// textRecord returns what maps prints for a record, with one space between words: its head and its locations.
+// textRecord returns the head and the locations that maps prints for a record, with single spaces between words.
 func textRecord(t *testing.T, stdout, id string) (head string, locations []string) {
 	t.Helper()
 	lines := strings.Split(stdout, "\n")
@@ -132,15 +132,15 @@ func textRecord(t *testing.T, stdout, id string) (head string, locations []strin
 	return head, locations
 }
 
-// role is the purpose of a location, without the module and with it.
+// role is the role of a location, first without the module and then with it.
 type role struct{ what, name, typ string }
 
-// roles returns the roles of the head of a statepoint, followed by rest.
+// roles returns the roles of a statepoint's first locations, followed by rest.
 func roles(convention, flags string, rest ...role) []role {
 	return append([]role{{"calling convention " + convention, "", ""}, {"flags " + flags, "", ""}, {"number of deopt values", "", ""}}, rest...)
 }
 
-// The locations of statepoints are those of llvm-readobj, and their roles those of the module.
+// TestMapsStatepoints requires that the locations of statepoints are those of llvm-readobj, and that their roles match the module.
 func TestMapsStatepoints(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestMapsStatepoints(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		program, id, site string
-		head              string // of the JSON
+		head              string // head of the record in the JSON
 		roles             []role
 		pointers          map[int]string // number of pointers in a location
 	}{
@@ -242,7 +242,7 @@ func TestMapsStatepoints(t *testing.T) {
 					}
 					for n, l := range clitest.Objects(t, record["locations"]) {
 						what := c.roles[n].what
-						if n < 2 { // the text has the meaning of the number beside it
+						if n < 2 { // the text adds the meaning of these numbers
 							what = []string{"calling convention", "flags"}[n]
 						}
 						require.Equal(t, what, l["role"])
@@ -265,7 +265,7 @@ func TestMapsStatepoints(t *testing.T) {
 	}
 }
 
-// siteLine returns the line of a site in the text of a module.
+// siteLine returns the number of a site's line in a module.
 func siteLine(t *testing.T, module, site, id string) int {
 	t.Helper()
 	text, err := os.ReadFile(module)
@@ -297,8 +297,8 @@ func onlyRecord(t *testing.T, report map[string]any) map[string]any {
 	return records[0]
 }
 
-// A stackmap with the shape of a statepoint is shown as one until the module says what it is. A stackmap without that shape, and a patchpoint, never
-// are.
+// TestMapsReadingIsNoStatement requires that a stackmap with the shape of a statepoint is shown as one until a module identifies it. A stackmap
+// without that shape, and a patchpoint, must never be.
 func TestMapsReadingIsNoStatement(t *testing.T) {
 	t.Parallel()
 	path := clitest.TempFile(t, "vectors.ll", vectors)

@@ -35,7 +35,7 @@ const vmFrames = `      vm (operand 8) @ 17, reexecute
            +16                     object 4
 `
 
-// maps --layout shows the VM frames of an object's records without a process, and why a record has none.
+// TestMapsVMOfFile requires that maps --layout shows the VM frames of an object's records without a process, or the reason why a record has none.
 func TestMapsVMOfFile(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -69,7 +69,7 @@ type vmRecord struct {
 	VM *vmlayout.Outline `json:"vm"`
 }
 
-// vmMaps holds the records of maps --json.
+// vmMaps is the output of maps --json.
 type vmMaps struct {
 	Images []struct {
 		Functions []struct {
@@ -79,7 +79,8 @@ type vmMaps struct {
 	} `json:"images"`
 }
 
-// The VM frames that maps shows for a record are those that frames shows at an exit there: the same positions, places and operands.
+// TestMapsVMAsAtExits requires that maps shows the same VM frames for a record as frames does at an exit there: the same positions, places and
+// operands.
 func TestMapsVMAsAtExits(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -121,7 +122,7 @@ func TestMapsVMAsAtExits(t *testing.T) {
 					if slices.ContainsFunc(o.Frames, func(f vmlayout.OutlineFrame) bool {
 						return slices.ContainsFunc(f.Stack, func(v vmlayout.OutlineValue) bool { return strings.HasPrefix(v.From, "row from ") })
 					}) {
-						continue // only an exit shows how many values a row has
+						continue // the number of values in a row is known only at an exit
 					}
 					require.Equal(t, placesAtExit(f.VM, o), placesOf(o), "%s, LLVM %d, %s", layout, version, f.Function)
 					compared += len(f.VM.Frames)
@@ -166,7 +167,7 @@ func placesOf(o *vmlayout.Outline) (list []string) {
 	return list
 }
 
-// placesAtExit lists the frames at an exit in the form of [placesOf]. What is known only there is left out.
+// placesAtExit lists the frames at an exit in the form of [placesOf]. It omits values that only an exit has.
 func placesAtExit(vm *frame.VM, o *vmlayout.Outline) (list []string) {
 	add := func(what, at string, v frame.VMValue, is vmlayout.OutlineValue) {
 		of, value := "none", ""
@@ -218,7 +219,8 @@ func placesAtExit(vm *frame.VM, o *vmlayout.Outline) (list []string) {
 	return list
 }
 
-// Each exit that tinyvm logs has a record with the same frames: the methods, the positions, and the numbers of locals, stack entries and monitors.
+// TestMapsVMOfTinyvm requires that each exit in tinyvm's log has a record with the same frames: the methods, the positions, and the numbers of
+// locals, stack entries and monitors.
 func TestMapsVMOfTinyvm(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

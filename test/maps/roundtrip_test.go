@@ -20,11 +20,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// moment is a stopped process, and how it was stopped.
+// moment is a process that is stopped in a certain way.
 type moment struct {
 	name  string
 	start func(t *testing.T) *livetest.Process
-	ours  bool // the program can be stripped: it is not a system file
+	ours  bool // the program is not a system file, so its copy can be stripped
 }
 
 // moments lists all programs of testdata, as each release compiles and runs them.
@@ -83,7 +83,7 @@ func moments() []moment {
 	return all
 }
 
-// toDeoptimize runs a process until a thread calls the function that ends compiled code.
+// toDeoptimize runs a process until a thread calls __llvm_deoptimize, which leaves compiled code.
 func toDeoptimize(t *testing.T, p *livetest.Process, begin func()) *livetest.Process {
 	t.Helper()
 	target, err := ptrace.Survey(p.PID, ptrace.Options{})
@@ -94,7 +94,7 @@ func toDeoptimize(t *testing.T, p *livetest.Process, begin func()) *livetest.Pro
 	return to(t, p, begin, s.Addr)
 }
 
-// toRecord runs a process until a thread reaches a place that a record describes.
+// toRecord runs a process until a thread reaches the address of a record.
 func toRecord(t *testing.T, p *livetest.Process, begin func()) *livetest.Process {
 	t.Helper()
 	var places []machine.Addr
@@ -111,14 +111,14 @@ func toRecord(t *testing.T, p *livetest.Process, begin func()) *livetest.Process
 	return to(t, p, begin, places...)
 }
 
-// to runs a process to one of the places, and leaves it stopped there.
+// to runs a process until it reaches one of the places, and leaves it stopped there.
 func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr) *livetest.Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
 	s, err := ptrace.Open(ctx, p.PID)
 	require.NoError(t, err)
-	defer s.Detach() // no output if the program did that
+	defer s.Detach() // has no effect after the Detach below
 	begin()
 	_, err = s.RunTo(ctx, places...)
 	require.NoError(t, err)
@@ -127,14 +127,14 @@ func to(t *testing.T, p *livetest.Process, begin func(), places ...machine.Addr)
 	return p
 }
 
-// The same moment gives the same output for the live process and for every core that can be made of it: the complete output of frames, except for the
-// line about the target. This also holds if the program was stripped since, and its symbols come from elsewhere.
+// TestRoundTrip requires that frames has the same complete output for a live process and for every core of the same moment, except for the line about
+// the target. This must also hold if the program has been stripped since, and its symbols are in a separate file.
 func TestRoundTrip(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	whole := os.Getenv("FIDELITY") == "all"
 	for n, m := range moments() {
-		if !whole && n%17 != 0 { // so that each release and each way to run has its turn
+		if !whole && n%17 != 0 { // a selection that contains each release and each way to run
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestRoundTrip(t *testing.T) {
 			} {
 				requireSameMoment(t, live, framesFrom(t, given, "--core", core), name)
 			}
-			// gdb writes no thread names except that of the program.
+			// gdb writes only the name of the first thread.
 			requireSameMoment(t, unnamed(live), unnamed(framesFrom(t, given, "--core", gcore)), "gcore")
 			requireSameMoment(t, unnamed(live), unnamed(framesFrom(t, given, "--core", clitest.RecordedCore(t, "--core", gcore))), "of gcore's")
 			explained := func(target ...string) string {
@@ -168,7 +168,7 @@ func TestRoundTrip(t *testing.T) {
 			if m.ours {
 				testStripped(t, p, recorded, live, given)
 			}
-			if strings.HasPrefix(m.name, "linked") { // some of the other programs catch the signal
+			if strings.HasPrefix(m.name, "linked") { // in some of the other programs a handler catches the signal
 				p.Signal(t, syscall.SIGCONT)
 				p.AwaitPause(t)
 				if core, can := livetest.KernelCore(t, p); can {
@@ -179,7 +179,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testStripped reads a core whose program was stripped of its symbols.
+// testStripped reads a core whose program has been stripped.
 func testStripped(t *testing.T, p *livetest.Process, core, live string, given []string) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A process whose program was stripped gets its names from a separate debug file, if that belongs to this build of the program.
+// TestSeparateDebugFile requires that a process whose program is stripped gets its names from a separate debug file only if the build ID matches.
 func TestSeparateDebugFile(t *testing.T) {
 	t.Parallel()
 	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")

@@ -72,7 +72,7 @@ func grow(n int) int {
 	return grow(n-1) + int(a[n%64])
 }
 
-// report prints the functions on the stack of the caller, which calls C by a function of that name.
+// report prints the functions on the stack of the caller, which then calls the C function named innermost.
 func report(innermost string) {
 	pcs := make([]uintptr, 100)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -85,7 +85,7 @@ func report(innermost string) {
 	fmt.Println(strings.Join(names, " "))
 	header := make([]byte, 64)
 	header = header[:runtime.Stack(header, false)]
-	fmt.Println(strings.Fields(string(header))[1]) // goroutine N [running]:
+	fmt.Println(strings.Fields(string(header))[1]) // the header is: goroutine N [running]:
 }
 
 func recovered() {

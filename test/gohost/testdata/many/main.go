@@ -1,4 +1,4 @@
-// The host has as many parked goroutines as its argument says, and a thread that waits in C.
+// The host starts the number of parked goroutines that its argument gives, and a thread that waits in C.
 package main
 
 /*
