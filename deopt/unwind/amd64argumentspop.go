@@ -10,9 +10,9 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// Support for functions that pop their arguments when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). Before a tail call to
-// a function with more arguments, such a function moves its return address down to make room. The caller's stack pointer then differs from the CFA of
-// the function that runs now. It follows from the number of bytes that this function pops at its return.
+// Support for functions that pop their arguments when they return (LLVM's tailcc, swifttailcc and, with -tailcallopt, fastcc). Before a tail call
+// to a function with more arguments, such a function moves its return address down to make room. The caller's stack pointer then differs from the
+// CFA of the function that was tail-called. The unwinder computes it from the number of bytes that this function pops at its return.
 
 // maxPopping bounds the code in bytes that is searched for returns.
 const maxPopping = 1 << 20
@@ -28,7 +28,7 @@ func (w *walk) returned(callee, f *Frame) {
 	}
 	takes, known := callee.code.takes(w.Memory, callee)
 	switch {
-	case known && takes == 0: // as in C: nothing is moved
+	case known && takes == 0: // C's convention: no return address was moved
 	case known && way.popped > 0:
 		if sp, err := f.Registers.Addr(w.Arch.SP); err == nil {
 			f.Registers.SetUint(w.Arch.SP, uint64(sp)+takes-way.popped)
@@ -56,14 +56,14 @@ func (u *codeReader) popped(c *Code, s *step, pc machine.Addr) uint64 {
 		return 0
 	}
 	bytes, size := subtracted(u.Memory, pc)
-	if s.row.End <= pc+machine.Addr(size) { // CFI describes it: it is room for another call
+	if s.row.End <= pc+machine.Addr(size) { // CFI describes the subtraction, so it makes room for another call
 		return 0
 	}
 	return bytes
 }
 
-// justPopped does the same as popped for the call that ends at the pc of f, which is not a return address. As long as LLVM has not subtracted the
-// room again, the row there does not account for it.
+// justPopped does the same as popped for the call that ends at the pc of f, which is not a return address. LLVM subtracts the room again only
+// after pc, and the row at pc does not account for that.
 func (u *codeReader) justPopped(f *Frame, s *step) uint64 {
 	before, err := f.code.cfi(f.PC - 1)
 	if err != nil || before == nil || before.Start != s.Start {

@@ -12,8 +12,9 @@ const (
 	continuedFrames = 2       // number of frames that CFI must find
 )
 
-// overwrittenReturn reports whether a runtime has overwritten the return address of f with pc. Then pc looks like the base of a stack, as runtimes
-// make it (see isStackBase), but frames of the thread continue above f. Go's stacks are adjacent, so frames above one of them prove nothing.
+// overwrittenReturn reports whether a runtime has overwritten the return address of f with pc. Then pc looks like the base of a stack, as
+// runtimes make it (see isStackBase), but frames of the thread continue above f. It returns false for Go's code: Go's stacks are adjacent, so
+// frames above f may be on another stack.
 func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	if called, err := w.callEndsAt(pc); err != nil || called || !w.isStackBase(pc) || w.Finder.Code(pc-1).NoneKept {
 		return false
@@ -21,21 +22,22 @@ func (w *walk) overwrittenReturn(f *Frame, s *step, pc machine.Addr) bool {
 	return w.stackContinues(f, w.caller(f, s, pc).regs)
 }
 
-// enteredByOverwrittenReturn reports whether a runtime has overwritten the return address by which f was entered, although the CFI of f says that it
-// has no caller. The evidence: the written address is still on the stack, and other frames are above it. The first function of a coroutine has no such
-// word below its CFA, even if other frames are above its stack. Go's stacks are adjacent, so they prove nothing.
+// enteredByOverwrittenReturn reports whether a runtime has overwritten the return address by which f was entered, although the CFI of f says that
+// it has no caller. The evidence: the written address is still on the stack, and other frames are above it. The first function of a coroutine has
+// no such word below its CFA, even if other frames are above its stack. It returns false for Go's code, for the same reason as overwrittenReturn.
 func (w *walk) enteredByOverwrittenReturn(f *Frame, s *step) bool {
 	if w.Arch != machine.AMD64 || w.looking || !f.Return || f.code.NoneKept || !w.returnedInto(f, s) {
 		return false
 	}
 	at := *f
 	look := w.lookAhead(&at, 0)
-	look.looking = false // it looks ahead itself
+	look.looking = false // allow leadsAbove to look ahead from here
 	return look.continuesAbove(&at, look.leadsAbove(&at, look.caller(&at, s, 0).regs))
 }
 
-// returnedInto reports whether a return has led into the middle of the function of f, to a place that follows no call. The word returned to is then
-// where a call of the function would have left its return address, or one word lower if the CFI counts the word as pushed by a call.
+// returnedInto reports whether a return has led into the middle of the function of f, to a place that follows no call. The word that holds this
+// address is then just below the CFA, where a call would have left the return address. It is one word lower if the CFI counts the word as pushed
+// by a call.
 func (t trial) returnedInto(f *Frame, s *step) bool {
 	sp, err := f.Registers.Addr(t.Arch.SP)
 	if err != nil {

@@ -4,8 +4,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then no jump from the place did. The
-// call's target leads to f with a stack pointer that is as far below the word as that of the frame. A call in the place itself does not count.
+// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then the frame was not reached by
+// a jump from the patched place. The code at the call's target must lead to f, and must move the stack pointer by the distance from the word to
+// f's stack pointer. A call in the patched place itself does not count.
 func (d *patchedFrame) calledAlong(now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false
@@ -30,7 +31,7 @@ func (d *patchedFrame) calledAlong(now, end machine.Addr) bool {
 	return false
 }
 
-// leadsFrom reports whether the code at an address leads to f, with the stack pointer of f that number of bytes below its initial one.
+// leadsFrom reports whether the code at start leads to f and has lowered the stack pointer there by this number of bytes.
 func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
 	r := u.entry(start)
 	if r == nil {
@@ -55,7 +56,7 @@ func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr)
 // maxEntries bounds the code that one walk reads for [codeReader.leadsFrom].
 const maxEntries = 64
 
-// entry reads the code that calls to an address reach. The result is cached; it is nil if the code cannot be read.
+// entry reads the code that runs after a call of an address. The result is cached; it is nil if the code cannot be read.
 func (u *codeReader) entry(start machine.Addr) *reading {
 	if r, known := u.entries[start]; known {
 		return r
@@ -81,7 +82,8 @@ func (u *codeReader) entry(start machine.Addr) *reading {
 }
 
 // callRefuted reports whether the stack contradicts a call of the code that f is in. It assumes that the word on top of the stack is the return
-// address of such a call. By the CFI of that function, its own return address would then not be in code.
+// address of such a call. It reports true if the CFI of the calling function then places that function's return address at a word that is no code
+// address.
 func (w *walk) callRefuted(f *Frame) bool {
 	if w.looking {
 		return false

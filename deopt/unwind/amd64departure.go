@@ -16,7 +16,7 @@ import (
 type departure struct {
 	memory machine.Memory
 	arch   *machine.Arch
-	// own is the range of the function. Its code is followed only inside written, the range that the runtime wrote.
+	// own is the range of the function, and written the range that the runtime wrote. Code in own is followed only inside written.
 	own, written machine.Range
 }
 
@@ -56,7 +56,7 @@ func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 		}
 	case inst.Op == x86asm.PUSH && i.op == opPush && pushes:
 		i.constant, i.number = true, int64(pushed)
-	case i.op == opPush && i.to == i.next(): // a call of the next instruction
+	case i.op == opPush && i.to == i.next(): // calls the next instruction, to push its address
 		i.constant, i.number = true, int64(i.next())
 	case inst.Op == x86asm.JMP && i.op == opStop:
 		if to := d.through(r, i.at, inst.Args[0], i.operandIn(inst.Args[0])); to != 0 {
@@ -113,8 +113,8 @@ func (u *Unwinder) departing(from machine.Addr, own, written machine.Range) *rea
 	return r
 }
 
-// CallsFrom lists the return addresses of the calls in the code that is reached from an address, without the code of callees. It supports x86-64, and
-// reads at most some thousand instructions. whole is false if the code leads further.
+// CallsFrom lists the return addresses of the calls in the code that is reached from an address, without the code of callees. It supports x86-64,
+// and reads at most some thousand instructions. whole is false if the code also leads to code that was not read.
 func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole bool) {
 	if u.Arch != machine.AMD64 {
 		return nil, false

@@ -87,9 +87,9 @@ func (u *codeReader) fits(pc machine.Addr, f *Frame) (how fit, target machine.Ad
 type part struct {
 	r       *reading
 	reached func(number int) bool
-	whole   bool // all code that it leads to was read, or is in leads
-	// sure means that none of the code belongs to another function. After a call that does not return, another function follows. The returns of a
-	// function show which calls do not return; a function without returns does not.
+	whole   bool // all code that the part leads to was read, or is listed in leads
+	// sure means that all of the code belongs to one function. The bytes after a call that does not return may belong to another function, and
+	// only a function with returns shows which of its calls do not return.
 	sure  bool
 	leads []machine.Addr
 }
@@ -134,7 +134,8 @@ func (u *codeReader) readPart(code *Code, start machine.Addr, another bool) part
 
 func everyInstruction(int) bool { return true }
 
-// goesBack reports whether a return was reached, and whether all returns lead to the caller: none uses an address that the function itself pushed.
+// goesBack reports whether a return was reached, and whether all returns lead to the caller: no return uses an address that the function itself
+// pushed.
 func (r *reading) goesBack() (returns, sound bool) {
 	for n := range r.instrs {
 		i := &r.instrs[n]

@@ -10,7 +10,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestCallOfWhatIsNext has a call of the function directly after it: the return address must be found, although that function begins there.
+// TestCallOfWhatIsNext calls the function that begins directly after the call. It requires that the return address is found, although another
+// function begins there.
 func TestCallOfWhatIsNext(t *testing.T) {
 	code := segments{{0x1000, []byte{
 		0x53,                         // push %rbx
@@ -28,7 +29,7 @@ func TestCallOfWhatIsNext(t *testing.T) {
 	require.False(t, p.has(place{pc: 0x1007, returned: true}))
 }
 
-// TestReadingOfACallOfWhatIsNext requires a row at that return address when a whole function is read.
+// TestReadingOfACallOfWhatIsNext requires a row at the return address of a call of the next instruction when a whole function is read.
 func TestReadingOfACallOfWhatIsNext(t *testing.T) {
 	code := []byte{
 		0x53,                         // push %rbx

@@ -92,8 +92,8 @@ func ReadInstructions(m machine.Memory, start, end machine.Addr) (*Instructions,
 	return &Instructions{rows}, err
 }
 
-// At returns the row at pc. The row gives the CFA relative to the stack pointer if that distance is known. The error reports that no instruction at
-// pc was reached, or what is unknown there.
+// At returns the row at pc. The row gives the CFA relative to the stack pointer if that distance is known. At returns an error if no path reaches
+// an instruction at pc, or if the CFA there is unknown.
 func (i *Instructions) At(pc machine.Addr) (*cfi.Row, error) {
 	row, err := i.rows.row(pc, false)
 	if err != nil {

@@ -18,15 +18,16 @@ type Overwritten struct {
 	End, From machine.Addr
 	// Called is set if From was called and pops the return address.
 	Called bool
-	// Sure is set if nothing else leads to the call. Otherwise the stack must agree.
+	// Sure is set if only this place leads to the call. Otherwise the stack must agree with the place.
 	Sure bool
 	// Trap is set if the frame made no call: its pc is in the written code, or right after a trap in it.
 	Trap bool
-	// Complete is false if unknown code may lead to the call too. Then the call of the function must name it.
+	// Complete is false if unknown code may lead to the call too. Then the place is accepted only if the call that entered its function names the
+	// function.
 	Complete bool
 	By       any // data of the package that found the place
 
-	// Stored lists the memory above the stack pointer at the place that later code has written.
+	// Stored lists the memory above the stack pointer of the place that the code has written since.
 	Stored []machine.Range
 }
 
@@ -90,12 +91,12 @@ type patchedFrame struct {
 	trial
 	f       *Frame
 	place   *Overwritten
-	floor   machine.Addr        // the CFA at the place is above it
+	floor   machine.Addr        // lower bound of the CFA at the place
 	refuted func(f *Frame) bool // see [walk.callRefuted]
 
 	regs *machine.Registers // registers at the place, with the pc of the frame
 	evidence
-	switched bool // the code has switched stacks since
+	switched bool // the code that ran from the place has switched stacks
 }
 
 // computeAtPatch computes the registers at the place from the code that ran from there to the pc, and rates how well the stack agrees.
@@ -242,11 +243,11 @@ func (d *patchedFrame) registersAt(m *moment, sp uint64) *machine.Registers {
 	for reg := machine.DWARFReg(0); reg < 16; reg++ {
 		rule := m.rule(reg)
 		if _, err := regs.Uint(reg); err == nil && m.regs[reg] == initially(reg) {
-			continue // it has the value; a saved copy is not needed
+			continue // the register itself has the value, so no saved copy is needed
 		}
 		switch {
 		case reg == d.Arch.SP || rule.Kind == cfi.RuleSameValue:
-		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // in another register, which the callee may have changed
+		case rule.Kind == cfi.RuleNone || rule.Kind == cfi.RuleRegister: // unknown, or in a register that the callee may have changed
 			regs.Forget(reg, frame.Because(frame.PatchChanged, d.Arch.RegisterName(reg)))
 		default:
 			d.restore(&at, regs, reg, rule)
@@ -264,7 +265,7 @@ func (r *reading) calledInside(m *moment, sp machine.DWARFReg) bool {
 	})
 }
 
-// storedAbove lists the memory above the first stack pointer, which is sp, that the code writes.
+// storedAbove lists the memory above sp that the code writes. sp is the stack pointer at the start of the code.
 func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	entry := initially(machine.AMD64.SP)
 	for n := range r.blocks {
@@ -296,8 +297,8 @@ func (r *reading) storedAbove(sp uint64) (list []machine.Range) {
 	return list
 }
 
-// agrees rates how well the stack of at, which is the frame at the place, matches the frame of the function of s there. known is set if the code
-// gives the stack pointer; otherwise it is computed from the frame size in the stack map.
+// agrees rates how well the stack matches at, the assumed frame at the place, and s, the CFI there. known is set if the code gives the stack
+// pointer; otherwise spBySize has computed it from the frame size in the stack map.
 func (d *patchedFrame) agrees(at *Frame, s *step, r *reading, known bool) evidence {
 	word := machine.Addr(d.Arch.Pointer)
 	sp, _ := at.Registers.Addr(d.Arch.SP)
@@ -333,7 +334,7 @@ func (d *patchedFrame) agrees(at *Frame, s *step, r *reading, known bool) eviden
 		entered = excluded
 	}
 	if entered == excluded && to != callsAnother && known {
-		// A call may have left its return address there and returned.
+		// The word may be left over from a call that has returned.
 		if entered = contested; d.refuted(d.f) {
 			entered = plausible
 		}
@@ -383,12 +384,12 @@ func (u *codeReader) callee(pc, start machine.Addr) calls {
 	return callsUnknown
 }
 
-// entered rates a jump to the code by the word that a call would have left on the stack. The return address of a call that leads to the code excludes
-// the jump. That of a call through a register or memory makes the jump doubtful. If the stack pointer there is unknown, any word up to sp may be the
-// return address.
+// entered rates the assumption that a jump entered the code. If a call had entered it, its return address would be on the stack. A return address
+// of a call that leads to the code excludes the jump, and one of a call through a register or memory makes it doubtful. If the stack pointer at
+// the entry is unknown, any word up to sp may be that return address.
 func (d *patchedFrame) entered(sp machine.Addr, r *reading, known bool, now machine.Addr) evidence {
 	depths := r.depths()
-	// before rates a jump to code by the word in the slot at the stack pointer there.
+	// before rates a jump to code by the word at slot, the stack pointer at the jump's target.
 	before := func(slot machine.Addr) evidence {
 		pc, err := machine.ReadAddr(d.memory, d.Arch, slot)
 		if err != nil || pc == 0 || !d.Executable(pc-1) {
@@ -418,7 +419,7 @@ func (d *patchedFrame) entered(sp machine.Addr, r *reading, known bool, now mach
 		}
 		return worst
 	}
-	from := depths[d.place.From] // 0 if it is unknown
+	from := depths[d.place.From] // 0 if the depth there is unknown
 	worst := before(sp + machine.Addr(from))
 	seen := map[int64]bool{from: true}
 	for _, depth := range depths {
@@ -430,7 +431,8 @@ func (d *patchedFrame) entered(sp machine.Addr, r *reading, known bool, now mach
 	return worst
 }
 
-// hasCalled reports whether a call in the code to other code that was read has left its return address in a slot. sp is the first stack pointer.
+// hasCalled reports whether the return address pc in a slot comes from a call in the code whose target was read as well. sp is the stack pointer
+// at the start of the code.
 func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]int64) bool {
 	const word = 8
 	return slices.ContainsFunc(r.instrs, func(i instr) bool {

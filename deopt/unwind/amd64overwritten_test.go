@@ -13,8 +13,9 @@ type oneCode struct{ code Code }
 
 func (o *oneCode) Code(machine.Addr) *Code { return &o.code }
 
-// TestEntryAtAnUnknownDepth requires that a return address at the stack pointer does not exclude a jump if its call leads to code at another depth,
-// also where the depth at the stub is unknown: the region has loaded the stack pointer from memory. The stack pointer at the region is known.
+// TestEntryAtAnUnknownDepth requires that a return address at the stack pointer does not exclude a jump if its call leads to code that runs with
+// another stack pointer. The stack pointer is known in the region and unknown in the stub, because the region loads it from memory before it
+// jumps there.
 func TestEntryAtAnUnknownDepth(t *testing.T) {
 	const (
 		region, stub, caller = machine.Addr(0x1000), machine.Addr(0x2000), machine.Addr(0x4000)
@@ -31,7 +32,7 @@ func TestEntryAtAnUnknownDepth(t *testing.T) {
 	code = append(code, jump...)
 	for _, c := range []struct {
 		name string
-		to   machine.Addr // of the call whose return address is at the stack pointer
+		to   machine.Addr // target of the call whose return address is at sp
 		want evidence
 	}{
 		{"a call of code at another depth", pushed, plausible},

@@ -9,10 +9,10 @@ import (
 
 var errNoOwner = errors.New("no function on its stack has the frame pointer")
 
-// byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or of a small function of a JIT. It uses
-// the outer function that owns the frame pointer. The instructions of that function show the distance from its frame pointer to its stack pointer at
-// a call, and the call pushes the return address there. That must be the first word on the stack that follows a call: another one may belong to a
-// frame between.
+// byOwner finds the return address of a frame that does not change the frame pointer, such as that of a stub or of a small function of a JIT. It
+// uses the outer function that owns the frame pointer. The instructions of that function show the distance from its frame pointer to its stack
+// pointer at a call, and the call pushes the return address there. This must be the first word on the stack that is the address after a call: an
+// earlier such word may belong to another frame.
 //
 // The word may also be left over from an earlier call. That is so in three cases: the call names another function; the outer function keeps something
 // else in the register; or the call that returns to the frame pointer's return address does not call the outer function.
@@ -75,7 +75,7 @@ func (u *codeReader) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 	} else if sure = u.keepsFramePointer(o); !sure {
 		return 0, false, false
 	}
-	// A frame pointer points to the pushed one of the caller, below the return address.
+	// A frame pointer points to the caller's frame pointer, which was pushed just below the return address.
 	saved := cfi.RegisterRule{Kind: cfi.RuleOffset, Offset: -2 * int64(u.Arch.Pointer)}
 	if s == nil || s.guess != "" || s.row.CFA.Kind != cfi.CFARegister || s.row.CFA.Register != u.Arch.SP || s.row.Rule(u.Arch.FP) != saved {
 		return 0, false, false
@@ -83,8 +83,8 @@ func (u *codeReader) belowFramePointer(o *Frame) (n int64, sure, ok bool) {
 	return s.row.CFA.Offset + saved.Offset, sure, true
 }
 
-// keepsFramePointer reports whether the function of a frame that is in a call has its frame pointer in the register there: it pushes the caller's
-// first, and points to that.
+// keepsFramePointer reports whether the frame pointer register holds the frame's own frame pointer at its pending call. The function must have
+// pushed the caller's frame pointer first, and the register must point to it.
 func (u *codeReader) keepsFramePointer(o *Frame) bool {
 	start, end := o.code.Functions.Function(o.lookup())
 	if end <= o.lookup() {

@@ -45,7 +45,7 @@ func TestPLT(t *testing.T) {
 			livetest.Make(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
 			// The first call, up to the dynamic linker; then the second call.
 			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
-			var caller *Frame // the frame of calls, at its last stop
+			var caller *Frame // the frame of the function calls, at its last stop
 			in := map[string]int{}
 			for n, s := range stops(t, to, program) {
 				stack := s.walk()

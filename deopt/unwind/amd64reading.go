@@ -52,7 +52,7 @@ func (o origin) plus(n int64) origin {
 	return o
 }
 
-// from returns the distance in bytes from p to o, if both have the same source.
+// from returns the distance in bytes from p to o, if both have the same source register or memory.
 func (o origin) from(p origin) (n int64, ok bool) {
 	n = int64(o.add) - int64(p.add)
 	o.add, p.add = 0, 0
@@ -95,10 +95,10 @@ type moment struct {
 	// called is the stack pointer at an earlier call, if all paths agree on it. impossible means that two calls of one frame cannot both be aligned.
 	called     origin
 	impossible bool
-	// inner is the address of the return address of a call that has not returned, in a departure, if all paths agree.
+	// inner is used in departures: the address of the return address of a call that has not returned, if all paths agree on it.
 	inner origin
 	regs  [16]origin
-	// stored holds the registers whose initial values were written to memory, by the register that the address is based on.
+	// stored lists the registers whose initial values were written to memory. Its index is the base register of the address.
 	stored [16]amd64.Set
 	// Slots in the order of the writes. Moments share slots, so they are never changed in place.
 	slots []slot
@@ -135,7 +135,7 @@ func (m *moment) load(addr origin) origin {
 
 // holds reports whether memory has the value of a slot.
 func (m *moment) holds(s slot) bool {
-	if m.forgot { // no two slots overlap then
+	if m.forgot { // then no two slots overlap
 		return slices.Contains(m.slots, s)
 	}
 	return m.load(s.addr) == s.value
@@ -223,7 +223,7 @@ func (m *moment) loseBelow(bytes int64) {
 	}
 }
 
-// meet merges the state of another path to the same place into m: only what both have in common stays. It reports whether m changed.
+// meet merges the state of another path to the same place into m: values that differ become unknown. It reports whether m changed.
 func (m *moment) meet(other *moment) bool {
 	if !m.reached {
 		*m = *other

@@ -117,7 +117,7 @@ var unknownBecause = map[string]string{
 	"the stack pointer at the return at PC is unknown":     "the way leads through a loop that moves the stack pointer, or behind a call that does not come back",
 }
 
-// wronglyRead lists functions with a wrong row from reading to the returns, where that row is not marked as certain.
+// wronglyRead lists functions for which reading to the returns gives a wrong row. Such a row is never marked as certain.
 var wronglyRead = map[string]string{
 	"finish": "it ends in a system call that does not come back, and without optimization nothing is behind that but the next function",
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tally counts the results of one way.
+// tally counts the results of one way to unwind.
 type tally struct {
 	right, wrong, unknown int
 	why                   map[string]int // reasons of the unknown ones
@@ -131,8 +131,8 @@ func TestReadLibraries(t *testing.T) {
 			t.Logf("to its returns, certain: frames %v; registers %v", &c.certain.frames, &c.certain.registers)
 			require.Zero(t, c.whole.frames.wrong+c.whole.registers.wrong)
 			require.Zero(t, c.certain.frames.wrong+c.certain.registers.wrong)
-			// If all returns are after a call that throws: the cold parts of functions are adjacent, so the code after that call belongs to another
-			// function.
+			// Allow a few wrong rows: where all returns follow a call that throws, the code after that call belongs to another function, because
+			// the cold parts of functions are adjacent.
 			require.Less(t, float64(c.returns.frames.wrong), .001*float64(c.returns.frames.right))
 			require.Less(t, float64(c.returns.registers.wrong), .001*float64(c.returns.registers.right))
 			for _, way := range []*counts{&c.whole, &c.returns, &c.certain} {
@@ -158,7 +158,7 @@ type libComparison struct {
 func (c *libComparison) function(fn function) {
 	rows, err := readFunction(c.text, fn.start, fn.end)
 	require.NoError(c.t, err, fn.name)
-	ended := false // the previous instruction does not continue here
+	ended := false // execution does not continue here from the previous instruction
 	for pc := fn.start; pc < fn.end; {
 		inst, _ := amd64.Decode(c.text.code[pc-c.text.addr:])
 		if inst.Len == 0 {

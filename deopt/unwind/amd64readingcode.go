@@ -14,10 +14,10 @@ import (
 // reading is the code that can be reached from one address: its instructions, their basic blocks, and the state before each block.
 type reading struct {
 	memory  machine.Memory
-	code    machine.Range // code outside is not followed
+	code    machine.Range // the reading follows no code outside of it
 	limit   int           // maximum number of instructions
 	aligned bool          // discard paths whose calls cannot all have an aligned stack
-	called  bool          // the first instruction is the target of calls, so jumps to it must have the stack as after a call
+	called  bool          // calls enter the first instruction, so a jump to it must have the stack pointer of a function entry
 	left    *departure    // set if the code is a departure from a function
 
 	instrs []instr
@@ -26,7 +26,7 @@ type reading struct {
 	in     []int                // block of each instruction
 	spent  int                  // number of instructions processed
 
-	// afterLast is the moment after the last processed block; equal is the same if its comparison found its operands equal.
+	// afterLast is the moment after the last processed block. equal is that moment if the block's comparison found its operands equal.
 	afterLast, equal moment
 	within           moment // the moment at the start of the code that this block's call leads to
 
@@ -227,8 +227,8 @@ func (r *reading) computeStates(begin moment) error {
 	return nil
 }
 
-// admits reports whether a jump may lead to a block. A jump to the start of a function must have the stack pointer as after a call. Otherwise it is
-// not a jump of this frame: it is after a call that does not return.
+// admits reports whether a jump may lead to a block. A jump to the start of a function must have the stack pointer that a call of the function
+// would leave. A jump with another stack pointer is in other code, which follows a call that does not return.
 func (r *reading) admits(block int, m *moment) bool {
 	if !r.called || block != r.in[0] {
 		return true

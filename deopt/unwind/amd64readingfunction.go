@@ -24,9 +24,9 @@ type codeRows struct {
 // register has the caller's value (System V ABI, AMD64 supplement, §3.2). start must be an entry that calls lead to: the cold part of a split
 // function has a symbol too, but begins in the middle of a frame.
 //
-// readFunction assumes that callees restore the stack pointer and the ABI's callee-saved registers, and that no pointer leads to saved registers. The
-// first assumption is wrong if the callee pops its arguments, as in LLVM's tailcc, and in fastcc with guaranteed tail calls. After such a call the
-// stack pointer is nearer to the CFA than a row says, unless a wrong return shows the error.
+// readFunction assumes that callees restore the stack pointer and the ABI's callee-saved registers, and that no pointer leads to saved registers.
+// The first assumption is wrong if the callee pops its arguments, as in LLVM's tailcc, and in fastcc with guaranteed tail calls. After such a
+// call the rows give a CFA that is too high, unless the stack pointer at a return reveals the error.
 func readFunction(m machine.Memory, start, end machine.Addr) (*codeRows, error) {
 	if end <= start {
 		return nil, errors.New("the function has no code")
@@ -71,8 +71,8 @@ func (c *codeRows) cut() bool {
 	return found
 }
 
-// differs reports whether the stack pointer after a call is known, but becomes unknown because another path joins there, or after a no-op there. Go's
-// compiler puts a call that does not return, and a no-op, before code that other paths lead to.
+// differs reports whether the stack pointer after a call is known, but unknown at the next instruction or after a no-op because another path
+// joins there. Go's compiler puts a call that does not return, and a no-op, before code that other paths lead to.
 func (c *codeRows) differs(b *block) bool {
 	sp := machine.AMD64.SP
 	m, _ := c.r.after(b)
@@ -218,8 +218,8 @@ func (m *moment) reach(addr origin) (reg machine.DWARFReg, offset int64, ok bool
 	return 0, 0, false
 }
 
-// rule returns the rule for the caller's value of a register. A saved copy is preferred to the register itself: code behind indirect jumps is not
-// followed and may have changed the register.
+// rule returns the rule for the caller's value of a register. It prefers a saved copy to the register itself: code after indirect jumps is not
+// read, and may have changed the register.
 func (m *moment) rule(reg machine.DWARFReg) cfi.RegisterRule {
 	var below cfi.RegisterRule
 	entry := initially(machine.AMD64.SP)

@@ -52,7 +52,7 @@ type operation uint8
 
 // The operations of instructions. All registers have eight bytes.
 const (
-	opOther    operation = iota // writes and memory become unknown
+	opOther    operation = iota // the registers in writes, and memory, become unknown
 	opMove                      // dst = src
 	opExchange                  // swaps dst and src
 	opLoad                      // dst = memory
@@ -61,14 +61,14 @@ const (
 	opNumber                    // dst = number
 	opAlign                     // rounds the stack pointer down: ANDs it with number
 	opPush                      // pushes src, or memory if it has a base, or an unknown value
-	opPop                       // pops to dst, or to memory if it has a base, or to a place that does not matter
+	opPop                       // pops to dst, or to memory if it has a base, or discards the value
 	opEnter                     // reserves number bytes of stack
 	opLeave
 	opCompare // compares dst with src for equality
 	opCall
 	opSystem // a system call; it may end the process
 	opJump   // jumps to a constant address
-	opBranch // jumps there or continues with the next instruction
+	opBranch // jumps to a constant address or continues with the next instruction
 	opReturn
 	opReturnTo // returns to an address that the previous instruction pushed
 	opStop     // ends the reading: an indirect jump, a trap, an unknown instruction
@@ -79,16 +79,17 @@ func (i *instr) ends() bool {
 	return i.op == opJump || i.op == opReturnTo || i.op == opReturn || i.op == opStop
 }
 
-// jumps reports whether it may jump to an address that it, or the instruction before it, contains.
+// jumps reports whether i may jump to an address that i, or the instruction before i, contains.
 func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
-// calls reports whether it is a call. A call of the next instruction counts: it may call a function there, and not just load the address of the code.
+// calls reports whether i is a call. It returns true for a call of the next instruction, which may call a function there or only load the address
+// of the code.
 func (i *instr) calls() bool { return i.op == opCall || i.op == opPush && i.to == i.next() }
 
 // mayEnd reports whether control may not continue with the next instruction.
 func (i *instr) mayEnd() bool { return i.op == opCall || i.op == opSystem }
 
-// next returns the address after it.
+// next returns the address after the instruction.
 func (i *instr) next() machine.Addr { return i.at + machine.Addr(i.size) }
 
 // instrOf converts an instruction. known is false if its effect is unknown.

@@ -18,10 +18,10 @@ const maxForward = 1024
 // it jumps to. At a return, the stack pointer is at the return address, and the function has restored the callee-saved registers that it changed. So
 // a register that no path to a return writes holds the caller's value. ret means that pc is a return address.
 //
-// Only the returns after the fewest calls count. certain means that no call precedes them. Otherwise one of the calls may not return. Then other code
-// follows it, and the row does not belong to this frame, although the calls there have the same stack alignment. Compilers pad after a call that does
-// not return, so a return address with a no-op at it is not certain either. One case cannot be detected: gcc lets execution at __builtin_unreachable
-// fall into the next code.
+// Only the returns with the fewest calls before them count. certain means that no call precedes them. Otherwise one of the calls may not return.
+// Then other code follows it, and the row does not belong to this frame, although the calls there have the same stack alignment. Compilers pad
+// after a call that does not return, so a return address with a no-op at it is not certain either. One case cannot be detected: gcc lets
+// execution at __builtin_unreachable fall into the next code.
 //
 // Other ends of paths are ignored. The error reports that no return was reached, or that the returns do not agree on the CFA. A register without a
 // rule is unknown, or the returns do not agree on it.
@@ -59,7 +59,7 @@ func readToReturn(m machine.Memory, pc machine.Addr, ret bool) (row *cfi.Row, ce
 // another function.
 var errNotOurs = errors.New("its calls lead to returns that are not of this frame")
 
-// isFiller reports whether the instruction at an address is only padding.
+// isFiller reports whether the instruction at an address is a no-op, as in padding.
 func (r *reading) isFiller(at machine.Addr) bool {
 	inst, _ := amd64.Decode(r.bytes(at))
 	return amd64.IsFiller(inst)
@@ -125,9 +125,9 @@ func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
 	return cfi.RegisterRule{Kind: cfi.RuleExpression, Expression: cfi.RegisterPlus(machine.DWARFReg(o.reg), int64(o.at))}
 }
 
-// storedElsewhere returns the registers that were written to memory at addresses based on another register than o's address; they may have
-// overwritten o. For example, between the instruction that sets up a frame pointer and those that save registers, the words that the frame pointer
-// will point to are not written yet.
+// storedElsewhere returns the registers that were written to memory at addresses that are based on another register than o's address. Such a
+// write may have overwritten o. For example, between the instruction that sets up a frame pointer and those that save registers, the words that
+// the frame pointer will point to are not written yet.
 func (m *moment) storedElsewhere(o origin) amd64.Set {
 	var s amd64.Set
 	for reg := range m.stored {

@@ -63,7 +63,7 @@ func (m *moment) apply(i *instr, number int) {
 // callAlignment is the alignment in bytes of the CFA and of the stack pointer at each call (System V ABI, AMD64 supplement, §3.2.2).
 const callAlignment = 16
 
-// call records the stack pointer at the first call. At later calls it checks that both can be aligned.
+// call records the stack pointer at the first call. At a later call it checks that the stack can be aligned at both calls.
 func (m *moment) call() {
 	sp := m.regs[machine.AMD64.SP]
 	if m.called.kind == unknownOrigin {
@@ -116,7 +116,7 @@ func (m *moment) align(i *instr, number int) {
 		m.regs[machine.AMD64.SP] = constant(at & uint64(i.number))
 		return
 	}
-	m.loseBelow(0) // its distance from the new stack pointer is unknown, so it may be overwritten
+	m.loseBelow(0) // the distance of this memory from the new stack pointer is unknown, so it may be overwritten
 	aligned := origin{kind: fromAligned, at: int32(number)}
 	stale := func(o origin) bool { _, same := o.from(aligned); return same }
 	for reg := range m.regs {

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a patched region whose code moves the stack pointer before its call.
-// It is found by the distance that the code has moved it, or by a register that it was copied to.
+// TestRegionsThatMoveTheStackPointer requires the stack pointer at the start of a patched region whose code moves the stack pointer before its
+// call. The unwinder must compute it from the distance by which the code has moved it, or from a register that holds a copy.
 func TestRegionsThatMoveTheStackPointer(t *testing.T) {
 	const (
 		region = machine.Addr(0x1000)

@@ -13,9 +13,9 @@ const (
 	startInstrs = 32
 )
 
-// startsProcess reports whether f is at the first call of the startup code of its process. That code has no caller: the kernel jumped to it, and the
-// word at its stack pointer is the number of the program's arguments. In a dynamic linker the first call (_dl_start of glibc) returns the program's
-// entry point. The code after it, up to the jump to that entry point (_dl_start_user), makes one more call.
+// startsProcess reports whether f is at the first call of the startup code of its process. That code has no caller: the kernel jumped to it, and
+// the word at its stack pointer is the number of the program's arguments. In a dynamic linker the first call (_dl_start of glibc) returns the
+// program's entry point. The code after that call, up to the jump to the entry point (_dl_start_user), makes one more call.
 func (u *codeReader) startsProcess(f *Frame) bool {
 	start := f.code.Start
 	if u.Arch != machine.AMD64 || start == 0 || !f.Return || f.PC <= start || f.PC-start > startBytes {

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that stops in a constructor of a library was called by the dynamic linker, whose startup code is the outermost frame, with or without its
-// symbols.
+// TestStackOfConstructor requires that the stack in a constructor of a library ends at the startup code of the dynamic linker.
 func TestStackOfConstructor(t *testing.T) {
 	dir := t.TempDir()
 	library, program := filepath.Join(dir, "libstops.so"), filepath.Join(dir, "program")

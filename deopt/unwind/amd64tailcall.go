@@ -155,8 +155,8 @@ func loadedTarget(code []byte) machine.Addr {
 	return 0
 }
 
-// starts reports whether a function is known to start at an address, and not a split-off part of one: such a part usually begins with more on the
-// stack than the return address. This check makes bytes that only look like a call harmless.
+// starts reports whether a function, and not a split-off part of a function, is known to start at an address. A split-off part usually begins
+// with more on the stack than the return address. The check also rejects bytes that only look like a call.
 func (u *codeReader) starts(addr machine.Addr) bool {
 	code := u.Finder.Code(addr)
 	if code.Functions == nil || !code.Functions.Entry(addr) {
@@ -167,8 +167,8 @@ func (u *codeReader) starts(addr machine.Addr) bool {
 		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: u.Arch.SP, Offset: int64(u.Arch.Pointer)}
 }
 
-// Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes, after an optional endbr64, a
-// direct jmp, a jmp through a word in memory, and a jmp through a register that is loaded with a number. It supports only x86-64.
+// Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes, a direct jmp, a jmp
+// through a word in memory, and a jmp through a register that is loaded with a number, each after an optional endbr64. It supports only x86-64.
 func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 	if u.Arch != machine.AMD64 {
 		return 0

@@ -76,7 +76,7 @@ func TestTailCalls(t *testing.T) {
 					if f.Skipped != 0 {
 						ours = append(ours, s.want[i].Name+": "+s.core.nameOf(f.Skipped))
 					}
-					if jumped := s.want[i].Jumped; len(jumped) > 0 { // the outermost last
+					if jumped := s.want[i].Jumped; len(jumped) > 0 { // ordered from inner to outer
 						gdbs = append(gdbs, s.want[i].Name+": "+jumped[len(jumped)-1])
 					}
 				}
@@ -91,8 +91,8 @@ func TestTailCalls(t *testing.T) {
 	}
 }
 
-// TestParts stops in a function that another one calls from split-off parts, each with an FDE and a symbol. The parts jump to each other, and no
-// frame is missing.
+// TestParts stops in a function that is called from split-off parts of another function, each with an FDE and a symbol. The parts jump to each
+// other, and the test requires that no frame is reported as missing.
 func TestParts(t *testing.T) {
 	dir := t.TempDir()
 	object, program := filepath.Join(dir, "parts.o"), filepath.Join(dir, "parts")

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// maxUnsaved bounds the code of a function that is examined. A longer function that saves nothing is assumed to change every register.
+// maxUnsaved is the maximum size of a function that unsavedBy examines. A longer function that saves nothing is assumed to change every register.
 const maxUnsaved = 64 << 10
 
 // clobbered caches the registers that functions change, by code: many stacks and cores contain the same few functions.
@@ -68,7 +68,7 @@ func (u *codeReader) unsavedBy(s *step) []machine.DWARFReg {
 	changed := clobbered.of(text)
 	kept := func(reg machine.DWARFReg) bool { return !changed.Has(reg) }
 	if silent = slices.DeleteFunc(silent, kept); len(silent) > 0 && u.Compiled != nil && u.Compiled(text, s.Start) == nil {
-		changed = clobbered.of(text) // a runtime's patches are not part of the function
+		changed = clobbered.of(text) // text is now the code without a runtime's patches
 		silent = slices.DeleteFunc(silent, kept)
 	}
 	return silent

@@ -35,7 +35,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	case pc == 0 && !s.signal:
 		return caller{}, w.returnsToZero(f), nil
 	case !s.signal:
-		// A signal can interrupt any pc: a jump to a wild address is a common cause.
+		// Only a signal frame may continue at a pc without code: a jump to a wild address is a common cause of a signal.
 		if pc = w.unsigned(pc); !w.Executable(pc-1) && !(w.Executable(pc) && w.trampoline(pc) != nil) {
 			return caller{}, cutShort(frame.Because(frame.ReturnToNoCode, f.Index, pc)), nil
 		}

@@ -8,9 +8,9 @@ import (
 // maxAbove bounds the frames that are examined above an assumed one.
 const maxAbove = 5
 
-// arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In the
-// frame and in those above it, the stack pointer and the callee-saved registers must have what the code has put there, and the return addresses must
-// follow calls that may lead to the functions.
+// arm64Above grades how well the stack agrees with a frame whose registers are assumed: at is a place of its function, and s the CFI there. In
+// that frame and in the frames above it, the stack pointer and the callee-saved registers must have the values that the code has put there. The
+// return addresses must follow calls that may lead to the functions.
 func (t trial) arm64Above(at Frame, s *step) evidence {
 	first, from := at, s
 	for level := range maxAbove {
@@ -58,8 +58,9 @@ func (t trial) arm64Sized(f *Frame, s *step) bool {
 	return !sized || size <= maxFrame && sp+machine.Addr(size) == cfa
 }
 
-// arm64Placed reports whether the registers of a frame have what its instructions have put there: the stack pointer its distance from the CFA, and the
-// callee-saved registers their numbers and addresses on the stack. It is true if they are unknown, or if there may be other paths through the function.
+// arm64Placed reports whether the registers of a frame have the values that its instructions have put there. The stack pointer must be at its
+// distance from the CFA, and the callee-saved registers must hold the numbers and stack addresses that were loaded. arm64Placed returns true if
+// these values are unknown, or if the function may have other paths.
 func (t trial) arm64Placed(f *Frame, s *step) bool {
 	cfa, err := t.cfa(f.Registers, s.row.CFA)
 	sp, errSP := f.Registers.Addr(t.Arch.SP)
@@ -77,8 +78,8 @@ func (t trial) arm64Placed(f *Frame, s *step) bool {
 	return t.arm64Holds(f, m, cfa)
 }
 
-// entersInside reports whether the code of a step may be entered elsewhere than at its start: at a landing pad, or as the part of a function that has
-// its own FDE, to which the other part jumps. Such a part often begins with a frame.
+// entersInside reports whether the code of a step may be entered at another place than its start. That is a landing pad, or any place in a part
+// of a function that has an FDE of its own, because the other part may jump there. Such a part often begins with a frame.
 func entersInside(s *step) bool {
 	if s.fde == nil {
 		return false
@@ -87,8 +88,9 @@ func entersInside(s *step) bool {
 	return err != nil || s.fde.Pads() || first.CFA.Kind != cfi.CFARegister || first.CFA.Register != arm64SP || first.CFA.Offset != 0
 }
 
-// arm64Holds reports whether the callee-saved registers of a frame have the numbers and the addresses on its stack that its instructions have put
-// there, are zero in the upper half after an instruction of 32 bits, and are addresses of a process if its instructions have accessed memory there.
+// arm64Holds reports whether the callee-saved registers of a frame agree with its instructions. A register must have the number or the stack
+// address that was put there. Its upper half must be zero after an instruction of 32 bits. If an instruction has accessed memory through it, it
+// must be a possible address of a process.
 func (t trial) arm64Holds(f *Frame, m *ARM64Moment, cfa machine.Addr) bool {
 	const first = 19 // AAPCS64, "General-purpose Registers"
 	for n := uint8(first); n <= arm64FP; n++ {

@@ -7,9 +7,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A function that never returns, such as a stub of a runtime, need not save the link register before it makes a call. Then the address that it would
-// return to is nowhere. It is found by elimination: of all calls and jumps in the code of the target, those are left that may lead to the function and
-// whose frame, and its callers', agree with the stack (see arm64Entered). The code is taken to be what it was when the function was entered.
+// A function that never returns, such as a stub of a runtime, need not save the link register before it makes a call. Then its return address is
+// stored nowhere. The unwinder finds the caller by elimination: it takes all calls and jumps in the code of the target, and keeps those that may
+// lead to the function and whose frame and callers agree with the stack (see arm64Entered). It assumes that the code has not changed since the
+// function was entered.
 
 // lostLink reports whether a row says that the return address of f is in the link register, although f has made a call that overwrote it.
 func (u *codeReader) lostLink(f *Frame, row *cfi.Row) bool {
@@ -17,8 +18,8 @@ func (u *codeReader) lostLink(f *Frame, row *cfi.Row) bool {
 	return u.Arch == machine.ARM64 && f.Return && row.ReturnAddress == arm64Link && (kind == cfi.RuleNone || kind == cfi.RuleSameValue)
 }
 
-// linkStep returns the step from f to its caller and the start of its function, if f has lost the link register; otherwise nil. from is the start to
-// assume if nothing else gives it.
+// linkStep returns the step from f to its caller and the start of its function, if f has lost the link register; otherwise nil. from is the start
+// of the function, used if neither CFI nor a symbol gives it.
 func (u *codeReader) linkStep(f *Frame, from machine.Addr) (s *step, start machine.Addr) {
 	if u.Arch != machine.ARM64 || !f.Return {
 		return nil, 0
@@ -50,8 +51,9 @@ func (u *codeReader) linkStep(f *Frame, from machine.Addr) (s *step, start machi
 	return u.fromRow(&at, row), from
 }
 
-// byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to its function and agrees with the stack. It
-// is a guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was not completed, or nil.
+// byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to the function of f and agrees with the
+// stack. The caller is a guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was
+// not completed, or nil.
 func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {
 	s, start := w.linkStep(f, 0)
 	if s == nil || f.Overwritten != nil || f.ambiguous || f.undecided != nil {

@@ -16,9 +16,9 @@ const (
 // arm64Saved holds the callee-saved registers (AAPCS64, "General-purpose Registers").
 const arm64Saved = arm64Set(1<<(arm64FP+1) - 1<<19)
 
-// An outlining finds the callee-saved registers that a called function changes nevertheless. Compilers outline code that several functions have in
-// common (LLVM's MachineOutliner): such a function writes the registers of its callers. It has no conditional branches, and ends with a return or a
-// jump.
+// An outlining finds the callee-saved registers that a called function changes in violation of the convention. Compilers outline code that
+// several functions have in common (LLVM's MachineOutliner), and the outlined function writes the registers of its callers. It has no conditional
+// branches, and ends with a return or a jump.
 type outlining struct {
 	known  map[machine.Addr]arm64Set
 	nested int // number of calls that are being examined

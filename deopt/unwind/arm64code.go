@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The budget of one walk for finding callers by elimination. Reading that many bytes takes a tenth of a second, and examining that many instructions
-// about three seconds.
+// The limits of one walk for finding callers by elimination. Reading SearchBytes takes a tenth of a second, and examining defaultSearched
+// instructions about three seconds.
 const (
 	// SearchBytes is the number of bytes of code that are read for branches. A target with more code is not searched completely.
 	SearchBytes = 64 << 20
@@ -22,7 +22,7 @@ type arm64Code struct {
 	*Unwinder
 	courses map[machine.Addr]*ARM64Course  // functions that were read, by their start
 	written map[machine.Range]*ARM64Course // code that a runtime has written
-	reaches map[machine.Addr]*arm64Reach   // by the callee
+	reaches map[machine.Addr]*arm64Reach   // by the callee's address
 	left    int                            // number of instructions that the walk may still examine
 }
 

@@ -19,11 +19,11 @@ const (
 // arm64Value is the content of a register or a stack slot, computed from the state at the start of the course.
 type arm64Value struct {
 	kind arm64Kind
-	reg  uint8 // whose value at the start of the course it is; arm64Loaded of such a number
-	n    int64 // that is added to it, or the number
+	reg  uint8 // arm64Initial: the register; arm64Number: 0 or arm64Loaded
+	n    int64 // arm64Initial: added to the register; arm64Number: the number
 }
 
-// arm64Loaded marks a number that lies in memory now, and may have been another one when the code loaded it.
+// arm64Loaded marks a number that was read from memory now. Memory may have held another number when the code loaded it.
 const arm64Loaded = 1
 
 type arm64Kind uint8
@@ -44,7 +44,7 @@ const (
 type ARM64Moment struct {
 	regs  [32]arm64Value
 	slots map[int64]arm64Value // by distance from the first stack pointer
-	// Stored means that memory at or above the first stack pointer may have been written: the slots of the function.
+	// Stored means that memory at or above the first stack pointer may have been written. That memory contains the slots of the function.
 	Stored  bool
 	vectors bool // vector registers may have been written
 	narrow  arm64Set
@@ -75,7 +75,7 @@ type ARM64Course struct {
 	unwinder *Unwinder
 	steps    int        // number of instructions that were examined
 	full     bool       // the bounds were exceeded
-	partial  bool       // it does not follow all paths: one has a jump through a register, as in a table, or an instruction that is not known
+	partial  bool       // a path was not followed, because of a jump through a register, as in a table, or of an unknown instruction
 	outlined *outlining // registers that callees change
 	own      machine.Range
 	written  machine.Range
@@ -101,7 +101,7 @@ func (u *Unwinder) CourseARM64(written, own machine.Range) *ARM64Course {
 			queue = append(queue, entered.to)
 		}
 	}
-	if len(queue) > 0 || c.full { // the results may not hold for the paths that were not followed
+	if len(queue) > 0 || c.full { // the paths that were not followed may contradict the results
 		clear(c.Returns)
 		clear(c.Calls)
 		clear(c.At)
@@ -166,7 +166,7 @@ func (m *ARM64Moment) join(o *ARM64Moment) (changed bool) {
 	return changed
 }
 
-// get returns a register operand; number 31 is xzr.
+// get returns the value of a register operand; number 31 is xzr.
 func (m *ARM64Moment) get(n uint32) arm64Value {
 	if n == 31 {
 		return arm64Value{arm64Number, 0, 0}
@@ -359,7 +359,7 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 func arm64Narrow(w uint32) bool {
 	writes := w&0x1f000000 == 0x0a000000 || w&0x1f000000 == 0x0b000000 || // and, orr, eor; add, sub
 		w&0x1fe00000 == 0x1a800000 || // csel
-		w&0x1fe00000 == 0x1ac00000 || // of one or two sources
+		w&0x1fe00000 == 0x1ac00000 || // instructions with one or two source registers
 		w&0x1f000000 == 0x1b000000 // multiplications
 	return writes && w>>31 == 0 && w&31 != 31
 }
@@ -369,7 +369,7 @@ func (c *ARM64Course) loads(m *ARM64Moment, w uint32, at machine.Addr) {
 	rt, rn, rt2 := w&31, w>>5&31, w>>10&31
 	vector := w&(1<<26) != 0
 	m.vectors = m.vectors || vector
-	operation := w >> 22 & 3 // of accesses to one register: a store, a load, or one that extends the sign to 64 or 32 bits
+	operation := w >> 22 & 3 // for one register: a store, a load, or a load that extends the sign to 64 or 32 bits
 	narrow, hint := operation == 1 && w>>30 < 3 || operation == 3, w>>30 == 3 && operation >= 2 && !vector
 	const pre, post, offset = 3, 1, 2
 	switch {
@@ -469,7 +469,7 @@ func (m *ARM64Moment) accessed(a access) {
 	}
 }
 
-// kept returns the current place of the initial value of a register: a register with it, or a slot.
+// kept returns the place that now holds the initial value of a register plus n: the register in, or the slot.
 func (m *ARM64Moment) kept(reg uint8) (in uint8, n int64, slot int64, ok, inSlot bool) {
 	for r, v := range m.regs {
 		if v.kind == arm64Initial && v.reg == reg {

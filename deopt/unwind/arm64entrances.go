@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// maxEntrances bounds the branches that agree with the stack.
+// maxEntrances is the maximum number of branches that a search collects.
 const maxEntrances = 64
 
 // arm64Entrances holds the branches by which a frame may have come to its function.
 type arm64Entrances struct {
 	list       []arm64Entrance
 	all        bool  // no other branch may have led there
-	unsearched error // why the search was not completed: its budget was used; otherwise nil
+	unsearched error // error of a search that was not completed because its budget was used, or nil
 }
 
 // others returns the end of a guess: why other calls may have led to the function.
@@ -29,10 +29,11 @@ func (in *arm64Entrances) others() string {
 // An arm64Entrance is a branch by which a frame may have come to its function.
 type arm64Entrance struct {
 	pc    machine.Addr // after it
-	named bool         // the code shows that it leads there
+	named bool         // the code shows that the branch leads to the function
 }
 
-// likely returns the address after the only entrance that the code shows to lead to the function. It is certain if it is the only one at all.
+// likely returns the address after the only entrance of which the code shows that it leads to the function. The result is certain if no other
+// entrance is possible.
 func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
 	for _, e := range in.list {
 		switch {
@@ -60,9 +61,9 @@ type entrancesSearch struct {
 	out   arm64Entrances
 }
 
-// arm64Entered finds the branches in the code of the whole target by which control may have come to the function of f, which starts at an address. s
-// is the step from f to there. A branch is one of them if it may lead to the function, and the stack does not contradict the frame that it would have
-// left. The function was entered at floor or above.
+// arm64Entered searches the code of the whole target for the branches that may have entered the function of f, which begins at start. s is the
+// step from f to the state at start. A branch is an entrance if it may lead to the function and the stack does not contradict the frame at the
+// branch. The function was entered at floor or above.
 func (t trial) arm64Entered(f *Frame, s *step, start, floor machine.Addr) arm64Entrances {
 	reach := t.arm64.reach(start)
 	if reach == nil {
@@ -85,7 +86,7 @@ func (t trial) arm64Entered(f *Frame, s *step, start, floor machine.Addr) arm64E
 			return arm64Entrances{}
 		}
 		e.try(pc)
-		if err := t.arm64.spend(1); err != nil { // also after the last one, which may not have been examined completely
+		if err := t.arm64.spend(1); err != nil { // check also after the last branch, whose examination may have exceeded the budget
 			e.out.all, e.out.unsearched = false, err
 			break
 		}
@@ -153,13 +154,13 @@ func (e *entrancesSearch) leads(code []byte, f *Frame, by *step) evidence {
 	switch {
 	case to != 0:
 		return e.reach.from(to)
-	case !f.Return && !direct && (by != nil || e.inThunk(at)): // a table of jumps; a thunk, whose calls are examined
+	case !f.Return && !direct && (by != nil || e.inThunk(at)): // a jump in a table; or a thunk, whose callers are examined
 		return excluded
 	}
 	return plausible
 }
 
-// inThunk reports whether the jump at an address ends a thunk: the calls of that are examined.
+// inThunk reports whether the jump at an address ends a thunk.
 func (e *entrancesSearch) inThunk(at machine.Addr) bool {
 	for n := range machine.Addr(maxThunk) {
 		if _, is := e.arm64Thunk(at - n*arm64.Size); is {
@@ -169,7 +170,8 @@ func (e *entrancesSearch) inThunk(at machine.Addr) bool {
 	return false
 }
 
-// fits grades whether the frame of a function fits the stack at a branch, and returns the step from there. It is doubtful if that is unknown.
+// fits grades whether the frame of f at its branch fits the stack, and returns the step from f to its caller. The grade is doubtful if that step
+// is unknown.
 func (e *entrancesSearch) fits(f *Frame) (by *step, how evidence) {
 	by, err := f.code.cfi(f.lookup())
 	if err == nil && by == nil {
@@ -187,7 +189,7 @@ func (e *entrancesSearch) fits(f *Frame) (by *step, how evidence) {
 	switch {
 	case err != nil:
 		return by, doubtful
-	case cfa <= e.sp: // it has no frame, so it was entered by a branch that is examined itself
+	case cfa <= e.sp: // f has no frame, so the branch that entered it is examined instead
 		return by, excluded
 	}
 	at := *f
@@ -200,12 +202,12 @@ func (e *entrancesSearch) fits(f *Frame) (by *step, how evidence) {
 	return by, plausible
 }
 
-// written reports whether a call lies in code that was written over its function's.
+// written reports whether the call of f is in code that a runtime has written over a function.
 func (e *entrancesSearch) written(f *Frame) bool {
 	return e.Overwritten != nil && slices.ContainsFunc(e.Overwritten(f, nil), func(o Overwritten) bool { return o.Sure })
 }
 
-// agrees grades how well the stack agrees with the frames from a branch on.
+// agrees grades how well the stack agrees with the frame at a branch and with its callers.
 func (e *entrancesSearch) agrees(f *Frame, by *step) (how evidence) {
 	if !f.Return || !e.written(f) {
 		return min(e.arm64Above(*f, by), plausible)

@@ -54,8 +54,8 @@ func (w *walk) arm64Overwritten(f *Frame) {
 	}
 }
 
-// arm64Left decides where f has left its function if it has lost the link register. in holds the branches that agree with the stack, best is the place
-// that the stack agrees with best, and count has the grades of all places.
+// arm64Left decides where f, which has lost the link register, has left its function. in holds the branches that agree with the stack, best is
+// the place with the best grade, and count has the number of places of each grade.
 func (w *walk) arm64Left(f *Frame, places []Overwritten, best *patchedFrame, count [proven + 1]int, in arm64Entrances) {
 	var regions []machine.Range
 	for n := range places {
@@ -89,7 +89,7 @@ var errUndecided = errors.New(undecidedPlaces)
 
 const undecidedPlaces = "jumps that were written into the code of several functions lead to the code here, and the stack does not show which of them it came from"
 
-// arm64PatchedFrame computes the registers of f at a place, and rates how well the stack agrees. The CFA is above floor.
+// arm64PatchedFrame computes the registers of f at a place, and rates how well the stack agrees. The CFA must be above floor.
 func (t trial) arm64PatchedFrame(f *Frame, o *Overwritten, floor machine.Addr) *patchedFrame {
 	d := &patchedFrame{place: o, evidence: unread}
 	s, err := t.Finder.Code(o.At).cfi(o.At)
@@ -201,7 +201,7 @@ func (t trial) arm64Agrees(f *Frame, o *Overwritten, s *step, regs *machine.Regi
 	switch {
 	case err != nil || above == excluded:
 		return above
-	case s.Contains(link): // that of the last call that the function has made
+	case s.Contains(link): // link is the return address of the function's last call
 		switch t.arm64.callee(link, o.From) {
 		case callsIt:
 			return excluded

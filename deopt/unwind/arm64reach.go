@@ -8,10 +8,11 @@ import (
 	"example.com/reframe/internal/machine/isa/arm64"
 )
 
-// maxReached bounds the functions to which the jumps of one lead.
+// maxReached bounds the functions that one search visits.
 const maxReached = 256
 
-// An arm64Reach finds out which functions may come to a callee with the stack with which they were entered.
+// An arm64Reach finds the functions that may jump to a callee with the stack pointer that they had at their own entry, so that they leave no
+// frame.
 type arm64Reach struct {
 	*arm64Code
 	callee   machine.Addr
@@ -20,8 +21,8 @@ type arm64Reach struct {
 	known    map[machine.Addr]evidence
 }
 
-// from grades whether the function at an address may come to the callee with the stack with which it was entered: plausible if by jumps alone,
-// doubtful if by a call that it makes without a frame. If the budget is used, every function may.
+// from grades whether the function at start may reach the callee with the stack pointer of its own entry. The grade is plausible if jumps alone
+// lead there, and doubtful if a call that it makes without a frame does. If the budget is used, from returns plausible.
 func (r *arm64Reach) from(start machine.Addr) evidence {
 	how, known := r.known[start]
 	if known {
@@ -64,7 +65,7 @@ func (r *arm64Reach) search(start machine.Addr) (evidence, error) {
 	return seen[r.callee], nil
 }
 
-// edges calls edge with the functions to which one may come with the stack with which it was entered. It returns false if they are unknown.
+// edges calls edge for each function that a function may jump to or call while it has no frame. It returns false if these are unknown.
 func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how evidence)) (known bool) {
 	own, known := r.rangeOf(function)
 	if !known {
@@ -86,7 +87,7 @@ func (r *arm64Reach) edges(function machine.Addr, edge func(to machine.Addr, how
 			edge(to, plausible)
 			continue
 		}
-		if r.hasFrame(at, call, own.Start) { // a call; a jump in a table
+		if r.hasFrame(at, call, own.Start) { // a call that leaves a frame; a jump in a table
 			continue
 		}
 		if call {

@@ -71,7 +71,7 @@ type armCode struct {
 	unwindtest.Words
 	code     Code
 	branches []machine.Addr
-	regs     map[machine.DWARFReg]uint64 // other values than those that walk sets
+	regs     map[machine.DWARFReg]uint64 // values that replace those that walk sets
 }
 
 func (c *armCode) Code(machine.Addr) *Code { return &c.code }
@@ -84,7 +84,7 @@ func armLoad(t *testing.T, program map[machine.Addr]armFunction, pads ...machine
 		c.Words[at] = 0x5555
 	}
 	c.Words[armStack], c.Words[armStack+8] = armStack+0x50, armRoot+16                // pushed by armCaller or armOther
-	c.Words[armStack+0x50], c.Words[armStack+0x58] = 0, 0                             // pushed by armRoot, which nothing has called
+	c.Words[armStack+0x50], c.Words[armStack+0x58] = 0, 0                             // pushed by armRoot, the outermost function
 	table := unwindtest.Entry(uint32(0), 1, "", 1, 0x78, arm64Link, 0x0c, arm64SP, 0) // CFA is sp+0
 	withPads := len(table)
 	table = append(table, unwindtest.Entry(uint32(0), 1, "zL", 1, 0x78, arm64Link, 1, 0, 0x0c, arm64SP, 0)...)
@@ -112,7 +112,7 @@ func armLoad(t *testing.T, program map[machine.Addr]armFunction, pads ...machine
 	return c
 }
 
-// walk walks the stack of the thread, which returns from armHandler to an address in armStub.
+// walk walks the stack of the thread, which is in armHandler. link is its return address in armStub.
 func (c *armCode) walk(link machine.Addr, most int) *Stack {
 	regs := machine.NewRegisters(machine.ARM64, "not read")
 	for reg := range machine.DWARFReg(arm64FP) {
@@ -144,7 +144,7 @@ func certainPCs(s *Stack) (list []machine.Addr) {
 	return list
 }
 
-// TestOnlyCallOfLinkLoser requires that the only call that may have led to a function without a return address is its caller.
+// TestOnlyCallOfLinkLoser requires that a function that has lost its return address gets a certain caller if only one call may have led to it.
 func TestOnlyCallOfLinkLoser(t *testing.T) {
 	s := armLoad(t, armProgram()).walk(armStub+8, 0)
 	require.True(t, s.End.Complete, s.End.Reason)
@@ -152,7 +152,7 @@ func TestOnlyCallOfLinkLoser(t *testing.T) {
 	require.Equal(t, FromCode, s.Frames[2].Rule)
 }
 
-// TestOtherWayToLinkLoser requires that a call is not shown as the certain caller if the call of another function may have led there as well.
+// TestOtherWayToLinkLoser requires that no caller is certain if the call of another function may have led to the function as well.
 func TestOtherWayToLinkLoser(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -222,9 +222,9 @@ func TestSearchBudget(t *testing.T) {
 	require.Positive(t, guessed)
 }
 
-// TestRegistersRefuteCall requires that a call through a pointer is not an entrance of a function without a return address if the callee-saved
-// registers cannot have been those of its function: the code before the call accessed memory that no process has, or wrote 32 bits. The only other call
-// is certain then.
+// TestRegistersRefuteCall requires that callee-saved registers exclude a call through a pointer. They do so if the code before the call would
+// have accessed memory that no process has, or would have cleared the upper half of a register. The only other call must then be the certain
+// caller.
 func TestRegistersRefuteCall(t *testing.T) {
 	const (
 		x19, x20 = 19, 20
@@ -328,7 +328,8 @@ func TestUnknownPathsRefuteNothing(t *testing.T) {
 	})
 }
 
-// requireRefuted requires that the caller of armStub is certain only if x20, which has 64 bits, refutes that the call in armOther led there.
+// requireRefuted sets x20 to a number of more than 32 bits. It requires that the caller of armStub is certain only if this number excludes the
+// call in armOther.
 func requireRefuted(t *testing.T, c *armCode, refuted bool) {
 	t.Helper()
 	c.regs = map[machine.DWARFReg]uint64{20: 0x1234567890abcdef}

@@ -14,7 +14,7 @@ const maxThunk = 6
 // A thunk is code that only jumps. Such code may change x16 and x17, as the code of linkers does (AAPCS64, "Use of IP0 and IP1 by the linker").
 type thunk struct {
 	to      machine.Addr
-	pointer bool // the target is in memory, which may have held another one before
+	pointer bool // the target was read from memory, which may have held another one before
 }
 
 // arm64Thunk reads a thunk at an address. It returns false for other code.
@@ -53,8 +53,8 @@ func (u *Unwinder) jumpsThrough(m *ARM64Moment, at machine.Addr) (v arm64Value, 
 	return m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31), true
 }
 
-// afterThunks returns the first address that is no thunk, from an address on. It returns false if a thunk has a pointer in memory, which may have led
-// elsewhere before. The pointers of linkage tables have led to the same function, through the dynamic linker.
+// afterThunks follows thunks from an address to code that is no thunk. certain is false if a thunk reads its target from memory, which may have
+// held another target before. The pointers of procedure linkage tables are certain: the dynamic linker led to the same function before.
 func (u *Unwinder) afterThunks(at machine.Addr) (to machine.Addr, certain bool) {
 	certain = true
 	for range maxStubs {
@@ -74,7 +74,8 @@ func (u *Unwinder) isLinkage(at machine.Addr) bool {
 	return code.Functions != nil && code.Functions.Linkage(at)
 }
 
-// callee reports whether the call that returns to pc leads to the function at start, also through thunks or by a tail call of another function.
+// callee reports whether the call that returns to pc leads to the function at start, directly, through thunks, or through a function that
+// tail-calls it.
 func (c *arm64Code) callee(pc, start machine.Addr) calls {
 	target, direct := isa.Of(c.Arch).CallTarget(c.Memory, c.unsigned(pc))
 	if !direct {
@@ -126,8 +127,8 @@ func (c *arm64Code) target(pc machine.Addr) machine.Addr {
 	return arm64BL(code, pc-arm64.Size)
 }
 
-// number returns the number in the register that the branch at an address goes to; 0 if it is unknown, or was loaded from memory, which may have held
-// another number before.
+// number returns the target of a branch through a register if the course gives it, and 0 otherwise. A number that was loaded from memory does not
+// count, because memory may have held another number before.
 func (c *arm64Code) number(course *ARM64Course, at machine.Addr) machine.Addr {
 	m := course.At[at]
 	if m == nil {

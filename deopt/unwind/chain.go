@@ -33,7 +33,7 @@ func chainRow(arch *machine.Arch) *cfi.Row {
 // §3.4.1; AAPCS64, "The Frame Pointer"). In code without a frame pointer the register may be zero too.
 var errChainEnds = errors.New("it is zero, as that of the outermost frame is")
 
-// linkRule returns the rule by which the architecture links frames.
+// linkRule returns the rule for the links between frames on the architecture.
 func (u *codeReader) linkRule() Rule {
 	if u.Arch.Chain.Base == u.Arch.SP {
 		return FromBackChain
@@ -41,8 +41,8 @@ func (u *codeReader) linkRule() Rule {
 	return FromFramePointer
 }
 
-// byChain finds the caller of a frame on the assumption that its code links its frames, by a frame pointer or a back chain. It checks each step. If
-// the code keeps no link, the chain still belongs to some frame further out, and only the frames between are missing.
+// byChain finds the caller of a frame on the assumption that its code links its frames, by a frame pointer or a back chain. It checks each step.
+// If the code keeps no link, the chain belongs to a frame further out, and the result lacks the frames before that one.
 func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	chain := w.Arch.Chain
 	if !chain.Exists() {
@@ -79,7 +79,7 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	}
 	c, end, err := follow()
 	if none := (*uncalled)(nil); errors.As(err, &none) && w.linksOn(chain, base) {
-		// Interpreters push an address and jump, and runtimes return into code that follows no call. The chain continues, so this is such a return
+		// Interpreters push an address and jump, and runtimes return into code that follows no call. If the chain continues, accept the return
 		// address.
 		s.jumped, s.kind = true, "no call ends at the return address: "+string(rule)
 		s.noCallAt = none.pc
@@ -92,8 +92,8 @@ func (w *walk) byChain(f *Frame) (caller, *End, error) {
 	return c, end, err
 }
 
-// linked returns a step like s that uses the link of f, if the link gives the same CFA as s. Then both are right, and the link points to the caller's
-// link.
+// linked returns a step that uses the link of f instead of the row of s, if both give the same CFA. Then both are right, and the link also
+// restores the caller's link.
 func (t trial) linked(f *Frame, s *step) *step {
 	chain := t.Arch.Chain
 	base, err := f.Registers.Addr(chain.Base)

@@ -54,7 +54,7 @@ type Functions interface {
 	FrameSize(pc machine.Addr) (bytes uint64, ok bool)
 }
 
-// place is a code address at which a frame is.
+// place is the code address of a frame.
 type place struct {
 	pc       machine.Addr
 	returned bool // pc is a return address
@@ -71,13 +71,13 @@ func (f *Frame) place() place {
 // maxWays bounds each cache of a Code. The frames of a process share a few thousand addresses.
 const maxWays = 1 << 16
 
-// way is everything that the code alone shows about unwinding a frame at one place.
+// way holds the steps that the code alone gives for unwinding a frame at one place.
 type way struct {
 	cfi *step
 	// popped is the number of bytes of arguments that the callee pops. If the place is not a return address but a call ends there, it is the number
 	// that the callee has just popped.
 	popped uint64
-	err    error // the CFI cannot be used; nothing else is tried then
+	err    error // error of CFI that cannot be used; then no other method is tried
 	other  []step
 	tried  []error // failed attempts other than CFI
 }
@@ -95,7 +95,7 @@ type step struct {
 	guess         string       // [Frame.Guess] of the caller; %d stands for the number of the unwound frame
 	noCallAt      machine.Addr // the second argument of guess, or 0
 	kind          string       // [Frame.GuessKind] of the caller, or "" if it is guess
-	late          uint64       // number of bytes by which the row's stack pointer is too low
+	late          uint64       // number of bytes by which the row's CFA is too high
 	fde           *cfi.FDE     // the FDE of the row; nil for a row made here
 	machine.Range              // code range of the row's FDE
 	// unsaved holds callee-saved registers that this code changes and no row of the FDE restores.
@@ -127,7 +127,7 @@ func (u *codeReader) findWay(f *Frame) *way {
 	}
 	s, err := f.code.cfi(f.lookup())
 	if s != nil && s.signal && u.Arch.Link == u.Arch.PC {
-		// On other architectures such CFI has no rule for the saved pc, because its tables have no column for the pc.
+		// On other architectures the CFI of a trampoline has no rule for the saved pc, because the tables have no column for the pc.
 		return &way{cfi: s}
 	}
 	// The FDE of adjacent code may cover the byte before a trampoline.

@@ -11,7 +11,7 @@ type Convention struct {
 	Name string
 	// Keeps lists general registers that this convention preserves and C's does not.
 	Keeps []machine.DWARFReg
-	// Vectors lists vector registers whose first bytes it preserves, as many as unwind information restores for a saved one.
+	// Vectors lists vector registers of which this convention preserves the bytes that unwind information can restore.
 	Vectors []machine.DWARFReg
 	// Loses lists registers that C's convention preserves and this one does not.
 	Loses []machine.DWARFReg

@@ -30,7 +30,7 @@ type core struct {
 	hidden  []hidden
 }
 
-// hidden is a function whose CFI the unwinder does not get.
+// hidden is a function whose CFI the tests hide from the unwinder.
 type hidden struct {
 	elf.Symbol // with the loaded address
 	code       *Code
@@ -225,14 +225,14 @@ func (c *core) function(path, name string) elf.Symbol {
 	return elf.Symbol{}
 }
 
-// hide makes only the code of functions known.
+// hide hides everything about functions except their code.
 func (c *core) hide(path string, names ...string) {
 	for _, name := range names {
 		c.hidden = append(c.hidden, hidden{c.function(path, name), &Code{}})
 	}
 }
 
-// hideKnowing does the same as hide, except that the unwinder still gets the start of a function and the size of its frame, if known has them.
+// hideKnowing does the same as hide, but the unwinder still gets the start and the frame size of each function that known has.
 func (c *core) hideKnowing(path, name string, known symbols) {
 	s := c.function(path, name)
 	known.list = []elf.Symbol{s}

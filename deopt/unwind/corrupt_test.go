@@ -218,7 +218,7 @@ func spoil(regs *machine.Registers, random *rand.Rand, code machine.Addr) {
 	}
 }
 
-// cost is the maximum cost of a frame of a walk.
+// cost records the largest numbers of reads and bytes for each frame of a walk, and the names of the walks.
 type cost struct {
 	reads, bytes     int
 	readsOf, bytesOf string
@@ -249,7 +249,7 @@ func requireSound(t *testing.T, s *Stack) {
 		require.Equal(t, i > 0 && !s.Frames[i-1].Signal, f.Return)
 		require.True(t, f.NoCFA != "" || f.Signal || !known || f.CFA > low || f.CFA == low && i == len(s.Frames)-1, "frame #%d", i)
 		if f.NoCFA == "" {
-			low, known = f.CFA, !f.Signal // a signal may be handled on any stack
+			low, known = f.CFA, !f.Signal // a signal handler may run on another stack
 		}
 	}
 }
@@ -303,7 +303,7 @@ func TestLyingCFI(t *testing.T) {
 	require.LessOrEqual(t, worst.bytes, bytesPerFrame, worst.bytesOf)
 }
 
-// Walks with an .eh_frame in which each byte is set to each other value end with a reason.
+// TestWalksByEveryByte sets each byte of an .eh_frame to each other value, and requires that every walk ends with a reason.
 func TestWalksByEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	frame, _ := unwindtest.Seed()
@@ -360,7 +360,7 @@ func FuzzWalk(f *testing.F) {
 		regs := registers(map[machine.DWARFReg]uint64{rip: pc, rsp: sp, rbp: fp})
 		first := u.Walk(regs, nil)
 		requireSound(t, first)
-		// Two scans; at the very start of code, each check for a call takes nine reads.
+		// Allow two scans. At the very start of code, each check for a call takes nine reads.
 		require.LessOrEqual(t, memory.reads, (2*9*maxTried+readsPerFrame)*len(first.Frames))
 		again := u.Walk(regs, first)
 		sameStack(t, first, again)

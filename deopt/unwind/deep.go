@@ -12,7 +12,7 @@ import (
 // frames and stops there.
 type Depth struct {
 	Inner, Outer int // number of frames from each end
-	Around       int // number of a frame to keep as well, with its callee and Inner of its callers; 0 for none
+	Around       int // number of another frame to keep, with its callee and Inner callers; 0 for none
 }
 
 // MaxDepth bounds the frames that a walk of a deep stack finds. An overflowed stack of 8 MiB has half as many frames if each has the minimum size of
@@ -25,7 +25,7 @@ type Omitted struct {
 	PCs         []PCCount // most frequent first, at most maxPCs
 	guess, kind string    // guess of the first uncertain frame among them, and its kind, or ""
 	why         error     // guess, with its addresses
-	scanned     int       // first of them that was found by a scan, or -1
+	scanned     int       // index of the first frame among them that was found by a scan, or -1
 }
 
 // PCCount counts the frames with one pc.
@@ -62,7 +62,7 @@ func (s *foundFrames) compact() {
 		s.head++
 	}
 	if len(s.frames)-s.head >= 2*s.depth.Outer+1024 {
-		s.omit(s.depth.Outer + 1) // and the callee of the first of them
+		s.omit(s.depth.Outer + 1) // the outer frames, and the callee of the first of them
 	}
 }
 
@@ -71,7 +71,7 @@ func (d *Depth) inner(index int) bool {
 	return index < d.Inner || d.Around > 0 && index >= d.Around-1 && index <= d.Around+d.Inner
 }
 
-// omit drops the frames in the middle except the last outer ones.
+// omit drops the frames between the inner frames and the last outer frames.
 func (s *foundFrames) omit(outer int) {
 	end := max(s.head, len(s.frames)-outer)
 	kept, removed := s.head, 0
@@ -100,12 +100,12 @@ func (s *foundFrames) omit(outer int) {
 	s.head, s.dropped = kept, s.dropped+removed
 }
 
-// follow records what the first frame after a dropped part needs from its dropped callee.
+// follow records the data that the first frame after a dropped part needs from its dropped callee.
 func (s *foundFrames) follow(f, callee *Frame) {
 	if s.callees == nil {
 		s.callees = map[int]*Frame{}
 	}
-	for k := range s.callees { // left from an earlier end of the same part
+	for k := range s.callees { // callees of frames that were dropped since
 		if k <= f.Index && k > s.omitted[len(s.omitted)-1].From {
 			delete(s.callees, k)
 		}

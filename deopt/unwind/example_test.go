@@ -43,7 +43,7 @@ func (i *images) Code(pc machine.Addr) *unwind.Code {
 	return i.codes[img]
 }
 
-// The physical frames of a core of the process of `reframe demo`, by call frame information.
+// This example prints the physical frames of a core of `reframe demo`, which it unwinds by call frame information.
 func ExampleUnwinder_Walk() {
 	target, err := ptrace.OpenCore("../../testdata/cores/demo.core.zst", ptrace.CoreOptions{Exe: "../../internal/demo/target-gcc12-llc19-amd64"})
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSurroundings unwinds from a function with unknown start and no returns: by the call that led to it, or by the function that owns the frame
-// pointer. Neither result is a guess.
+// TestSurroundings unwinds from a function with unknown start and no returns. The caller follows from the call that led to the function, or from
+// the function that owns the frame pointer, and must not be a guess.
 func TestSurroundings(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range []struct {
@@ -51,7 +51,7 @@ func TestScansEnd(t *testing.T) {
 	stack := filled(0x7000, 0x8000, 0x2020)
 	u := Unwinder{Arch: machine.AMD64, Memory: code(stack), Executable: executable, Finder: tables{}}
 	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
-	require.Equal(t, 1+maxScans, len(frames)) // too many to print
+	require.Equal(t, 1+maxScans, len(frames)) // not require.Len, which would print all frames
 	for _, f := range frames[1:] {
 		require.Equal(t, FromScan, f.Rule)
 		require.NotEmpty(t, f.Guess)
@@ -61,10 +61,10 @@ func TestScansEnd(t *testing.T) {
 		"scan: it has already found 32 frames without reaching the end of the stack"}, end)
 }
 
-// TestScanGoesOn requires a scan to skip words that follow a call but cannot be return addresses: the CFI of the frame that they lead to contradicts
-// the stack. The code with CFI is that of simpleFDE, whose frames have one word.
+// TestScanGoesOn requires that a scan skips addresses after calls that cannot be return addresses, because the CFI of the frame that they lead to
+// contradicts the stack. The code with CFI is that of simpleFDE, whose frames have one word.
 func TestScanGoesOn(t *testing.T) {
-	const called, none = 0x1010, 0x2018 // the bytes before the first look like a call; those before the second do not
+	const called, none = 0x1010, 0x2018 // a call ends at the first address, and no call at the second
 	for _, test := range []struct {
 		name  string
 		stack words

@@ -11,7 +11,7 @@ import (
 // Rule is the method by which a frame was found.
 type Rule string
 
-// The rules. All but the first describe how the frame before was unwound.
+// The rules. Each except FromRegisters names the method by which the inner frame was unwound.
 const (
 	FromRegisters    Rule = "registers"     // frame 0: the thread's own registers
 	FromCFI          Rule = "cfi"           // call frame information
@@ -57,11 +57,11 @@ type Frame struct {
 	// Guess is the reason why this frame may not be the caller of the one before, or why a frame may be missing between the two; "" if both are
 	// certain.
 	Guess string
-	// GuessKind is the same for guesses that differ only in numbers and addresses.
+	// GuessKind is Guess without numbers and addresses: it is equal for guesses of one kind.
 	GuessKind string
 	guess     error // Guess, with its addresses; nil if it names none
 
-	// Skipped is the function that this frame called, if the frame before belongs to another function. The called function left by a tail call, and
+	// Skipped is the function that this frame called, if the inner frame belongs to another function. The called function made a tail call, so
 	// its frame is missing between the two.
 	Skipped machine.Addr
 
@@ -75,9 +75,9 @@ type Frame struct {
 	// Overwritten is set if PC is the return address of a call that a runtime wrote over the function's code.
 	Overwritten *Overwritten
 
-	// ambiguous is set if patched jumps in functions may have led to f, and the stack does not show whether one did.
+	// ambiguous is set if jumps that a runtime wrote into functions may have led to f, and the stack does not show whether one did.
 	ambiguous bool
-	undecided error // why it cannot be unwound: its pc may belong to one of several functions
+	undecided error // error if pc may belong to one of several functions, so that the frame cannot be unwound
 
 	// Signal means that this is the frame of a signal trampoline, made by the kernel. The next frame is the interrupted one.
 	Signal bool
@@ -87,10 +87,10 @@ type Frame struct {
 	// Source is the name of the image that contains the code, or "".
 	Source string
 
-	// jumped is set if PC may be in code that another function jumped to, and the stack does not show it.
+	// jumped is set if another function may have jumped to the code at PC, and the stack does not show whether it did.
 	jumped bool
 
-	// contested is set together with jumped if the stack has the return address of a call that leads to the code too.
+	// contested is set together with jumped if the stack also has the return address of a call that leads to the code.
 	contested bool
 	switched  bool // the code has switched stacks since it left the function
 
@@ -102,7 +102,7 @@ type Frame struct {
 // End is the reason why a walk ended.
 type End struct {
 	Complete bool       // the outermost frame was reached
-	Reason   string     // starts with "cut short: " if it was not
+	Reason   string     // starts with "cut short: " if the outermost frame was not reached
 	Code     frame.Code // the kind of the reason if the outermost frame was not reached
 
 	outermost string // why the last frame is the outermost
@@ -114,7 +114,7 @@ func outermost(frame int, why string) *End {
 	return &End{Complete: true, Reason: fmt.Sprintf("frame #%d is the outermost: %s", frame, why), outermost: why}
 }
 
-// at returns the end of the same stack after its last frame has another number.
+// at returns the same end for a stack whose last frame has another number.
 func (e *End) at(frame int) End {
 	if e.outermost == "" {
 		return *e
@@ -141,7 +141,7 @@ func (e *End) Why() error {
 	return e.why
 }
 
-// because adds a reason with a code.
+// because adds a second reason, with its code.
 func (e *End) because(why error) *End {
 	e.Reason, e.Code, e.why = e.Reason+"; "+why.Error(), frame.CodeOf(why), frame.Errorf("%w; %v", e.Why(), why)
 	return e
@@ -167,8 +167,8 @@ func reasonOf(text string, why error) error {
 // Undecided reports whether the frame may be in code that a patched jump in another function led to, while the stack does not show it.
 func (f *Frame) Undecided() bool { return f.jumped }
 
-// lookup returns the address to look up in tables of code. For a return address that is an address inside the call: the return address may be the
-// first byte after the function.
+// lookup returns the address to look up in tables of code. For a return address it is an address inside the call, because the return address may
+// be the first byte after the function.
 func (f *Frame) lookup() machine.Addr {
 	if f.Overwritten != nil {
 		return f.Overwritten.At

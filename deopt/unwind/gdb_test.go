@@ -25,7 +25,7 @@ type gdbFrame struct {
 	Registers map[string]string
 }
 
-// stop holds gdb's report of the stopped thread, and a core of the same moment.
+// stop holds gdb's report of a stopped thread, and a core of the process at that time.
 type stop struct {
 	want []gdbFrame
 	core *core
@@ -41,8 +41,7 @@ func stacks(t *testing.T, flags ...string) string {
 	return program
 }
 
-// underGDB runs a program under gdb until it traps, and returns the frames
-// that gdb sees and a core of the same moment.
+// underGDB runs a program under gdb until it traps, and returns the frames that gdb sees and a core of the process at that time.
 func underGDB(t *testing.T, program string, args ...string) ([]gdbFrame, *core) {
 	t.Helper()
 	m := stops(t, []string{"run"}, program, args...)[0]

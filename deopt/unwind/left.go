@@ -8,10 +8,10 @@ import (
 // Left describes the step from a frame to the next one.
 type Left struct {
 	Rule Rule // the rule used; "" if the walk ended before there was one
-	// Row has the rules that were applied. It is nil if the walk ended before it had a row, if a scan found the next frame, or if the
-	// function's own instructions computed it ([Switch]). For the outermost frame it is the row of its CFI.
+	// Row has the rules that were applied. It is nil if the walk ended before it had a row, if a scan found the next frame, or if the registers
+	// come from a [Switch]. For the outermost frame it is the row of its CFI.
 	Row *cfi.Row
-	// Section and Offset give the row's FDE, and Range is the code that it covers; Section is "" if the row is from no FDE.
+	// Section and Offset give the row's FDE, and Range is the code that it covers; Section is "" if the row was not read from an FDE.
 	Section string
 	Offset  int64
 	machine.Range
@@ -45,6 +45,6 @@ func (f *Frame) Left() Left {
 	return out
 }
 
-// Lookup returns the address to look up in tables of code. For a return address that is an address inside the call: the return address may be the
-// first byte after the function.
+// Lookup returns the address to look up in tables of code. For a return address it is an address inside the call, because the return address may
+// be the first byte after the function.
 func (f *Frame) Lookup() machine.Addr { return f.lookup() }

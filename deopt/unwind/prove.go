@@ -55,8 +55,8 @@ func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	return w.caller(f, s, pc), nil, nil
 }
 
-// returnsToZero returns the end of a walk at a frame whose return address is zero, as in the outermost frame. If a frame was found by a scan, a word
-// may be zero for any reason.
+// returnsToZero returns the end of a walk at a frame whose return address is zero, as in the outermost frame. After a frame that was found by a
+// scan, a zero word does not mark the outermost frame, so the walk is cut short.
 func (w *walk) returnsToZero(f *Frame) *End {
 	scanned := w.innermostScanned()
 	if scanned >= 0 {
@@ -72,9 +72,9 @@ func (e *uncalled) Error() string {
 	return fmt.Sprintf("no call ends at %v, which would be its return address", e.pc)
 }
 
-// called returns pc without its signature if it may be a return address, and an error otherwise. It may be one if it is zero (the outermost frame),
-// follows a call, is the start of a signal trampoline, or is in a function made to be returned to; or if f was entered by a jump. Code that cannot be
-// read does not exclude pc.
+// called returns pc without its signature if it may be a return address, and an error otherwise. It may be one if it is zero (the outermost
+// frame), follows a call, is the start of a signal trampoline, or is the base of a stack. jumped allows any executable address. Code that cannot
+// be read does not exclude pc.
 func (u *codeReader) called(pc machine.Addr, jumped bool) (machine.Addr, error) {
 	if pc == 0 {
 		return 0, nil

@@ -35,7 +35,7 @@ func qemuArches(t *testing.T) []*qemuArch {
 		for _, reg := range arch.Registers() {
 			info, _ := arch.Register(reg)
 			switch {
-			case reg >= 1200: // r0 to r31 of ppc64 again
+			case reg >= 1200: // the second numbers of ppc64's r0 to r31
 			case info.Size == 8 && info.Class == machine.General, reg == arch.Link:
 				a.general[info.Name] = reg
 			case info.Class == machine.Vector && info.Kept == 8, arch == machine.S390X && strings.HasPrefix(info.Name, "f"):
@@ -202,7 +202,7 @@ func (p *qemuProgram) underStub(t *testing.T, way string) *qemuRun {
 	return run
 }
 
-// unwinder returns our unwinder for the same moment.
+// unwinder returns an Unwinder for the memory and the state that gdb reported.
 func (r *qemuRun) unwinder() Unwinder {
 	return Unwinder{Arch: r.program.arch, Memory: r.memory, Finder: r.program, Executable: func(addr machine.Addr) bool {
 		return r.program.executable(addr) || addr/4096 == r.trampolines/4096

@@ -21,7 +21,7 @@ var qemuWays = []string{"deep", "grows", "callback", "altstack", "nested", "bare
 var qemuBuilds = []struct {
 	name  string
 	flags []string
-	only  string // an architecture, "" for all
+	only  string // the only architecture to build for, "" for all
 }{
 	{"O0", []string{"-O0"}, ""},
 	{"O2", []string{"-O2"}, ""},
@@ -29,13 +29,13 @@ var qemuBuilds = []struct {
 	{"z9", []string{"-O2", "-march=z9-109"}, "s390x"}, // z9 cannot move general registers to others
 }
 
-// qemuDifference is a known reason why our walk and gdb's have different frames.
+// qemuDifference is a known reason why the walk under test and gdb find different frames.
 type qemuDifference struct {
 	arches, builds, ways string // "" for all
 	core                 bool   // applies to the core, not to gdb's memory
-	gdbExtra             bool   // gdb has one frame more, at 0
-	gdbLost              bool   // gdb loses the stack, and we do not
-	ends                 string // the end of our walk if it is cut short
+	gdbExtra             bool   // gdb has one more frame, with pc 0
+	gdbLost              bool   // gdb loses the stack, and the walk does not
+	ends                 string // part of the reason if the walk is cut short
 	why                  string
 }
 
@@ -81,11 +81,11 @@ func difference(arch, build, way string, core bool) (d qemuDifference) {
 // qemuTally counts what was compared.
 type qemuTally struct {
 	frames, same int // all frames, and those equal to gdb's
-	found, not   int // explained differences: right only here, present only in gdb
+	found, not   int // explained differences: frames found only here, and only by gdb
 	registers    int // equal registers
 }
 
-// compareQEMU compares a walk of ours with gdb's, frame by frame.
+// compareQEMU compares a walk with gdb's frames, one by one.
 func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end End, tally *qemuTally) {
 	t.Helper()
 	a, want := run.program.qemuArch, run.frames
@@ -131,7 +131,7 @@ func compareQEMU(t *testing.T, run *qemuRun, d qemuDifference, got []Frame, end 
 		switch {
 		case f.NoCFA != "":
 			require.True(t, d.ends != "" || i == len(got)-1, "frame #%d: %s", i, f.NoCFA)
-		case w.CFA != 0 && !f.Signal: // for a signal frame, gdb reports the frame's own CFA, and we report that of the interrupted frame
+		case w.CFA != 0 && !f.Signal: // for a signal frame, gdb reports the frame's own CFA, and unwind reports that of the interrupted frame
 			require.Equal(t, w.CFA, f.CFA, "CFA of frame #%d", i)
 		}
 		tally.registers += compareQEMURegisters(t, a, w, f, d, bare)
@@ -162,7 +162,7 @@ func compareQEMURegisters(t *testing.T, a *qemuArch, want qemuFrame, f Frame, d 
 			continue
 		}
 		if reg == a.arch.Link {
-			// gdb may show the signature if the frame does not say whether there is one.
+			// Compare without the signature: gdb shows it if the CFI does not say whether the address is signed.
 			require.Equal(t, v&a.codeBits(), a.arch.Uint(b)&a.codeBits(), "%s of frame #%d", name, f.Index)
 		} else {
 			require.Equal(t, v, a.arch.Uint(b[:8]), "%s of frame #%d", name, f.Index)

@@ -64,7 +64,7 @@ func (r *rules) caller(f *Frame, s *step, pc machine.Addr) caller {
 	f.left = s
 	regs := f.Registers.Caller(!s.partial, r.lost(f, s))
 	if f.NoCFA == "" {
-		regs.SetUint(r.arch.SP, uint64(f.CFA)+uint64(r.arch.CallerSP)) // by definition of the CFA
+		regs.SetUint(r.arch.SP, uint64(f.CFA)+uint64(r.arch.CallerSP)) // the CFA is defined by this distance
 	} else {
 		regs.Forget(r.arch.SP, frame.Because(frame.CFAUnknown, f.WhyNoCFA()))
 	}
@@ -125,7 +125,7 @@ func (r *rules) lost(f *Frame, s *step) func(machine.DWARFReg) error {
 			return err
 		case signal:
 			return frame.Because(frame.SignalFrame, index, name)
-		case arch.Kept(reg) > 0 && !partial: // f preserved the register, but its value was already unavailable
+		case arch.Kept(reg) > 0 && !partial: // f preserved the register, whose value was already unavailable in f
 			_, err := inner.Bytes(reg)
 			return err
 		case arch.Kept(reg) > 0:
@@ -192,8 +192,8 @@ func (r *rules) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) 
 	return v, nil
 }
 
-// savedSize returns the number of bytes of a register that a save in unwind information covers; 0 if unknown. If only a part of the register is
-// callee-saved, it is the size of that part.
+// savedSize returns the number of bytes of a register that a save slot holds by unwind information; 0 if unknown. For a register of which only a
+// part is callee-saved, it is the size of that part.
 func (r *rules) savedSize(reg machine.DWARFReg) int {
 	if kept := r.arch.Kept(reg); kept > 0 {
 		return kept
@@ -243,8 +243,8 @@ func (r *rules) restoreSized(f *Frame, regs *machine.Registers, reg machine.DWAR
 	regs.Set(reg, b)
 }
 
-// goFramePointer sets the frame pointer of the caller of f, whose code keeps no other register. Go's functions that have a frame push the frame
-// pointer right below the return address and let it point there; those without a frame do not change it.
+// goFramePointer sets the frame pointer of the caller of f. It is the only register that Go's code preserves. A function with a frame pushes it
+// just below the return address and makes it point there; a function without a frame does not change it.
 func (r *rules) goFramePointer(f *Frame, regs *machine.Registers) {
 	chain := r.arch.Chain
 	fp, err := f.Registers.Addr(r.arch.FP)

@@ -9,16 +9,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// scanned is the size of the stack that is searched for a return address, and scanChunk the size of one read; in bytes.
+// scanned is the size of the stack that is searched for a return address, and scanChunk the size of one read, both in bytes.
 const (
 	scanned   = 32 << 10
 	scanChunk = 1 << 10
-	// maxTried bounds the words that point into code, because checking each reads that code. A stack that was not overwritten has few such words.
+	// maxTried bounds the words that point into code, because the check of each word reads that code. A stack that was not overwritten has few
+	// such words.
 	maxTried = 1024
 )
 
-// eachReturn calls f for each word on the stack from sp that follows a call, with its slot, until f returns false. It returns an error if f never
-// did.
+// eachReturn calls f for each word on the stack from sp on that is the address after a call, until f returns false. slot is the address of the
+// word. eachReturn returns an error if f has never returned false.
 func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) error {
 	size := t.Arch.Pointer
 	start := (sp + machine.Addr(size) - 1) &^ machine.Addr(size-1)
@@ -45,14 +46,14 @@ func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 	return frame.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
-// byScan uses a word on the stack as the return address of f: the first one that leads to no contradiction. It is a guess, because a word that an
-// earlier call left there looks the same. of is the row that CFI gives for f if only its CFA cannot be computed, or nil.
+// byScan uses a word on the stack as the return address of f: the first one that leads to no contradiction. The result is a guess, because the
+// word may be left over from an earlier call. of is the row that CFI gives for f if only its CFA cannot be computed, or nil.
 func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
-		return c, nil, errors.New("its stack does not show where its return address was saved") // and where the frame ends is unknown too
+		return c, nil, errors.New("its stack does not show where its return address was saved") // the end of the frame is unknown, too
 	case f.code.NoneKept:
-		// Go's stacks are adjacent and are moved, so they contain many such words.
+		// Go's stacks are adjacent and are moved, so they contain many stale return addresses.
 		return c, nil, errors.New("the stack of such code is full of stale return addresses")
 	}
 	if w.scans == maxScans {
@@ -95,7 +96,7 @@ const (
 	maxAhead  = 16
 )
 
-// candidate is the caller that one word on the stack gives.
+// candidate is the caller of a frame under the assumption that one word on the stack is the return address.
 type candidate struct {
 	caller
 	end   *End
@@ -104,13 +105,14 @@ type candidate struct {
 	worth worth
 	fit   fit
 	start machine.Addr // start of the function that the call names
-	// doubtful means that instructions of the frames above contradict it. The contradiction is not proof: after a call that does not return,
-	// instructions belong to other code.
+	// doubtful means that the instructions of the frames above contradict the candidate. The candidate may still be right: the instructions after
+	// a call that does not return belong to other code.
 	doubtful bool
 }
 
-// better reports whether c is better than another candidate that is further down the stack. If unwinding continues from both, the one whose call fits
-// the frame better wins. If both may be such calls, the one whose function starts nearer to the pc wins; if both fit equally, the first.
+// better reports whether c is better than another candidate, which is further down the stack. If unwinding continues from both, prefer the call
+// that fits the frame better. If both calls name a function that starts before the pc ([fitsAround]), prefer the nearer start. Otherwise prefer
+// the other candidate, unless it is doubtful and c is not.
 func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:
@@ -135,7 +137,7 @@ type worth int
 const (
 	contradicts worth = iota // a contradiction
 	endsInZero               // a return address of zero; most of memory is zero
-	continuesOn              // an outermost frame, code without CFI, or more frames than are unwound
+	continuesOn              // an outermost frame, code without CFI, or the limit of frames
 )
 
 var errNoCandidate = errors.New("no candidate found")
@@ -223,7 +225,7 @@ func (w *walk) ahead(f *Frame, c caller) (to worth, doubtful bool) {
 // maxReadAhead bounds the frames whose instructions are read for one candidate.
 const maxReadAhead = 4
 
-// certainStep returns the step that the instructions of a frame give with certainty, or nil.
+// certainStep returns the step from the instructions of a frame if it is certain, or nil.
 func (u *codeReader) certainStep(f *Frame) *step {
 	if !u.Executable(f.lookup()) {
 		return nil
@@ -237,11 +239,12 @@ func (u *codeReader) certainStep(f *Frame) *step {
 	return nil
 }
 
-// maxCallees bounds the functions that are read because a word on the stack follows a call to them.
+// maxCallees bounds the functions that byCallee reads.
 const maxCallees = 16
 
-// byCallee finds the return address of f by a word on the stack that follows a call to a function, or to a stub that jumps to it. Reading that
-// function from its start to the pc of f must place the return address at that word. This needs no symbol, and no return in the function.
+// byCallee finds the return address of f: a word on the stack that is the address after a call of a function, or of a stub that jumps to it. The
+// instructions of that function, from its start to the pc of f, must place the return address at that word. This method needs no symbol, and no
+// return in the function.
 func (w *walk) byCallee(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoCallee

@@ -33,8 +33,8 @@ const (
 	linkedGuess  = "frame #1 is assumed to have a frame pointer: if it has none, frames are missing here"
 )
 
-// TestWays unwinds a frame whose function has no CFI by each rule, when better ones are not available. Only results that may be wrong are marked as
-// guesses.
+// TestWays unwinds a frame whose function has no CFI by each rule, without the data for the rules that are tried earlier. It requires that
+// exactly the results that may be wrong are marked as guesses.
 func TestWays(t *testing.T) {
 	livetest.Slow(t)
 	withFP := []string{"-fno-omit-frame-pointer"}
@@ -43,7 +43,7 @@ func TestWays(t *testing.T) {
 		flags   []string
 		start   bool  // the start of the function is known
 		size    bool  // the frame size is known,
-		wrong   int64 // plus this error
+		wrong   int64 // with this error in bytes
 		rule    Rule
 		guess   string
 		unknown []machine.DWARFReg // unknown registers of its caller
@@ -100,15 +100,16 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestWrongWays has a frame with a wrong caller: the frame pointer belongs to a frame further out, or a word on the stack is left over. No check can
-// detect that, so the frame must be marked as a guess.
+// TestWrongWays has frames whose frame pointer belongs to a frame further out, or whose stack has a word left over from an earlier call. No check
+// can prove a caller right there, so the test requires that it is marked as a guess.
 func TestWrongWays(t *testing.T) {
 	livetest.Slow(t)
 	t.Run("frame pointer of another", func(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hide(program, "endless")
 		f := s.walk().Frames
-		// The frame pointer is that of linked, whose call calls another function, so the frame of calls would be missing.
+		// The frame pointer is that of the function linked, which called another function, so following it would skip the frame of the function
+		// calls.
 		require.Equal(t, s.want[2].PC, f[2].PC.String())
 		require.Equal(t, FromScan, f[2].Rule)
 		require.Equal(t, scannedGuess, f[2].Guess)
@@ -138,7 +139,7 @@ func TestWrongWays(t *testing.T) {
 		s, program := ways(t, []string{"endless", "linked"})
 		s.core.hideKnowing(program, "endless", symbols{nameless: true, frame: s.sizeOf(t, 1)})
 		stack := s.walk()
-		// Its CFI needs the frame pointer, which is lost.
+		// The CFI of frame 3 needs the frame pointer, which is unknown.
 		require.Equal(t, FromScan, stack.Frames[4].Rule)
 		require.Len(t, stack.Frames, len(s.want))
 		for i, f := range stack.Frames {
@@ -175,7 +176,7 @@ func (s sized) Entry(machine.Addr) bool                             { return fal
 func (s sized) Linkage(machine.Addr) bool                           { return false }
 func (s sized) FrameSize(machine.Addr) (size uint64, constant bool) { return uint64(s), true }
 
-// TestRefused has a frame at a call, in code without CFI that leads to no return, and requires the reason for rejecting each rule.
+// TestRefused requires the reason for rejecting each rule, for a frame at a call in code without CFI that leads to no return.
 func TestRefused(t *testing.T) {
 	const begins = "frame #1 has no unwind information for 0x2010; tried code: it leads to no return; "
 	inner := words{0x6fe0: 0x7000, 0x6fe8: 0x2010} // the frame that stopped: rbp 0x7000, and sp 0x6ff0
@@ -253,13 +254,13 @@ func far(from, at machine.Addr) words {
 	return w
 }
 
-// TestZeroAfterGuess reaches a zero return address through a guess. It does not mark the outermost frame.
+// TestZeroAfterGuess requires that a zero return address after a guessed frame does not mark the outermost frame.
 func TestZeroAfterGuess(t *testing.T) {
 	u := Unwinder{
 		Arch: machine.AMD64, Executable: executable, Finder: tables{table: tableOf(t, simpleFDE())},
 		Memory: code(words{0x7000: 0, 0x7008: 0x1010, 0x7010: 0}),
 	}
-	// The bytes before 0x1010, where the FDE is, look like a call.
+	// Put a call before 0x1010, which is in the code of the FDE.
 	u.Memory.(words)[0x1008] = 0xd0ff909090909090
 	frames, end := u.framesOf(registers(map[machine.DWARFReg]uint64{rip: 0x2004, rsp: 0x7000, rbp: 1}))
 	require.Len(t, frames, 2)

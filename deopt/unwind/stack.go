@@ -10,7 +10,7 @@ import (
 type Stack struct {
 	Frames []Frame
 	End    End
-	// Found is the number of frames, from the innermost, that the walk found itself. The outer ones are reused from an earlier walk.
+	// Found is the number of innermost frames that the walk found itself. The frames further out are reused from an earlier walk.
 	Found int
 	// Total is the number of frames of the stack. Omitted describes those that a deep walk did not keep.
 	Total   int
@@ -43,10 +43,11 @@ type read struct {
 type reuse struct {
 	*walk
 	before *Stack // nil for no earlier walk
-	next   int    // index of the first frame of before that the walk may still reach
+	next   int    // index in before.Frames from which to look for the walk's last frame
 }
 
-// stack returns the stack of the walk with the frames of before from its last frame on, if they are still the same; otherwise nil.
+// stack completes the stack of the walk with the frames of before, if its last frame is one of them and they are still the same. Otherwise it
+// returns nil.
 func (w *reuse) stack() *Stack {
 	if w.before == nil {
 		return nil
@@ -61,8 +62,8 @@ func (w *reuse) stack() *Stack {
 	return w.resume(next)
 }
 
-// joins returns the index of the frame of before, from index j, that may equal the last frame of the walk; stack pointers increase in both. It
-// returns len(before.Frames) for none.
+// joins returns the index, at or after j, of the frame of before that may equal the last frame of the walk, or len(before.Frames) if there is
+// none. It compares stack pointers, which increase in both walks.
 func (w *reuse) joins(j int) int {
 	before := w.before
 	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)
@@ -105,7 +106,7 @@ func (w *reuse) continues(j int) (next int, same bool) {
 	return j, true
 }
 
-// sameWriting reports whether a frame is in overwritten code exactly if it was before, and at the same place.
+// sameWriting reports whether a frame of an earlier walk still has the same place in overwritten code, or still has none.
 func (w *reuse) sameWriting(f, callee *Frame) bool {
 	if w.Overwritten == nil {
 		return true
@@ -127,7 +128,8 @@ func (s *Stack) first(j int) int {
 	return s.until[j-1]
 }
 
-// movable reports whether the frames from index j can be renumbered: their texts contain no frame number, apart from those of [rules.lost].
+// movable reports whether the frames from index j can be renumbered. They can if their texts contain no frame number, apart from those that
+// [rules.lost] wrote.
 func (s *Stack) movable(j int) bool {
 	for k := j; k < len(s.Frames); k++ {
 		f := &s.Frames[k]

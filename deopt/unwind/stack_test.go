@@ -36,7 +36,7 @@ func (c changed) ReadMemory(p []byte, addr machine.Addr) error {
 	return c.Memory.ReadMemory(p, addr)
 }
 
-// anew is a finder that has reloaded one file.
+// anew is a finder that returns a new Code for one file, as if the file had been loaded again.
 type anew struct {
 	Finder
 	old, now *Code
@@ -89,7 +89,7 @@ func TestWalkAfterWalk(t *testing.T) {
 	require.True(t, first.End.Complete, first.End.Reason)
 	require.Len(t, first.Frames, 15) // moments, deep 0 to 9, main, three of the C library and _start
 	finder := moment[0].core
-	// again walks with a previous stack, and compares with a new walk.
+	// again walks with a previous stack, and compares the result with that of a walk without one.
 	again := func(t *testing.T, regs *machine.Registers, memory machine.Memory, finder Finder, before *Stack) (*Stack, int) {
 		t.Helper()
 		u := Unwinder{Arch: machine.AMD64, Memory: memory, Finder: finder, Executable: moment[0].core.executable}
@@ -110,7 +110,7 @@ func TestWalkAfterWalk(t *testing.T) {
 		for i := range got.Frames {
 			compareFrame(t, moment[1].want[i], got.Frames, i)
 		}
-		// The same with that stack as the previous one.
+		// Repeat with that stack as the previous one.
 		_, shared = again(t, moment[1].registers(), moment[1].core, finder, got)
 		require.Equal(t, 0, shared)
 	})
@@ -126,11 +126,11 @@ func TestWalkAfterWalk(t *testing.T) {
 	})
 	t.Run("a register of the innermost", func(t *testing.T) {
 		regs := moment[0].registers().Clone()
-		regs.SetUint(rbx, 42) // moments keeps the register, deep saves its caller's value
+		regs.SetUint(rbx, 42) // the function moments preserves the register, and deep saves its caller's value
 		_, shared := again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 2, shared)
 		regs = moment[0].registers().Clone()
-		regs.SetUint(0, 42) // callers do not see it
+		regs.SetUint(0, 42) // the register is caller-saved, so callers do not depend on it
 		_, shared = again(t, regs, moment[0].core, finder, first)
 		require.Equal(t, 1, shared)
 		regs.Forget(rbx, errors.New("it was not asked for"))
@@ -150,7 +150,7 @@ func TestWalkAfterWalk(t *testing.T) {
 			case i == 0:
 				require.Equal(t, 0, shared) // no frame depends on the word
 			case i == 10:
-				require.Greater(t, shared, 12) // main saves none, so the change is visible further out
+				require.Greater(t, shared, 12) // main does not save the register, so frames further out change, too
 			default:
 				require.Equal(t, i+2, shared) // the word is the caller's r15, which saves that of its own
 			}

@@ -13,7 +13,7 @@ import (
 // x86-64, the stack pointer after the prologue has rounded it down. Two places are equal if they are the same address in every frame.
 type StackPlace struct {
 	Offset int64 // from the CFA, unless the place is relative to a rounded stack pointer
-	// aligned is the place relative to the rounded stack pointer (x86-64).
+	// aligned is the place if it is relative to the rounded stack pointer (x86-64).
 	aligned origin
 	start   machine.Addr // start of the function whose instructions were read
 }
@@ -114,7 +114,8 @@ func (u *Unwinder) arm64Place(f *Frame, reg machine.DWARFReg, offset int64) (Sta
 	return StackPlace{Offset: n + offset}, nil
 }
 
-// AddressIn returns the address of a place in a frame. The frame must have been unwound by CFI or by instructions: otherwise its CFA is not certain.
+// AddressIn returns the address of a place in a frame. The frame must have been unwound by CFI or by instructions, because its CFA is not certain
+// otherwise.
 func (u *Unwinder) AddressIn(f *Frame, p StackPlace) (machine.Addr, error) {
 	switch rule := f.Left().Rule; {
 	case f.Overwritten != nil || f.Undecided() || f.code == nil:

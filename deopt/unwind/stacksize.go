@@ -19,8 +19,8 @@ func (u *codeReader) fromStackSize(f *Frame) *step {
 	return &step{row: u.pushedRow(f.PC, int64(size)+word), rule: FromStackSize, partial: true}
 }
 
-// pushedRow returns the row at pc of a frame whose CFA is cfa bytes above the stack pointer, with the return address just below the CFA, where a call
-// pushed it.
+// pushedRow returns the row at pc of a frame whose CFA is cfa bytes above the stack pointer. The return address is just below the CFA, where a
+// call has pushed it.
 func (u *codeReader) pushedRow(pc machine.Addr, cfa int64) *cfi.Row {
 	row := &cfi.Row{Range: machine.Range{Start: pc, End: pc + 1}, ReturnAddress: u.Arch.Link,
 		CFA: cfi.CFARule{Kind: cfi.CFARegister, Register: u.Arch.SP, Offset: cfa}}

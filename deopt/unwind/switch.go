@@ -11,10 +11,11 @@ import (
 // Switch describes a function of a language's run time that runs on another stack than its caller. CFI cannot describe that.
 type Switch struct {
 	Kind SwitchKind
-	// With Returned: the registers after the return. FP is valid if KnownFP is set.
+	// The registers after the return, for kind Returned. FP is valid if KnownFP is set.
 	PC, SP, FP machine.Addr
 	KnownFP    bool
-	// Left means that these are not the registers of the function's caller, whose stack it has left for good. Its CFA is unknown.
+	// Left means that the function has left its caller's stack and does not return to it. The registers belong to another frame, and the CFA of
+	// the function is unknown.
 	Left bool
 }
 
@@ -27,11 +28,11 @@ const (
 	FirstOnStack SwitchKind = iota
 	// Returned means that the registers after the function's return are known.
 	Returned
-	// FromC means that the function is called by C's convention, although its code is of a language that keeps no registers.
+	// FromC means that the function is called by C's convention, although the language of its code preserves no registers.
 	FromC
 )
 
-// SwitchFinder returns the switch of a function of f, or nil if f is of another function. It is called with the frames of one walk in order.
+// SwitchFinder returns the switch of a function of f, or nil if f is of another function. A walk calls it with its frames in order.
 type SwitchFinder func(f *Frame) (*Switch, error)
 
 // switchAt returns the switch of f, or nil.
@@ -70,7 +71,7 @@ func (w *walk) acrossStacks(f *Frame, s *Switch) (caller, *End) {
 	} else if end := w.setCFA(f, s.SP); end != nil {
 		return caller{}, end
 	}
-	// No rule gives the CFA: the instructions computed it.
+	// The row has no rule for the CFA, because the Switch gives the registers.
 	c := w.caller(f, &step{row: &cfi.Row{ReturnAddress: w.Arch.PC}, rule: FromCode, partial: true}, pc)
 	c.regs.SetUint(w.Arch.SP, uint64(s.SP))
 	if s.KnownFP {

@@ -23,8 +23,8 @@ func signals(t *testing.T) string {
 // signalled lists the functions of signals.c and signals.s that a signal interrupts or that handle one.
 var signalled = []string{"early", "saved", "set", "leaf", "restored", "handles", "traps", "again"}
 
-// TestSignals unwinds through signal handlers: from each place of a prologue or epilogue that the signal interrupted, through code with and without
-// CFI that the handler returns to, with the CFI of the handler and of the interrupted function, and by their instructions only.
+// TestSignals unwinds through signal handlers. Signals interrupt each place of a prologue or epilogue. The trampoline has CFI or none. The
+// handler and the interrupted function are unwound by their CFI, or by their instructions only.
 func TestSignals(t *testing.T) {
 	livetest.Slow(t)
 	program := signals(t)
@@ -37,7 +37,7 @@ func TestSignals(t *testing.T) {
 					continue
 				}
 				if number == 1 && livetest.Out(3, h+n+k) {
-					continue // each of the three several times
+					continue // each of the three combinations gets several of the cases
 				}
 				t.Run(hit+"/"+to+"/"+handler, func(t *testing.T) {
 					s := stops(t, []string{"run"}, program, hit, to, handler)[0]
@@ -57,8 +57,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestShortTrampoline has handlers return to code that does the same as the usual trampoline and is unknown to gdb. The frames are those of the usual
-// one, except for the trampoline's pc.
+// TestShortTrampoline makes handlers return to a trampoline that gdb does not know and that does the same as the usual one. It requires the same
+// frames as with the usual trampoline, except for the trampoline's pc.
 func TestShortTrampoline(t *testing.T) {
 	program := signals(t)
 	for _, hidden := range [][]string{nil, signalled} {
@@ -74,7 +74,7 @@ func TestShortTrampoline(t *testing.T) {
 			w, g := &want.Frames[i], &got.Frames[i]
 			if g.Signal {
 				signals++
-				w.PC += machine.Addr(len(machine.AMD64.Trampolines[0].Code)) // it is next in the source
+				w.PC += machine.Addr(len(machine.AMD64.Trampolines[0].Code)) // the short trampoline follows the usual one in the source
 			}
 			require.Equal(t, w.PC, g.PC)
 			require.Equal(t, w.Signal, g.Signal)

@@ -21,14 +21,16 @@ type Unwinder struct {
 	Finder     Finder
 	Executable func(machine.Addr) bool // reports whether an address lies in executable memory
 	Max        int                     // maximum number of frames; 0 means 512
-	// Overwritten lists the places at which f may have left its function, if code written over that function called callee. It may be nil.
+	// Overwritten lists the places at which f may have left its function, if a runtime has overwritten code there. callee is the frame that f
+	// called, or nil. Overwritten may be nil.
 	Overwritten func(f, callee *Frame) []Overwritten
-	// Branches lists the calls in all code of an arm64 target and the jumps that leave their function, in order, by the addresses after them. It
-	// reads at most [SearchBytes] of code. missing is the reason why some code was not read, or nil. Branches may be nil.
+	// Branches lists the calls in all code of an arm64 target, and the jumps that leave their function. Each is given by the address after it, in
+	// ascending order. Branches reads at most [SearchBytes] of code. missing is the reason why some code was not read, or nil. Branches may be
+	// nil.
 	Branches func() (list []machine.Addr, missing error)
 	// MaxSearched is the maximum number of instructions that a walk examines to find callers on arm64 by elimination; 0 means 1 Mi.
 	MaxSearched int
-	// Patchable reports whether a call that a runtime has written, and may have removed again, may have ended at an address. It may be nil.
+	// Patchable reports whether a runtime may have written a call that ended at an address, even if the call is no longer there. It may be nil.
 	Patchable func(pc machine.Addr) bool
 	// Compiled reads code as it was before a runtime overwrote it. It may be nil.
 	Compiled func(p []byte, at machine.Addr) error
@@ -38,7 +40,7 @@ type Unwinder struct {
 	Switches func(m machine.Memory) SwitchFinder
 }
 
-// caller is the result of one step: the frame above.
+// caller is the result of one step: the caller of a frame.
 type caller struct {
 	pc    machine.Addr
 	regs  *machine.Registers
@@ -146,13 +148,13 @@ func (w *walk) step(f *Frame) (caller, *End) {
 				}
 				return caller{}, cutShort(frame.Because(frame.LinkUnsaved, f.Index, w.linkLost(f))).because(unsearched)
 			}
-			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame has no size
+			if cfa, err := w.cfa(f.Registers, s.row.CFA); err == nil && cfa == w.floor { // the frame is empty
 				return caller{}, cutShort(frame.Because(frame.LinkUnsaved, f.Index, w.linkLost(f)))
 			}
 		}
 		c, end, err := w.apply(f, s)
 		if err != nil && f.NoCFA != "" && !s.signal {
-			// The step from an inner frame did not give the value of a register.
+			// The CFA needs a register whose value is unknown in f.
 			if c, end, err := w.byScan(f, s.row); err == nil {
 				return c, end
 			}
@@ -166,8 +168,8 @@ func (w *walk) step(f *Frame) (caller, *End) {
 	return w.checkJumped(f, c, end)
 }
 
-// checkJumped marks or rejects the caller c of f if f may have entered its code by a jump that was written into another function: then the assumed
-// return address may be any word.
+// checkJumped checks the caller c of f if a jump that was written into another function may have led to the code of f: the assumed return address
+// may then be any word. It marks the caller as a guess or rejects it.
 func (w *walk) checkJumped(f *Frame, c caller, end *End) (caller, *End) {
 	switch {
 	case !f.jumped || c.guess != "":

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// walk is the state of walking one stack. Its own methods choose the step from a frame to its caller and check it against the stack. Its parts do the
-// rest, and none of them sees another one unless it is named there.
+// walk is the state of walking one stack. Its own methods choose the step from a frame to its caller and check it against the stack. The embedded
+// types do the rest. They do not use each other, except where their fields name one.
 type walk struct {
 	*Unwinder
 	*recorder                // reads memory
@@ -18,7 +18,7 @@ type walk struct {
 	foundFrames              // holds the frames
 	stackOrder               // checks that each frame is further up the stack
 	finder      SwitchFinder // see switchAt; nil until it is needed
-	looking     bool         // the walk only finds out where frames lead that another walk has reached
+	looking     bool         // the walk looks ahead for another walk
 }
 
 // newWalk returns a walk without frames.
@@ -26,7 +26,7 @@ func newWalk(u *Unwinder) *walk {
 	return newWalkOver(u, newARM64Code(u))
 }
 
-// newWalkOver does the same with code that another walk may have read.
+// newWalkOver does the same as newWalk, but shares what another walk has read of arm64 code.
 func newWalkOver(u *Unwinder, code *arm64Code) *walk {
 	memory := &recorder{of: u}
 	return &walk{Unwinder: u, recorder: memory, trial: trial{&rules{u.Arch, memory}, &codeReader{Unwinder: u, arm64: code}}}
@@ -54,8 +54,8 @@ func (w *walk) another() *walk {
 	return ahead
 }
 
-// recorder is the memory of a target, without its code, for one walk. It records what is read, so that a later walk can find out whether its frames
-// are the same.
+// recorder reads the memory of a target, except for code, for one walk. It records the words read, so that a later walk can find out whether its
+// frames are the same.
 type recorder struct {
 	of    *Unwinder
 	off   bool // nothing is recorded
@@ -85,12 +85,11 @@ func (r *recorder) endFrame() {
 	}
 }
 
-// codeReader finds out what the code alone shows: where calls lead, and by which steps a frame can be unwound at a place. It reads
-// no stack.
+// codeReader reads code: the targets of calls, and the steps by which a frame can be unwound at a place. It reads no stack.
 type codeReader struct {
 	*Unwinder
 	arm64   *arm64Code
-	entries map[machine.Addr]*reading // code that calls on the stack lead to, by its start; see entry
+	entries map[machine.Addr]*reading // code read by the method entry, by its start
 }
 
 // foundFrames holds the frames that a walk has found.
@@ -124,7 +123,7 @@ func (s *foundFrames) innermostScanned() int {
 }
 
 // stackOrder checks that each frame is further up its stack than the one before. Stacks grow down and every call uses some of the stack, so a
-// caller's CFA is above its callee's. Only a signal may be handled on another stack, and code may switch stacks.
+// caller's CFA is above its callee's. The exceptions are signal handlers, which may run on another stack, and code that switches stacks.
 type stackOrder struct {
 	floor    machine.Addr          // the CFA of the next frame must be above it
 	signals  map[machine.Addr]bool // CFAs of the signal frames passed so far
@@ -144,7 +143,7 @@ func (o *stackOrder) leaveStack(cfa machine.Addr) bool {
 	return true
 }
 
-// leaveSignal does the same for a signal frame, whose caller may be on any stack.
+// leaveSignal does the same as leaveStack for a signal frame, whose caller may be on any stack.
 func (o *stackOrder) leaveSignal(cfa machine.Addr) bool {
 	if o.signals[cfa] {
 		return false
@@ -187,7 +186,7 @@ func (o *stackOrder) lowest(f *Frame, arch *machine.Arch) (machine.Addr, bool) {
 		return sp, true // the return address is on the stack, at sp or above
 	}
 	if err == nil && sp > o.floor {
-		return sp - 1, true // a frame may have no size
+		return sp - 1, true // a frame may be empty
 	}
 	return o.floor, f.Index > 0
 }

@@ -63,7 +63,7 @@ func code(stack words) words {
 	return w
 }
 
-// framesOf walks a stack anew.
+// framesOf walks a stack without reusing frames of an earlier walk.
 func (u *Unwinder) framesOf(regs *machine.Registers) ([]Frame, End) {
 	s := u.Walk(regs, nil)
 	return s.Frames, s.End
@@ -88,7 +88,7 @@ func TestWalk(t *testing.T) {
 		pcs    []machine.Addr
 		end    string
 		finish bool
-		code   frame.Code // "" for NoUnwindInfo, if it does not finish
+		code   frame.Code // code of an unfinished walk, "" for NoUnwindInfo
 	}{
 		{name: "undefined return address", cfi: []byte{7, 16}, regs: regs{rip: 0x1000, rsp: 0x7000}, stack: words{0x7000: 0},
 			pcs: []machine.Addr{0x1000}, end: "frame #0 is the outermost: its CFI says that it has no return address", finish: true},
@@ -108,7 +108,7 @@ func TestWalk(t *testing.T) {
 		{name: "CFA that does not grow", cfi: []byte{0x0c, rbx, 0}, regs: regs{rip: 0x1000, rbx: 0x7008},
 			stack: words{0x7000: 0x1010}, pcs: []machine.Addr{0x1000, 0x1010},
 			end: "cut short: frame #1: its CFA 0x7008 is not above that of frame #0, 0x7008", code: frame.StackLoop},
-		// Each activation takes eight bytes, and returns into itself.
+		// Each activation has a frame of eight bytes and returns into the same function.
 		{name: "too many frames", regs: regs{rip: 0x1000, rsp: 0x7000}, stack: endlessStack(), pcs: nil,
 			end: "cut short: there are more than 512 frames", code: frame.FrameLimit},
 

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// compilers has the gcc of each architecture with an installed one.
+// compilers maps architectures to the names of their gcc.
 var compilers = map[string]string{
 	"x86-64": "gcc", "aarch64": "aarch64-linux-gnu-gcc", "riscv64": "riscv64-linux-gnu-gcc",
 	"ppc64le": "powerpc64le-linux-gnu-gcc", "ppc64": "powerpc64-linux-gnu-gcc", "s390x": "s390x-linux-gnu-gcc",
@@ -52,7 +52,7 @@ func TestArchitectures(t *testing.T) {
 			t.Run(arch+" "+form.name, func(t *testing.T) {
 				path := linkedBy(t, arch, append(form.flags, "testdata/shapes.c")...)
 				seen, n := compareImage(t, sectionsOf(t, path, 0), path, form.section, 1)
-				require.GreaterOrEqual(t, seen, 5) // and one of the PLT on x86-64
+				require.GreaterOrEqual(t, seen, 5) // on x86-64 also one for the PLT
 				rows += n
 			})
 		}
@@ -172,7 +172,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// TestBoth has an image with both sections, which describe different functions.
+// TestBoth looks up functions in an image with both sections, which describe different functions.
 func TestBoth(t *testing.T) {
 	dir := t.TempDir()
 	one, other, source := filepath.Join(dir, "one.o"), filepath.Join(dir, "other.o"), filepath.Join(dir, "other.c")

@@ -36,8 +36,8 @@ type CompactEntry struct {
 
 // Bits that the encodings of all architectures share.
 const (
-	compactNotStart  = 0x80000000 // the range starts inside a function
-	compactOther     = 0x70000000 // for exceptions: the personality, and whether there is a table
+	compactNotStart  = 0x80000000 // the range does not start at the start of a function
+	compactOther     = 0x70000000 // for exceptions: the personality, and a bit for the exception table
 	compactMode      = 0x0f000000
 	compactFDEOffset = 0x00ffffff // offset in __eh_frame if the mode is DWARF
 )
@@ -67,9 +67,9 @@ func (c *Compact) Find(pc machine.Addr) (*CompactEntry, error) {
 	return e, nil
 }
 
-// AtCalls returns the row for every call in the code of e, after its prologue and before its epilogue. Compact unwind describes nothing else. So the
-// row is right for a return address, and may be wrong for frame 0 and for a frame that a signal interrupted: there CFI or the code must show that pc
-// is between prologue and epilogue.
+// AtCalls returns the row for every call in the code of e, after its prologue and before its epilogue. Compact unwind describes only these
+// places. So the row is right for a return address. For frame 0 and for a frame that a signal interrupted, the row may be wrong: use it only if
+// CFI or the code shows that pc is between prologue and epilogue.
 //
 // On arm64 the row of a function without a frame has no rule for the return address, like its CFI: the address is still in x30, so such a function
 // calls nothing.

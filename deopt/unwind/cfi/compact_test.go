@@ -120,7 +120,7 @@ func TestCompactEncodings(t *testing.T) {
 	}
 }
 
-// The size of a frame is in code that may be wrong or unreadable.
+// TestCompactFrameSize requires an error if the code that contains the size of a frame is wrong or cannot be read.
 func TestCompactFrameSize(t *testing.T) {
 	c, err := ReadCompactUnwind(machine.AMD64, compactObject(0x03030000))
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestCompactFrameSize(t *testing.T) {
 	require.ErrorContains(t, err, "the size is in the code, which is not at hand")
 }
 
-// Rows may be in any order, and must not contradict each other.
+// TestCompactRows requires that rows may be in any order, and an error for rows that contradict each other.
 func TestCompactRows(t *testing.T) {
 	row := func(start uint64, length, encoding uint32) []byte {
 		return le(start, length, encoding, uint64(1), uint64(2))

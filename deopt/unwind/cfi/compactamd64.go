@@ -18,7 +18,7 @@ const (
 
 // Fields of the two kinds of encodings.
 const (
-	amd64FrameBelow = 0x00ff0000 // for amd64Frame: words from rbp down to the lowest slot
+	amd64FrameBelow = 0x00ff0000 // for amd64Frame: distance in words from rbp down to the lowest slot
 	amd64FrameSlots = 0x00007fff // for amd64Frame: five slots from there up, 3 bits each
 
 	amd64Size        = 0x00ff0000 // size of the frame in words; for amd64Indirect, offset of that size from Start
@@ -71,7 +71,7 @@ func (e *CompactEntry) amd64Frame(row *Row) error {
 		if n == 0 {
 			continue
 		}
-		// rbp is saved already, at the address in rbp.
+		// rbp must not be listed: it is saved at the address in rbp.
 		if n > 5 {
 			return e.errorf("encoding %#08x: register %d in slot %d", e.Encoding, n, slot)
 		}

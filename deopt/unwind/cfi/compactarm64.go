@@ -22,8 +22,8 @@ type arm64Pair struct {
 	first machine.DWARFReg
 }
 
-// arm64Saved lists the pairs in descending order of their addresses; the first register of each pair is above the second. Of v8 to v15 only the low
-// halves d8 to d15 are saved.
+// arm64Saved lists the pairs in descending order of their addresses; the slot of the first register of each pair is above that of the second. Of
+// v8 to v15 only the low halves d8 to d15 are saved.
 var arm64Saved = [...]arm64Pair{
 	{0x001, 19}, {0x002, 21}, {0x004, 23}, {0x008, 25}, {0x010, 27},
 	{0x100, 72}, {0x200, 74}, {0x400, 76}, {0x800, 78},

@@ -75,7 +75,7 @@ func cfiFlags(version int) []string {
 	return []string{"--emit-dwarf-unwind=always"}
 }
 
-// Compact unwind and __eh_frame of every function that llc compiles for macOS agree at each call.
+// TestCompactAgainstCFI requires that compact unwind and __eh_frame agree at each call of the test's functions, as llc compiles them for macOS.
 func TestCompactAgainstCFI(t *testing.T) {
 	livetest.Slow(t)
 	amd64 := []string{"rbx", "r12", "r13", "r14", "r15", "rbp"}
@@ -132,7 +132,8 @@ func TestCompactAgainstCFI(t *testing.T) {
 	}
 }
 
-// LLVM uses the mode for large frames also for prologues that call __chkstk_darwin, which have no subq with the size. AtCalls rejects these.
+// TestCompactOfProbedStacks requires an error from AtCalls for prologues that call __chkstk_darwin. LLVM encodes them in the mode for large
+// frames, although they have no subq with the size.
 func TestCompactOfProbedStacks(t *testing.T) {
 	module := module(t, "probe.ll", `
 declare void @g(ptr)
@@ -158,7 +159,7 @@ define void @large(i64 %n) "probe-stack"="__chkstk_darwin" {
 	}
 }
 
-// The same for the programs of the other tests.
+// TestCompactOfPrograms is like TestCompactAgainstCFI for the programs of other tests.
 func TestCompactOfPrograms(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))

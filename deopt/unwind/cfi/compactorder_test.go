@@ -29,8 +29,8 @@ func orders(names []string, most int) [][]string {
 	return all
 }
 
-// pushes returns the assembly of a function that pushes registers in a given order, which no compiler uses, and reserves size bytes; with CFI, from
-// which assemblers make compact unwind.
+// pushes returns the assembly of a function that pushes registers in any order, also in one that no compiler uses, and reserves size bytes. The
+// function has CFI, from which assemblers make compact unwind.
 func pushes(name string, frame bool, order []string, size int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".globl %[1]s\n.p2align 4\n%[1]s:\n.cfi_startproc\n", name)
@@ -54,7 +54,7 @@ func pushes(name string, frame bool, order []string, size int) string {
 			fmt.Fprintf(&b, ".cfi_def_cfa_offset %d\n", depth+size)
 		}
 	}
-	for i := range saved { // as LLVM writes them: by ascending address
+	for i := range saved { // write them in LLVM's order, by ascending address
 		b.WriteString(saved[len(saved)-1-i])
 	}
 	b.WriteString("int3\nretq\n.cfi_endproc\n")

@@ -69,7 +69,7 @@ func TestDebugFrame(t *testing.T) {
 	}
 }
 
-// TestFirstSound has the same function in both sections, one of which may be damaged.
+// TestFirstSound requires that a lookup returns the first valid FDE if both sections describe a function and one of them is damaged.
 func TestFirstSound(t *testing.T) {
 	eh := simpleFDE(0x0e, 16)
 	debug := slices.Concat(entry(^uint32(0), 3, "", 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1), entry(uint32(0), uint64(0x1000), uint64(0x100), 0x0e, 24))

@@ -35,7 +35,7 @@ const (
 func (s *frames) find(pc machine.Addr) (*FDE, error) {
 	f, err := s.searched(pc)
 	if err != nil && !errors.Is(err, ErrNoFDE) {
-		// The header is unusable; the section itself is complete without it.
+		// The .eh_frame_hdr is unusable, so search the section itself.
 		var offset int64
 		if offset, err = s.indexed(pc); err == nil {
 			f, err = s.fdeAt(offset)

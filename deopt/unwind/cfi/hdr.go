@@ -25,14 +25,14 @@ type searchTable struct {
 	first   int64        // offset of row 0
 	count   int
 
-	// Cache of the rows that searches read first, which are most of what a search reads in a large library. The rows form a binary tree: a search
-	// reads node 1, and after node n it reads node 2n if pc is before it, or else node 2n+1.
+	// Cache of the rows that searches read first: in a large library, most reads of a search are for these rows. The rows form a binary tree: a
+	// search reads node 1, and after node n it reads node 2n if pc is before n's row, or else node 2n+1.
 	mu    sync.Mutex
 	known [256]bool
 	tops  [256]machine.Addr
 }
 
-// errNoTable reports a header without a table that can be searched.
+// errNoTable reports an .eh_frame_hdr without a table that can be searched.
 var errNoTable = errors.New("no search table of a form that is known")
 
 // readHdr reads the start of the .eh_frame_hdr for the .eh_frame at frame. Linkers omit the table if they do not understand all of the .eh_frame. All

@@ -34,7 +34,7 @@ func (l layout) frameOf(order binary.AppendByteOrder) (b []byte, first int) {
 	return b, first
 }
 
-// hdrOf writes its header, with the addresses of the table encoded as enc.
+// hdrOf writes the .eh_frame_hdr for frameOf's section, with the addresses of the table encoded as enc.
 func (l layout) hdrOf(order binary.AppendByteOrder, enc byte, first int) []byte {
 	b := []byte{1, peAbsptr, peUdata4, enc}
 	b = order.AppendUint64(b, uint64(l.frame))
@@ -117,7 +117,7 @@ func TestHeaderEncodings(t *testing.T) {
 	}
 }
 
-// TestHeaderLies has rows that do not match the FDEs that they point to: the lookup uses the .eh_frame instead.
+// TestHeaderLies requires that a lookup searches the .eh_frame itself if a row of the .eh_frame_hdr does not match the FDE that it points to.
 func TestHeaderLies(t *testing.T) {
 	l := layout{0x100, 0x2c00, 0x5000}
 	frame, first := l.frameOf(binary.LittleEndian)

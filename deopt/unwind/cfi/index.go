@@ -37,8 +37,9 @@ func (s *frames) indexed(pc machine.Addr) (int64, error) {
 	return 0, ErrNoFDE
 }
 
-// buildIndex walks the section from start to end and reads the code range of each entry. A CIE counts only if an entry starts there, before its FDEs,
-// as every linker writes it. So each entry is read once, and hostile bytes cannot make the walk longer than the section.
+// buildIndex walks the section from start to end and reads the code range of each entry. It accepts a CIE only if the walk has read an entry
+// there, before the FDEs that refer to it, as every linker writes it. So it reads each entry once, and hostile bytes cannot make the walk longer
+// than the section.
 func (s *frames) buildIndex() {
 	encodings := map[int64]uint8{} // encodings of the CIEs
 	keep := func(err error) {
@@ -60,7 +61,7 @@ func (s *frames) buildIndex() {
 			continue
 		}
 		if err != nil {
-			keep(err) // the start of the next entry is unknown
+			keep(err) // stop, because the start of the next entry is unknown
 			break
 		}
 		off = h.end

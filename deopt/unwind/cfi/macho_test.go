@@ -95,7 +95,7 @@ func openMachO(t *testing.T, path string) *machO {
 // disassembled is a line of llvm-objdump -d that starts with an address.
 var disassembled = regexp.MustCompile(`(?m)^\s*([0-9a-f]+):\s+(\S+)`)
 
-// sites returns the addresses of the calls, and of the traps in the bodies of the tests' own functions.
+// sites returns the addresses of the calls, and of the traps in the bodies of the functions from framesModule.
 func (m *machO) sites(t *testing.T) []machine.Addr {
 	t.Helper()
 	out := []byte(livetest.Printed(t, livetest.LLVM(t, 19, "llvm-objdump"), "-d", "--no-show-raw-insn", m.path))

@@ -50,7 +50,7 @@ const (
 
 // Limits on the work of one program.
 const (
-	// maxRemembered bounds the stack of DW_CFA_remember_state. Compilers nest one deep.
+	// maxRemembered bounds the stack of DW_CFA_remember_state. Compilers use a depth of one.
 	maxRemembered = 64
 	// maxInstructions is about fifty times the instructions of the largest functions of libLLVM.
 	maxInstructions = 100_000
@@ -63,7 +63,8 @@ type state struct {
 	signed  bool
 }
 
-// remembered is a state saved by DW_CFA_remember_state. Its columns are in program.saved, from index from up to those of the next state.
+// remembered is a state saved by DW_CFA_remember_state. Its columns are in program.saved, from index from up to the first column of the next
+// state.
 type remembered struct {
 	cfa    CFARule
 	signed bool

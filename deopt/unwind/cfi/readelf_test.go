@@ -64,7 +64,7 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	common := map[string]readelfRow{} // the row of each CIE, for FDEs that add nothing
+	common := map[string]readelfRow{} // the initial row of each CIE, which is also that of an FDE without instructions
 	var cie string
 	var names []string
 	var fde *readelfFDE
@@ -119,7 +119,7 @@ func readelfFDEs(t *testing.T, arch *machine.Arch, path, section string, each fu
 		}
 	}
 	require.NoError(t, lines.Err())
-	cmd.Wait() // for libc it exits with 1 without a message; the caller counts the FDEs
+	cmd.Wait() // ignore the status: for libc readelf exits with 1 without a message; the caller counts the FDEs
 	flush()
 }
 
@@ -272,7 +272,7 @@ func TestIndexEqualsSearch(t *testing.T) {
 	}
 }
 
-// TestShortReads uses a reader like a process's memory, which fails for unmapped addresses.
+// TestShortReads requires that lookups work with a reader that fails for unmapped addresses, like the memory of a process.
 func TestShortReads(t *testing.T) {
 	s := sectionsOf(t, shared(t, "-O2", "testdata/shapes.c"), 0)
 	data := make([]byte, s.EHFrame.Size)

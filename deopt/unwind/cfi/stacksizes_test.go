@@ -131,8 +131,9 @@ var (
 	lowering = regexp.MustCompile(`\s(?:pushq|subq\s+\$(0x[0-9a-f]+), %rsp|sub\s+(?:sp|x9), sp, #(0x[0-9a-f]+)(, lsl #12)?|st[rp]\s.*\[sp, #-(0x[0-9a-f]+)\]!)(?:\s|$)`)
 )
 
-// In functions of every shape, in objects and in lld's output, the sizes are those that llvm-readobj lists. They equal the distance from the stack
-// pointer to the CFA at a trap in the body, by the instructions before it, and by CFI if that is based on the stack pointer.
+// TestStackSizesOfShapes requires the sizes that llvm-readobj lists, for functions of every shape, in objects and in lld's output. Each size must
+// equal the distance from the stack pointer to the CFA at a trap in the body. The test computes that distance from the instructions before the
+// trap, and from the CFI if that is based on the stack pointer.
 func TestStackSizesOfShapes(t *testing.T) {
 	livetest.Slow(t)
 	var mu sync.Mutex
@@ -229,7 +230,7 @@ func depth(t *testing.T, code string) (bytes uint64, trap machine.Addr) {
 	return 0, 0
 }
 
-// If a stack map has the size of a frame, it is the same.
+// TestStackSizesAgainstStackMaps requires the same size of a frame in .stack_sizes and in a stack map.
 func TestStackSizesAgainstStackMaps(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))

@@ -135,7 +135,7 @@ func TestSignedState(t *testing.T) {
 	require.Equal(t, []bool{false, true, false, true, false, true}, signed)
 }
 
-// TestRiscVStart has the CIE with which GNU as for RISC-V starts: a register without an offset.
+// TestRiscVStart reads the CIE of GNU as for RISC-V. Its CFA rule begins with a register without an offset.
 func TestRiscVStart(t *testing.T) {
 	cie := entry(uint32(0), 1, "", 1, 0x7c, 1, 0x0d, 2)
 	frame := slices.Concat(cie, entry(uint32(len(cie)+4), uint64(0x1000), uint64(0x100), 0x42, 0x0e, 16))
@@ -271,7 +271,8 @@ func TestTerminator(t *testing.T) {
 	require.Equal(t, ErrNoFDE, err)
 }
 
-// TestDamagedNeighbour finds a valid FDE next to a damaged one, and does not report the damaged one's code as code without unwind information.
+// TestDamagedNeighbour requires that a lookup finds a valid FDE next to a damaged one, and that it does not report ErrNoFDE for the code of the
+// damaged one.
 func TestDamagedNeighbour(t *testing.T) {
 	bad := entry(uint32(0), 9, "", 1, 0x78, 16)
 	frame := slices.Concat(simpleFDE(), bad, entry(uint32(len(bad)+4), uint64(0x2000), uint64(0x100)))

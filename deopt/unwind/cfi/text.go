@@ -40,14 +40,14 @@ func (r RegisterRule) Text(arch *machine.Arch, reg machine.DWARFReg) string {
 	return name + " by the calling convention"
 }
 
-// Text formats an expression as readelf does: "DW_OP_breg7 (rsp): 8; DW_OP_deref". A malformed expression ends with the error, and one that is too
-// long with "...".
+// Text formats an expression as readelf does: "DW_OP_breg7 (rsp): 8; DW_OP_deref". The text of a malformed expression ends with the error, and
+// that of an expression that is too long with "...".
 func (e Expression) Text(arch *machine.Arch) string {
 	if e.ops == nil {
 		return ""
 	}
 	order := e.ops.order
-	if order == nil { // a row that was not read from a section has no order and needs none
+	if order == nil { // an expression that was not read from a section has no byte order, and needs none
 		order = arch.Order
 	}
 	c := cursor{section: e.ops.section, offset: e.ops.offset, order: order, data: e.ops.code}

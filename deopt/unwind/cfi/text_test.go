@@ -45,7 +45,7 @@ func TestRuleText(t *testing.T) {
 
 var printedExpression = regexp.MustCompile(`DW_CFA_def_cfa_expression \((.*)\)`)
 
-// An expression with all operations is formatted like readelf's output.
+// TestExpressionTextAgainstReadelf requires the same text as readelf's for an expression with all operations.
 func TestExpressionTextAgainstReadelf(t *testing.T) {
 	var code []byte
 	add := func(b ...byte) { code = append(code, b...) }

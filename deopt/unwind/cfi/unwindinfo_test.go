@@ -66,14 +66,14 @@ func machOFiles(t *testing.T, check func(t *testing.T, object, linked *machO)) {
 	}
 }
 
-// After linking, each function has the same encoding as in the object, and an equivalent row.
+// TestUnwindInfoAgainstObject requires that linking keeps the encoding of each function, and that its row stays equivalent.
 func TestUnwindInfoAgainstObject(t *testing.T) {
 	machOFiles(t, func(t *testing.T, object, linked *machO) {
 		compared := map[string]int{}
 		after := linked.functionsOf(t)
 		for name, start := range object.functionsOf(t) {
 			want, err := object.compact.Find(start)
-			if err != nil { // LLVM omits functions without a frame; lld refers to their FDE
+			if err != nil { // LLVM writes no entry for a function without a frame, and lld writes one that refers to its FDE
 				require.ErrorIs(t, err, ErrNoFDE)
 				e, err := linked.compact.Find(after[name])
 				require.NoError(t, err)

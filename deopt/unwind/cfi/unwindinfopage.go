@@ -59,8 +59,8 @@ func (p *infoPage) start(word uint32) uint64 {
 	return uint64(word)
 }
 
-// find returns the entry that covers want. The code of the page ends at end, which is above want. Even if the rows are out of order, the search has
-// compared want with the returned row and the next one, so want is between them.
+// find returns the entry that covers want. The code of the page ends at end, which is above want. The entry contains want even if the rows are
+// out of order, because the search has compared want with the returned row and with the next one.
 func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 	i, err := p.last(p.rows, p.start, want)
 	if err != nil {
