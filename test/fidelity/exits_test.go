@@ -323,7 +323,7 @@ type exitRun struct {
 func TestExitsAreAsInterpreted(t *testing.T) {
 	livetest.Slow(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	part, parts := campaignPart(t)
+	part, parts := livetest.Part(t)
 	var sum tally
 	by, late := map[string]*tally{}, 0
 	for n, r := range exitPrograms(t) {
@@ -362,19 +362,6 @@ func TestExitsAreAsInterpreted(t *testing.T) {
 	if parts == 1 { // a single part may have few exits
 		require.GreaterOrEqual(t, sum.same, uint64(livetest.Times(1000, 100_000)))
 	}
-}
-
-// campaignPart returns the part of the campaign to run, and the number of parts: with PART=2/8, every eighth program, starting with the second. Parts
-// divide a campaign of an hour into shorter runs.
-func campaignPart(t *testing.T) (part, parts int) {
-	t.Helper()
-	text := os.Getenv("PART")
-	if text == "" {
-		return 1, 1
-	}
-	n, err := fmt.Sscanf(text, "%d/%d", &part, &parts)
-	require.True(t, err == nil && n == 2 && 1 <= part && part <= parts, "PART must be a part of the campaign, such as 2/8, got %q", text)
-	return part, parts
 }
 
 // TestExitsThatWereDifferent repeats exits at which a defect of verify or of the interpreter once caused a difference. The comment of each names the

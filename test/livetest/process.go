@@ -84,6 +84,12 @@ func start(t testing.TB, cmd *exec.Cmd, rest restingPlace) *Process {
 	return p
 }
 
+// Paused starts a program of the caller's own, and returns when it has printed "ready" and waits in pause(2).
+func Paused(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	return start(t, cmd, inPause)
+}
+
 // await polls until the condition holds. It fails the test if the process ends first, or after Patience.
 func (p *Process) await(t testing.TB, what string, holds func() bool) {
 	t.Helper()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Whole reports whether tests run all of their cases, however long they take: with FIDELITY=all, as make fidelity sets it.
@@ -123,6 +125,19 @@ func Times(few, all int) int {
 		return all
 	}
 	return few
+}
+
+// Part returns the part of the campaign to run, and the number of parts: with PART=2/8, every eighth program, starting with the second. Parts
+// divide a campaign of an hour into shorter runs.
+func Part(t testing.TB) (part, parts int) {
+	t.Helper()
+	text := os.Getenv("PART")
+	if text == "" {
+		return 1, 1
+	}
+	n, err := fmt.Sscanf(text, "%d/%d", &part, &parts)
+	require.True(t, err == nil && n == 2 && 1 <= part && part <= parts, "PART must be a part of the campaign, such as 2/8, got %q", text)
+	return part, parts
 }
 
 // Step returns the distance between the elements of a long series that make test runs: of, or 1 with FIDELITY=all.
