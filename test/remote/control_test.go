@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// launches start a stub that starts a program, and return the flags for it.
+// launches holds functions that start a program in a stub, and return reframe's flags for it.
 var launches = map[string]func(t *testing.T, command []string) []string{
 	"gdbserver": func(t *testing.T, command []string) []string {
 		return []string{"--remote", "| exec " + livetest.Tool(t, "gdbserver") + " --once - " + strings.Join(command, " ") + " >&1 2>/dev/null"}
@@ -45,7 +45,7 @@ var launches = map[string]func(t *testing.T, command []string) []string{
 	},
 }
 
-// exitsOf returns the lines of a trace without times, one list for each thread, in the order of their texts.
+// exitsOf returns the lines of a trace without times, as one list for each thread, sorted.
 func exitsOf(text string) []string {
 	threads := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -63,8 +63,8 @@ func exitsOf(text string) []string {
 
 var exitLine = regexp.MustCompile(`^\d+\.\d{6}  (\d+)(?: \S+)?  (.*)\n$`)
 
-// TestTraceThroughStubs requires the exits that trace logs without a stub: of threads, of code that is unloaded and loaded again, of a process that
-// forks, spawns or executes another program, and with many signals.
+// TestTraceThroughStubs requires that trace reports the same exits with a stub as without: of several threads, of code that is unloaded and loaded
+// again, of a process that forks, spawns or executes another program, and with many signals.
 func TestTraceThroughStubs(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -73,7 +73,8 @@ func TestTraceThroughStubs(t *testing.T) {
 		"exec": {Rounds: 2, Middle: "exec"}, "signals": {Signals: true},
 	} {
 		for stub, launch := range launches {
-			if stub == "valgrind" && name != "threads" || stub == "lldb-server" && name == "exec" { // lldb-server 19 does not report an exec of another thread than the first
+			// Lldb-server 19 reports an exec only of the first thread.
+			if stub == "valgrind" && name != "threads" || stub == "lldb-server" && name == "exec" {
 				continue
 			}
 			t.Run(name+" "+stub, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestTraceThroughStubs(t *testing.T) {
 	}
 }
 
-// session holds commands that run the process of debug, and show its state.
+// session holds commands for debug that run the process and show its state.
 const session = `break 1 if %i == 500
 continue
 bt
@@ -115,7 +116,8 @@ threads
 continue
 `
 
-// TestDebugThroughStubs requires that a session prints what it prints without a stub. Addresses differ, because stubs disable their randomization.
+// TestDebugThroughStubs requires that a session prints the same with a stub as without. Addresses may differ, because stubs disable address
+// randomization.
 func TestDebugThroughStubs(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -124,13 +126,13 @@ func TestDebugThroughStubs(t *testing.T) {
 	numbers := regexp.MustCompile(`thread +\d+|0x[0-9a-f]+|unavailable: r\d+: .*|checksum \d+`)
 	said := func(text string) string {
 		_, text, _ = strings.Cut(text, "(reframe) ")
-		return strings.ReplaceAll(numbers.ReplaceAllString(text, "N"), "\nN\nthe process", "\nthe process") // the program's output
+		return strings.ReplaceAll(numbers.ReplaceAllString(text, "N"), "\nN\nthe process", "\nthe process") // removes the program's output
 	}
 	want := clitest.Run(t, append([]string{"debug", "--ir", module, "-x", script, "--"}, command...)...)
 	require.Equal(t, 0, want.Code, want.Stderr)
 	require.Contains(t, want.Stdout, "%i       i64    500")
 	for stub, launch := range launches {
-		if stub == "valgrind" { // it has other frames below the program's, and other addresses of the stack
+		if stub == "valgrind" { // under valgrind, the frames below the program's and the addresses of the stack are different
 			continue
 		}
 		t.Run(stub, func(t *testing.T) {
@@ -142,7 +144,7 @@ func TestDebugThroughStubs(t *testing.T) {
 	}
 }
 
-// TestRefusedThroughStub requires that operations which need more than a stub offers name it, and leave the session usable.
+// TestRefusedThroughStub requires that the error of an operation which the stub does not support names the stub, and that the session remains usable.
 func TestRefusedThroughStub(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -160,7 +162,7 @@ func TestRefusedThroughStub(t *testing.T) {
 	}
 }
 
-// TestEndOfTraceThroughStub requires that the process runs on, with its own code, after a trace that was interrupted.
+// TestEndOfTraceThroughStub requires that, after an interrupted trace, the process continues with its original code.
 func TestEndOfTraceThroughStub(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -195,7 +197,7 @@ func TestEndOfTraceThroughStub(t *testing.T) {
 	}
 }
 
-// TestLookThroughStub requires that a session which does not run the process leaves it to the stub.
+// TestLookThroughStub requires that a session which does not run the process leaves it stopped in the stub.
 func TestLookThroughStub(t *testing.T) {
 	livetest.NeedsTools(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -238,7 +240,7 @@ func TestControlInQEMU(t *testing.T) {
 	}
 }
 
-// TestStubEndsDuringTrace requires one error if the stub ends while breakpoints are set.
+// TestStubEndsDuringTrace requires exactly one error if the stub ends while breakpoints are set.
 func TestStubEndsDuringTrace(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -265,11 +267,11 @@ func TestStubEndsDuringTrace(t *testing.T) {
 	require.Contains(t, failed.String(), "the debugger no longer answers: the stub closed the connection")
 }
 
-// TestStubEndsAtAHit requires one error, and no panic, whichever request after the first hit the stub does not answer.
+// TestStubEndsAtAHit requires exactly one error, and no panic, whichever request after the first hit is not answered.
 func TestStubEndsAtAHit(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
-	for last := range 10 { // two of them read the thread for the exit
+	for last := range 10 { // two of the requests read the thread at the exit
 		t.Run(fmt.Sprint(last), func(t *testing.T) {
 			p, start := livetest.ObjectHost(t, object, livetest.ObjectHostOptions{Rounds: 200})
 			hit, requests := false, 0

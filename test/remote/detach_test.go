@@ -21,8 +21,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDetachWithInterruptAtHit requires that the process runs on with its own code if an interrupt comes while it is stopped at a hit that was not read
-// yet. gdbserver keeps the interrupt as a SIGINT; lldb-server ignores it.
+// TestDetachWithInterruptAtHit requires that the process continues with its original code if an interrupt arrives while it is stopped at a hit that
+// was not yet read. gdbserver keeps the interrupt as a SIGINT; lldb-server ignores it.
 func TestDetachWithInterruptAtHit(t *testing.T) {
 	livetest.NeedsTools(t)
 	program := livetest.Compiled(t, "gcc", filepath.Join("testdata", "ticks.c"), "-O1", "-no-pie")
@@ -42,7 +42,7 @@ func TestDetachWithInterruptAtHit(t *testing.T) {
 		t.Run(stub, func(t *testing.T) {
 			t.Parallel()
 			c := exec.Command(program)
-			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // gdbserver sends the interrupt to the group
+			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // gdbserver sends the interrupt to the process group
 			in, err := c.StdinPipe()
 			require.NoError(t, err)
 			begin(t, c)
@@ -50,17 +50,17 @@ func TestDetachWithInterruptAtHit(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Control.Insert(tick))
 			require.NoError(t, s.Control.Resume())
-			require.Eventually(t, func() bool { // a trap instruction of one byte ends at tick+1, and the stub moves the pc back
+			require.Eventually(t, func() bool { // after a one-byte trap instruction the pc is tick+1, until the stub moves it back
 				text, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", c.Process.Pid))
 				words := strings.Fields(string(text))
 				return err == nil && len(words) == 3 && slices.Contains([]string{fmt.Sprintf("%#x", uint64(tick)), fmt.Sprintf("%#x", uint64(tick)+1)}, words[2])
 			}, livetest.Patience, 5*time.Millisecond)
 			stop, err := s.Control.Interrupt()
 			require.NoError(t, err)
-			require.Contains(t, []holder.StopKind{holder.Hit, holder.Interrupted}, stop.Kind) // Interrupted if the stub had not seen the trap
+			require.Contains(t, []holder.StopKind{holder.Hit, holder.Interrupted}, stop.Kind) // Interrupted if the stub had not yet seen the trap
 			require.NoError(t, s.Control.Detach())
 			require.NoError(t, in.Close())
-			_ = c.Wait() // an error: the status is not 0
+			_ = c.Wait() // returns an error, because the status is not 0
 			require.Equal(t, 7, c.ProcessState.ExitCode(), c.ProcessState)
 		})
 	}

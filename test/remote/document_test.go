@@ -15,7 +15,7 @@ import (
 
 var commands = regexp.MustCompile("(?m)`(reframe [^`\n]*)`|^    (reframe .*)$")
 
-// TestRemoteDocument runs each command of doc/user/remote.md that names a target. Other documents have tests for the commands inside of other debuggers.
+// TestRemoteDocument runs each command of doc/user/remote.md that names a target. Commands inside of other debuggers have tests of their own.
 func TestRemoteDocument(t *testing.T) {
 	livetest.Slow(t)
 	text, err := os.ReadFile("../../doc/user/remote.md")
@@ -33,7 +33,7 @@ func TestRemoteDocument(t *testing.T) {
 		case line == "reframe frames", line == "reframe dap", strings.Contains(line, "--delve"), strings.Contains(line, "vgdb"):
 			continue // TestValgrind runs the last one
 		case strings.Contains(line, "gdbserver --once"), strings.HasPrefix(line, "reframe frames 41822"):
-			continue // TestFramesThroughStubs runs both, on a process that no other stub holds
+			continue // TestFramesThroughStubs runs both on a process that no other stub holds
 		}
 		ran++
 		line = strings.NewReplacer("127.0.0.1:2345", addr, "host:2345", addr, "loop.ll", p.IR, "--core exit.core", "--core "+recorded, "exit.core", filepath.Join(dir, "exit.core")).Replace(line)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// qemuModule has a record with values in general and in float registers.
+// qemuModule has a record with values in general and floating-point registers.
 const qemuModule = `
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @sink = global i64 0
@@ -34,7 +34,7 @@ define dso_local i32 @main() {
 }
 `
 
-// targets are the triples and data layouts of clang 19.
+// targets holds the triples of other machines, with the data layouts of clang 19.
 var targets = map[string]struct{ triple, layout string }{
 	"arm64":   {"aarch64-linux-gnu", "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128-Fn32"},
 	"ppc64le": {"powerpc64le-linux-gnu", "e-m:e-Fn32-i64:64-n32:64-S128-v256:256:256-v512:512:512"},
@@ -42,7 +42,8 @@ var targets = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// TestProgramsInQEMU requires the values of a record on each architecture that QEMU emulates, also those in float registers, which QEMU's cores lack.
+// TestProgramsInQEMU requires the values of a record on each architecture that QEMU emulates, including those in floating-point registers, which
+// QEMU's cores lack.
 func TestProgramsInQEMU(t *testing.T) {
 	for n := range livetest.Crosses {
 		c := &livetest.Crosses[n]

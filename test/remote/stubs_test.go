@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stubs start a stub that holds a process, and return the address for --remote.
+// stubs holds functions that start a stub for a process, and return the address for --remote.
 var stubs = map[string]func(t *testing.T, p *livetest.Process) string{
 	"gdbserver by pipe": func(t *testing.T, p *livetest.Process) string {
 		return "| " + livetest.Tool(t, "gdbserver") + " --once --attach - " + clitest.PID(p) + " 2>/dev/null"
@@ -46,7 +46,7 @@ func gdbserver(t *testing.T, p *livetest.Process) string {
 	begin(t, c)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the stub
+			go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the stub
 			return "127.0.0.1:" + m[1]
 		}
 	}
@@ -54,16 +54,16 @@ func gdbserver(t *testing.T, p *livetest.Process) string {
 	return ""
 }
 
-// begin starts a command that ends with the test.
+// begin starts a command that is killed when the test ends.
 func begin(t *testing.T, c *exec.Cmd) {
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // an error: it has ended
+		_ = c.Process.Kill() // an error means that it has ended
 		_ = c.Wait()
 	})
 }
 
-// programs start processes that wait at an exit.
+// programs holds functions that start a process and wait until it is at an exit.
 var programs = map[string]func(t *testing.T) *livetest.Process{
 	"orc":   func(t *testing.T) *livetest.Process { return livetest.Lli(t, 19, "deoptimize.ll", "orc") },
 	"mcjit": func(t *testing.T) *livetest.Process { return livetest.Lli(t, 16, "deoptimize.ll", "mcjit") },
@@ -72,7 +72,7 @@ var programs = map[string]func(t *testing.T) *livetest.Process{
 	},
 }
 
-// TestFramesThroughStubs requires that frames through a stub equal those of -p, except for the line of the target and suggested commands.
+// TestFramesThroughStubs requires that frames prints the same through a stub as with -p, except for the target and suggested commands.
 func TestFramesThroughStubs(t *testing.T) {
 	for program, start := range programs {
 		for stub, hold := range stubs {
@@ -100,7 +100,7 @@ func TestFramesThroughStubs(t *testing.T) {
 	}
 }
 
-// hold2 returns the address for a second connection. lldb-server accepts one connection, and then detaches and ends.
+// hold2 returns the address for a second connection. lldb-server accepts only one connection, so hold2 starts another.
 func hold2(t *testing.T, hold func(t *testing.T, p *livetest.Process) string, p *livetest.Process, addr string) string {
 	if strings.HasPrefix(addr, "|") || strings.Contains(t.Name(), "TCP") {
 		return addr
@@ -109,7 +109,7 @@ func hold2(t *testing.T, hold func(t *testing.T, p *livetest.Process) string, p 
 	return hold(t, p)
 }
 
-// TestVerbsThroughStub runs the other verbs that read.
+// TestVerbsThroughStub runs the other verbs that only read a process.
 func TestVerbsThroughStub(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
@@ -142,7 +142,7 @@ func TestVerbsThroughStub(t *testing.T) {
 	require.NotZero(t, clitest.TracerOf(p.PID), "the stub still holds the process")
 }
 
-// TestValgrind requires the frames and source lines of a process that valgrind emulates. Its stub lists no mappings.
+// TestValgrind requires the frames and source lines of a process that valgrind emulates, although its stub lists no mappings.
 func TestValgrind(t *testing.T) {
 	program := livetest.Compiled(t, "gcc", filepath.Join("testdata", "depth.c"), "-O0", "-g")
 	c := exec.Command(livetest.Tool(t, "valgrind"), "--vgdb=yes", "--vgdb-prefix="+filepath.Join(t.TempDir(), "vgdb"), program)
@@ -176,17 +176,18 @@ func TestNoStub(t *testing.T) {
 	clitest.Run(t, "frames", "--remote", "").Fails(t, 64, "--remote requires an address")
 }
 
-// TestStubEndsMidway requires one error, and no frames, if the stub ends after it has given the registers.
+// TestStubEndsMidway requires exactly one error, and no frames, if the stub ends after it has sent the registers.
 func TestStubEndsMidway(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")
 	addr := gdbserver(t, p)
-	relay := relay(t, addr, func(request []byte) bool { // memory is read for the first time
+	relay := relay(t, addr, func(request []byte) bool { // ends at the first read of memory
 		return bytes.HasPrefix(request, []byte("$m")) || bytes.HasPrefix(request, []byte("$x"))
 	})
 	clitest.Run(t, "frames", "--remote", relay, "--ir", p.IR).FailsEmpty(t, 2, "the debugger no longer answers: the stub closed the connection")
 }
 
-// relay passes one connection on to a stub, and returns the address where it accepts it. It closes the connection at the first request that ends it.
+// relay forwards one connection to a stub, and returns the address at which it accepts the connection. It closes the connection at the first request
+// for which ends returns true.
 func relay(t *testing.T, stub string, ends func(request []byte) bool) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -203,7 +204,7 @@ func relay(t *testing.T, stub string, ends func(request []byte) bool) (addr stri
 			return
 		}
 		defer stub.Close()
-		go func() { _, _ = io.Copy(client, stub) }() // it ends with either connection
+		go func() { _, _ = io.Copy(client, stub) }() // ends with either connection
 		b := make([]byte, 64<<10)
 		for {
 			n, err := client.Read(b)

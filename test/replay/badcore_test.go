@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For a file that is not a core, or cannot be read, the error names its kind, and an alternative.
+// TestNoCore requires that the error for a file which is not a core, or cannot be read, names the type of the file and an alternative.
 func TestNoCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestNoCore(t *testing.T) {
 		{packed, []string{"compressed by gzip", "decompress it first"}},
 		{made("cut", "\x7fELF\x02\x01\x01"), []string{"a broken ELF file: it ends inside its header"}},
 	}
-	if livetest.Runs32Bit(t) { // otherwise only TestHostileCores covers how ptrace reads such a file
+	if livetest.Runs32Bit(t) { // on other kernels, TestHostileCores covers how ptrace reads such a file
 		p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static"})
 		list = append(list, bad{livetest.Gcore(t, p), []string{"a 32-bit core; only 64-bit ones can be read"}})
 	}
@@ -52,7 +52,7 @@ func TestNoCore(t *testing.T) {
 	}
 }
 
-// For a truncated core the contents are shown, and the rest is reported as missing, with the reason.
+// TestCutCore requires that the existing part of a truncated core is shown, and that the missing part is reported with the reason.
 func TestCutCore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestCutCore(t *testing.T) {
 	require.Contains(t, r.Stdout, "the core is cut short: it has ")
 }
 
-// gdb writes the notes last: in a truncated core of gdb no thread is known.
+// TestCutGcore reads a truncated core of gdb. gdb writes the notes at the end, so no thread is known.
 func TestCutGcore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestCutGcore(t *testing.T) {
 	}
 }
 
-// A core that was written without private memory has neither stacks nor JIT code.
+// TestCoreWithoutStacks reads a core without private memory, which contains neither stacks nor JIT-compiled code.
 func TestCoreWithoutStacks(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestCoreWithoutStacks(t *testing.T) {
 	}
 }
 
-// A program that was rebuilt is not used for the core; its old file is used at any path.
+// TestCoreOfRebuiltProgram requires that a rebuilt program is not used for a core, and that the old file is used at any path.
 func TestCoreOfRebuiltProgram(t *testing.T) {
 	t.Parallel()
 	built := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
@@ -183,7 +183,7 @@ func TestCoreOfRebuiltProgram(t *testing.T) {
 	require.Contains(t, r.Stdout, program+": cannot be opened below "+dir+": no such file or directory")
 }
 
-// farModule reads, after its site, memory that is 32 MiB after anything that a register or the stack points to.
+// farModule has a function that, after its site, reads memory 32 MiB away from everything to which a register or the stack points.
 const farModule = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -216,7 +216,8 @@ define i32 @main() {
 }
 `
 
-// Memory that a core lacks cannot be read by the interpreter: the error says where it was, and how to get it.
+// TestResumeWithoutPages requires that, if the interpreter reads memory which the core lacks, the error says what the memory was and how to include
+// it.
 func TestResumeWithoutPages(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, clitest.TempFile(t, "far.ll", farModule), "mcjit")
@@ -235,7 +236,7 @@ func TestResumeWithoutPages(t *testing.T) {
 	require.Regexp(t, ` at 0x[0-9a-f]+: not in the core; `, r.Stderr)
 }
 
-// A core without read permission is reported as such.
+// TestCoreNotPermitted requires that the error for a core without read permission gives that reason.
 func TestCoreNotPermitted(t *testing.T) {
 	t.Parallel()
 	path := clitest.TempFile(t, "core", "a text")

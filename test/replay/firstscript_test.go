@@ -42,7 +42,7 @@ func TestFirstScriptOfSelfDescription(t *testing.T) {
 	require.Equal(t, 0, clitest.Run(t, "replay", scripts[0]).Code)
 }
 
-// TestFirstScriptOfFolder requires that a script may refer to the modules in a folder or of a pattern, and expects locks and texts of info.
+// TestFirstScriptOfFolder requires that a first script can name modules by a folder or pattern, and that it expects locks and the layout's info.
 func TestFirstScriptOfFolder(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")

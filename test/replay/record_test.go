@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A running process is recorded, and continues.
+// TestRecordProcess requires that a running process is recorded and continues.
 func TestRecordProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestRecordProcess(t *testing.T) {
 	p.AwaitPause(t)
 }
 
-// record waits for an exit, and the core is of that moment: its values are those of the recurrence.
+// TestRecordExit requires that record waits for an exit, and that the core has the values of the program's recurrence at that exit.
 func TestRecordExit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -85,7 +85,7 @@ func TestRecordExit(t *testing.T) {
 		for i, want := range clitest.TickValues(n) {
 			require.Equal(t, fmt.Sprint(int64(want)), slots[i]["value"], "%s: %v", flags, slots[i]["name"])
 		}
-		// The interpreter's result of the rest of the loop is the one that native code would have computed.
+		// The interpreter must return the value that native code would compute in the rest of the loop.
 		r = clitest.Run(t, "resume", "--core", core, "--ir", module, "--function", "tick", "--json")
 		require.Equal(t, 0, r.Code, r.Stderr)
 		end := clitest.TickValues(1000)
@@ -93,7 +93,7 @@ func TestRecordExit(t *testing.T) {
 	}
 }
 
-// If no such exit occurs, no core is written, and the command has run as without reframe.
+// TestRecordNoExit requires that no core is written if no such exit occurs, and that the command runs as without reframe.
 func TestRecordNoExit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestRecordNoExit(t *testing.T) {
 	}
 }
 
-// If the disk is full, or the directory does not exist or is not writable, there is no core, and the process continues.
+// TestRecordWithoutRoom requires that, if the disk is full or the directory is missing or not writable, no core is written and the process continues.
 func TestRecordWithoutRoom(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -146,7 +146,7 @@ func TestRecordWithoutRoom(t *testing.T) {
 	p.AwaitPause(t)
 }
 
-// An interrupted record leaves no partial core.
+// TestRecordInterrupted requires that an interrupted record leaves no partial core.
 func TestRecordInterrupted(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")
@@ -156,8 +156,8 @@ func TestRecordInterrupted(t *testing.T) {
 	c.Stdout, c.Stderr = &stdout, &stderr
 	require.NoError(t, c.Start())
 	require.Eventually(t, func() bool { return clitest.ThreadStatus(p.PID, p.PID, "TracerPid") != "0" }, livetest.Patience, 10*time.Millisecond)
-	p.Signal(t, syscall.SIGUSR1)      // the first exit
-	time.Sleep(50 * time.Millisecond) // a slow machine interrupts it before that exit
+	p.Signal(t, syscall.SIGUSR1)      // leads to the first exit
+	time.Sleep(50 * time.Millisecond) // on a slow machine the interrupt comes before that exit
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))
 	_ = c.Wait()
 	require.Equal(t, 130, c.ProcessState.ExitCode(), stderr.String())
@@ -167,7 +167,7 @@ func TestRecordInterrupted(t *testing.T) {
 	p.AwaitPause(t)
 }
 
-// gdb opens a core of the exit, and its backtrace and registers are those of the process at the same place.
+// TestRecordForGDB requires that gdb opens a core of an exit, and shows the backtrace and registers of the process at that place.
 func TestRecordForGDB(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -214,7 +214,7 @@ func TestRecordUsage(t *testing.T) {
 	}
 }
 
-// The JSON matches its schema, and its numbers are those of the file.
+// TestRecordJSON requires that the JSON matches its schema, and that its numbers are those of the file.
 func TestRecordJSON(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -245,8 +245,8 @@ func TestRecordJSON(t *testing.T) {
 	require.NotContains(t, r.Object(t), "pause_us")
 }
 
-// TestRecordRedact requires that a core without the stack shows the frame that follows from the registers, and the reason why others are missing, and
-// that record writes no core for a misspelled name.
+// TestRecordRedact requires that a core without stacks shows the frame that the registers determine, and why others are missing. record must write no
+// core if a flag has a misspelled name.
 func TestRecordRedact(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -273,7 +273,8 @@ func TestRecordRedact(t *testing.T) {
 	require.Equal(t, "left out", r.Object(t)["environment"])
 }
 
-// Files that are not regular are not replaced; the target of a link is.
+// TestRecordOverOddFiles requires that record does not replace files that are not regular, and that for a symbolic link it replaces the link's
+// target.
 func TestRecordOverOddFiles(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

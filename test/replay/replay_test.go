@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// sameCores links to one core n times in a new folder.
+// sameCores creates n links to one core in a new folder.
 func sameCores(t *testing.T, core string, n int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func sameCores(t *testing.T, core string, n int) string {
 	return dir
 }
 
-// brokenCores writes files that are no cores, and broken cores, into a folder.
+// brokenCores writes broken cores and files that are not cores into a folder.
 func brokenCores(t *testing.T, dir, core string) {
 	t.Helper()
 	whole, err := os.ReadFile(core)
@@ -80,14 +80,14 @@ func TestReplayCores(t *testing.T) {
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stdout, "exit.core  expected a script, got a core; --cores reads cores\n")
 
-	// Without the module an exit has no names, and nothing is resumed.
+	// Without the module, frames at an exit have no names, and nothing is resumed.
 	r = clitest.Run(t, "replay", "--cores", filepath.Join(dir, "core.0000"), "-v")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `(?m)^ok       \S+  sum_opt\+0x[0-9a-f]+  record 2882400000, statepoint|deoptimize$`, r.Stdout)
 	require.Regexp(t, `(?m)^    amd64, 1 thread, [0-9]+ frames$\n^    thread [0-9]+ #2  sum_opt`, r.Stdout)
 }
 
-// A module other than the one that was compiled gives no wrong names.
+// TestReplayCoresOfAnotherModule requires that a module which is not the compiled one gives no wrong names.
 func TestReplayCoresOfAnotherModule(t *testing.T) {
 	t.Parallel()
 	r := clitest.Run(t, "replay", "--cores", clitest.CoreAtExit(t), "--ir", livetest.IR(t, 19, "jit_pp.ll"))
@@ -143,7 +143,7 @@ func TestReplayJSON(t *testing.T) {
 	require.Equal(t, "i64 332833500", got.Found.Resumed.Result.Type+" "+got.Found.Resumed.Result.Value)
 }
 
-// A script runs for each core, and gets its path.
+// TestReplayEach requires that a script runs once for each core, and gets the core's path.
 func TestReplayEach(t *testing.T) {
 	t.Parallel()
 	core := clitest.CoreAtExit(t)
@@ -164,7 +164,7 @@ returns 332833500
 	}
 }
 
-// outcomes parses JSON lines into the outcomes by path, without the times, and the summary.
+// outcomes parses JSON lines. It returns the outcomes by path, without times, and the summary.
 func outcomes(t *testing.T, stdout string) (items map[string]string, summary map[string]any) {
 	t.Helper()
 	items = map[string]string{}
@@ -185,7 +185,7 @@ func outcomes(t *testing.T, stdout string) (items map[string]string, summary map
 	return items, summary
 }
 
-// A run that is killed at any moment continues where it was, and gives the same results as one run.
+// TestReplayKilled requires that a run which was killed at any moment can be continued, and that the results are those of an uninterrupted run.
 func TestReplayKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestReplayKilled(t *testing.T) {
 		c := exec.Command(clitest.Binary(), args...)
 		require.NoError(t, c.Start())
 		for deadline := time.Now().Add(livetest.Patience); lines() < after && time.Now().Before(deadline); {
-			time.Sleep(200 * time.Microsecond) // at least once more, however slow the machine is
+			time.Sleep(200 * time.Microsecond) // kills the run at least once more, however slow the machine is
 		}
 		require.NoError(t, c.Process.Kill())
 		_ = c.Wait()
@@ -229,9 +229,9 @@ func TestReplayKilled(t *testing.T) {
 	clitest.Run(t, append(args, "--steps", "5")...).FailsEmpty(t, 2, journal, `the journal belongs to a run with "--steps 100000000", but this run has "--steps 5"`)
 }
 
-// An interrupted run reports the finished items.
+// TestReplayInterrupted requires that an interrupted run reports the finished items.
 func TestReplayInterrupted(t *testing.T) {
-	livetest.NeedsTools(t) // sleep(1)
+	livetest.NeedsTools(t) // for sleep(1)
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a": "env X=1\n", "b": "exec sleep 60\n", "c": "env X=1\n"} {
@@ -256,7 +256,7 @@ func TestReplayInterrupted(t *testing.T) {
 	require.Contains(t, string(text), `<failure type="failed" message="1 of 3 were not run">`)
 }
 
-// A script that fails reports where, a script that hangs is abandoned, and the others run.
+// TestReplayScripts requires that a failing script reports the position, that a script which hangs is abandoned, and that the other scripts run.
 func TestReplayScripts(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -281,7 +281,7 @@ func TestReplayScripts(t *testing.T) {
 	require.Equal(t, 2, r.Code, "all that there was failed")
 }
 
-// The shards together are the whole list, for any number of shards, and an empty shard succeeds.
+// TestReplayShards requires that the shards together are the whole list, for any number of shards, and that an empty shard succeeds.
 func TestReplayShards(t *testing.T) {
 	t.Parallel()
 	core := clitest.CoreAtExit(t)
@@ -346,7 +346,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// A terminal shows a bar during the run, and nothing of it afterwards.
+// TestReplayProgress requires that a terminal shows a progress bar during the run, and that the bar is removed afterwards.
 func TestReplayProgress(t *testing.T) {
 	t.Parallel()
 	dir := sameCores(t, clitest.CoreAtExit(t), 60)
@@ -362,7 +362,7 @@ func TestReplayProgress(t *testing.T) {
 	require.Regexp(t, `^\r\x1b\[K[0-9]+/60  [0-9]+/s`, string(buffer[:n]))
 }
 
-// If the disk of the journal is full the run reports that and ends; the results that were written count.
+// TestReplayWithoutRoom requires that a run whose journal's disk is full reports it and ends, and that the written results are kept.
 func TestReplayWithoutRoom(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

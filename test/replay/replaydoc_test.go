@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// These vary between runs in the screens of doc/user/replay.md, besides what varies in those of the README.
+// Patterns of parts that vary between runs in the screens of doc/user/replay.md, in addition to those of the README.
 var (
 	tookLong = regexp.MustCompile(`in \d+\.\d\d s, \d+/s; the slowest: .*`)
 	stood    = regexp.MustCompile(`\d+\.\d\d ms`)
@@ -41,7 +41,8 @@ func TestReplayDocument(t *testing.T) {
 	}
 }
 
-// These vary between runs or processors in the screens of doc/user/debug-your-jit.md: addresses of code and values, and native instructions.
+// Patterns of parts that vary between runs or processors in the screens of doc/user/debug-your-jit.md: addresses of code and values, and native
+// instructions.
 var (
 	nativeLine  = regexp.MustCompile(`(?m)^ {8}\S+#\d+\+0x\S+ .*$`)
 	nativeCount = regexp.MustCompile(`(native code, the last of )\d+`)
@@ -51,12 +52,12 @@ var (
 	commitID    = regexp.MustCompile(`(?m)^[0-9a-f]{7} `)
 )
 
-// The sessions of doc/user/debug.md are reproduced.
+// TestDebugDocument requires that the sessions of doc/user/debug.md can be reproduced.
 func TestDebugDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := filepath.Join(clitest.Examples(t), "examples")
 	vm, _, _ := clitest.TinyVM(t)
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // its sources
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // only the binary is needed
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
 	clitest.CopyFile(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
 	require.Len(t, runDocument(t, "../../doc/user/debug.md", dir, documentEnv(), func(screen string) string {
@@ -68,7 +69,7 @@ func TestDebugDocument(t *testing.T) {
 // sessionPlace matches the location of a value in the output of explain.
 var sessionPlace = regexp.MustCompile(`((?:memory at|own) )\S+|(?m)^    [er]\w+ 0xN.*$`)
 
-// The session of doc/user/debug-your-jit.md is reproduced.
+// TestDebugYourJITDocument requires that the session of doc/user/debug-your-jit.md can be reproduced.
 func TestDebugYourJITDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()
@@ -86,13 +87,13 @@ func TestDebugYourJITDocument(t *testing.T) {
 	require.Contains(t, string(right), "\n2147530759\n", "the sum that the test of the story wants is the interpreter's")
 }
 
-// documentEnv returns the environment of a reader of a document: reframe is in PATH.
+// documentEnv returns the environment for the commands of a document, with reframe in PATH.
 func documentEnv(more ...string) []string {
 	return append(append(os.Environ(), "PATH="+filepath.Dir(clitest.Binary())+":"+os.Getenv("PATH"), "NO_COLOR=1",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org", "GIT_CONFIG_GLOBAL=/dev/null"), more...)
 }
 
-// runDocument runs each line of a document's console blocks that begins with "$ ", in a folder in which its blocks of scripts are files, and
+// runDocument runs each line that begins with "$ " in a document's console blocks, in a folder that contains the document's scripts as files, and
 // compares the output with the document. It returns the commands.
 func runDocument(t *testing.T, path, dir string, env []string, same func(string) string) (commands []string) {
 	t.Helper()
@@ -121,7 +122,7 @@ func runDocument(t *testing.T, path, dir string, env []string, same func(string)
 			commands = append(commands, command)
 			c := exec.Command("sh", "-c", command)
 			c.Dir, c.Env = dir, env
-			printed, _ := c.CombinedOutput() // some commands fail, and their output shows that
+			printed, _ := c.CombinedOutput() // some commands are expected to fail
 			screen += line + strings.ReplaceAll(string(printed), dir, "/home/me/jit")
 		}
 		out.WriteString(clitest.CompareScreen(t, content, screen, same))
@@ -141,7 +142,7 @@ func steadier(screen string) string {
 	return pids.ReplaceAllString(stood.ReplaceAllString(screen, "N ms"), "-t N")
 }
 
-// replayFolder puts the files of the document into a folder, starts its process, and returns the environment of its commands.
+// replayFolder creates the files of the document in a folder, starts its process, and returns the environment of its commands.
 func replayFolder(t *testing.T, dir string) []string {
 	t.Helper()
 	clitest.CopyFile(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))
@@ -155,12 +156,12 @@ func replayFolder(t *testing.T, dir string) []string {
 	clitest.CopyFile(t, tick, filepath.Join(dir, "tick.o"))
 	require.NoError(t, os.Symlink(livetest.ObjectHostCommand(t, tick, livetest.ObjectHostOptions{})[0], filepath.Join(dir, "host")))
 	lli := exec.Command(livetest.LLVM(t, 19, "lli"), "-jit-kind=mcjit", "loop.ll")
-	lli.Env = append(os.Environ(), "JITDUMPDIR="+t.TempDir()) // otherwise it leaves one in /tmp
+	lli.Env = append(os.Environ(), "JITDUMPDIR="+t.TempDir()) // otherwise lli leaves a dump in /tmp
 	lli.Dir, lli.Args[0], lli.SysProcAttr = dir, "lli", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, lli.Start())
 	t.Cleanup(func() {
 		_ = lli.Process.Kill()
-		_ = lli.Wait() // it was killed
+		_ = lli.Wait() // an error means that it was killed
 	})
 	require.Eventually(t, func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", lli.Process.Pid))

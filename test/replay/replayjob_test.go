@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// job is the part of doc/user/replay-job.yaml that is used.
+// job holds the members of doc/user/replay-job.yaml that the test uses.
 type job struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -39,8 +39,8 @@ type job struct {
 	}
 }
 
-// The command of the example, with the cluster's variables and mounts, processes all cores: the pods together give the results of one run, also if
-// one was killed and started again.
+// TestReplayJob requires that the command of the example, with the cluster's variables and mounts, processes all cores. The pods together must give
+// the results of one run, also if one was killed and started again.
 func TestReplayJob(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../doc/user/replay-job.yaml")

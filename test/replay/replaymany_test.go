@@ -15,14 +15,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// memoryCeiling bounds the resident memory of a run over any number of these cores, in bytes, with two workers; slack bounds the difference between
-// runs, because the collector lags behind on a busy machine.
+// memoryCeiling bounds the resident memory, in bytes, of a run with two workers over any number of these cores. slack bounds the difference between
+// runs, because the garbage collector can be late on a busy machine.
 const (
 	memoryCeiling = 128 << 20
 	slack         = 32 << 20
 )
 
-// Two thousand cores need no more memory than two hundred: each is opened, examined, and closed.
+// TestReplayOfManyCoresIsFlat requires that two thousand cores need no more memory than two hundred, because each is opened, examined and closed.
 func TestReplayOfManyCoresIsFlat(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -41,14 +41,14 @@ func TestReplayOfManyCoresIsFlat(t *testing.T) {
 			faulty++
 			content := slices.Clone(whole)
 			if faulty%2 == 0 {
-				content = content[:64+i%1000] // in its program headers
+				content = content[:64+i%1000] // cuts the file in its program headers
 			} else {
-				content[32+i%8] ^= 0x55 // the offset of the program headers
+				content[32+i%8] ^= 0x55 // changes the offset of the program headers
 			}
 			require.NoError(t, os.WriteFile(path, content, 0o644))
 		}
-		// Linux includes the memory of a process before its exec (getrusage(2), ru_maxrss), which would be this test's: so a small process starts
-		// the run.
+		// A small program starts the run: Linux counts the memory of a process before its exec (getrusage(2), ru_maxrss), which would be the memory
+		// of this test.
 		const measured = `import resource, subprocess, sys
 status = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
@@ -58,7 +58,7 @@ sys.exit(status)`
 		c.Path = c.Args[0]
 		var out, words strings.Builder
 		c.Stdout, c.Stderr = &out, &words
-		_ = c.Run() // its status reports that some are broken
+		_ = c.Run() // the exit status reports that some cores are broken
 		require.Equal(t, 1, c.ProcessState.ExitCode())
 		require.Regexp(t, fmt.Sprintf(`(?m)^%d cores: `, cores), out.String())
 		require.GreaterOrEqual(t, strings.Count(out.String(), "returns i64 332833500\n"), cores-faulty)

@@ -16,7 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The commands of scripts print as the verbs do: the scripts of testdata/replay compare the output. REPLAY=update in the environment rewrites it.
+// TestReplayPrints requires that the commands of scripts print the same as the verbs. The scripts of testdata/replay compare the output; with
+// REPLAY=update in the environment they are rewritten.
 func TestReplayPrints(t *testing.T) {
 	livetest.Slow(t)
 	module := livetest.IR(t, 19, "tick.ll")
@@ -47,7 +48,7 @@ func TestReplayPrints(t *testing.T) {
 	}
 }
 
-// What `reframe help scripts` shows fits a terminal, and names each command once.
+// TestScriptsTopic requires that the output of `reframe help scripts` fits a terminal, and names each command once.
 func TestScriptsTopic(t *testing.T) {
 	r := clitest.Run(t, "help", "scripts")
 	require.Zero(t, r.Code, r.Stderr)
@@ -62,7 +63,7 @@ func TestScriptsTopic(t *testing.T) {
 	require.Equal(t, []string{"launch", "until", "continue", "record", "core", "frames", "frame", "expect", "set", "resume", "returns", "throws", "prints", "exits", "verify"}, names)
 }
 
-// Ctrl-C ends the programs that scripts have launched, and their children; kill -9 ends only the programs.
+// TestReplayScriptInterrupted requires that Ctrl-C ends the programs that scripts have started and their children. kill -9 ends only the programs.
 func TestReplayScriptInterrupted(t *testing.T) {
 	livetest.NeedsTools(t)
 	for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
@@ -72,7 +73,7 @@ func TestReplayScriptInterrupted(t *testing.T) {
 			require.NoError(t, os.WriteFile(script, []byte("env MARK="+script+"\nlaunch sh -c 'sleep 1000 & sleep 1000'\ncontinue\n"), 0o644))
 		}
 		c := exec.Command(clitest.Binary(), "replay", script)
-		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // the folder of a script stays when reframe is killed
+		c.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // if reframe is killed, it does not remove the script's folder
 		require.NoError(t, c.Start())
 		started := func() (n int) {
 			paths, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -87,7 +88,7 @@ func TestReplayScriptInterrupted(t *testing.T) {
 		want := map[syscall.Signal]int{syscall.SIGINT: 3, syscall.SIGKILL: 1}[by]
 		require.Eventually(t, func() bool { return started() == want }, livetest.Patience, time.Millisecond)
 		require.NoError(t, c.Process.Signal(by))
-		_ = c.Wait() // its status is looked at
+		_ = c.Wait() // the test checks its status
 		if by == syscall.SIGINT {
 			require.Equal(t, 130, c.ProcessState.ExitCode())
 			require.Zero(t, started())

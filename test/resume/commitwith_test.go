@@ -15,17 +15,18 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// leaving is a program whose @compiled, of some type, exits to Foo.bar @ 17 with @heap and 41 on its operand stack, in the convention `simple`.
+// leaving is a program whose function @compiled, of the given type, exits to Foo.bar @ 17 with @heap and 41 on the operand stack. Its records follow
+// the layout `simple`.
 type leaving struct {
-	typ, suffix string // the type of @compiled, and its form in an intrinsic's name
-	more        string // operands
-	print       string // the code of main that uses %r: it prints all of %i as an i64
+	typ, suffix string // return type of @compiled, and its spelling in the name of an intrinsic
+	more        string // further operands
+	print       string // code of main that computes %i, the i64 to print, from the result %r
 }
 
 var leavingI64 = leaving{"i64", "i64", "", "%i = add i64 %r, 0"}
 
-// start starts the program. Its main prints the result of @compiled and then the first word of @heap. On SIGUSR1 while it is at the exit, it prints
-// that word and ends.
+// start starts the program. Its main prints the result of @compiled, and then the first word of @heap. If the program gets SIGUSR1 while it is at the
+// exit, it prints the word and ends.
 func (l leaving) start(t *testing.T) *livetest.Process {
 	t.Helper()
 	set, returned := "%r = ", "ret "+l.typ+" %r"
@@ -71,7 +72,7 @@ define i32 @main() {
 `), "orc")
 }
 
-// heapOf returns the address of @heap, from the interpreter's request.
+// heapOf returns the address of @heap, which it reads from the request to the interpreter.
 func heapOf(t *testing.T, p *livetest.Process) string {
 	t.Helper()
 	command, handed := clitest.AnsweringInterpreter(t, `{"unsupported":"it only looks"}`)
@@ -85,7 +86,7 @@ func heapOf(t *testing.T, p *livetest.Process) string {
 	return at
 }
 
-// writes returns a request to write 770 to an address.
+// writes returns a request that writes 770 to an address.
 func writes(at string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"memory.write","params":{"ranges":[{"at":"` + at + `","data":"0203000000000000"}]}}`
 }
@@ -94,8 +95,8 @@ func committed(p *livetest.Process, command string, more ...string) []string {
 	return append([]string{"resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", "simple", "--with", command, "--commit"}, more...)
 }
 
-// A dry run reports what a commit then writes, as text and as JSON; the program continues with the interpreter's stores and result, and ends by
-// itself.
+// TestResumeWithCommit requires that a dry run reports what a commit then writes, as text and as JSON. The program must continue with the
+// interpreter's stores and result, and end normally.
 func TestResumeWithCommit(t *testing.T) {
 	t.Parallel()
 	p := leavingI64.start(t)
@@ -133,7 +134,7 @@ frames #0 to #\d+ are discarded, and the thread continues at main\+0x[0-9a-f]+, 
 	require.Equal(t, json.Number("2"), done["bytes"])
 }
 
-// A result is stored where the caller expects one of the type that the native function returns.
+// TestResumeWithCommitsResults requires that a result is stored in the place in which the caller expects the return type of the native function.
 func TestResumeWithCommitsResults(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -164,7 +165,8 @@ func TestResumeWithCommitsResults(t *testing.T) {
 	}
 }
 
-// A refused commit reports the reason, and the process is unchanged: it does not have the interpreter's stores to @heap.
+// TestResumeWithCommitRefuses requires that a refused commit reports the reason and leaves the process unchanged, without the interpreter's stores to
+// @heap.
 func TestResumeWithCommitRefuses(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -207,7 +209,8 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 	require.Equal(t, "ready\nreturned -1, heap 1\n", p.Output())
 }
 
-// If the result needs more than stores, or cannot be returned in a register, the commit is refused before an interpreter is started.
+// TestResumeWithCommitRefusesBefore requires that a commit is refused before an interpreter is started if the result needs more than stores, or
+// cannot be returned in a register.
 func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -235,7 +238,8 @@ func TestResumeWithCommitRefusesBefore(t *testing.T) {
 	}
 }
 
-// The interpreter runs one or several frames that wait for calls. Their caller continues as native code, with the result of the outermost of them.
+// TestResumeWithCommitCallers requires that the interpreter runs one or several frames that wait for calls. Their caller must continue as native code
+// with the result of the outermost of these frames.
 func TestResumeWithCommitCallers(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -266,7 +270,8 @@ func TestResumeWithCommitCallers(t *testing.T) {
 	}
 }
 
-// boxes is a program of tinyvm that exits from Box.add when its argument is no longer an int, and then runs in the interpreter for a few rounds.
+// boxes is a program for tinyvm that exits from Box.add when its argument is no longer an int, and then continues in the interpreter for a few
+// rounds.
 const boxes = `
 class Box sum last
 

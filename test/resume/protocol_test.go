@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// standing returns a core of tinyvm at an exit that leaves inlined frames and objects that were not allocated.
+// standing returns a core of tinyvm, stopped at an exit that has inlined frames and virtual objects.
 func standing(t *testing.T) (core, serve string) {
 	t.Helper()
 	binary, program, serve := clitest.TinyVM(t)
@@ -29,8 +29,8 @@ func standing(t *testing.T) (core, serve string) {
 	return core, serve
 }
 
-// tinyvm complies with the protocol, in C++ and in Python; and each line that was sent, in both directions, matches the schema of messages, without
-// further members.
+// TestProtocolCheck requires that tinyvm's interpreters in C++ and in Python comply with the protocol. Each line that is sent in either direction
+// must match the schema of messages, without further members.
 func TestProtocolCheck(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestProtocolCheck(t *testing.T) {
 	seen := map[string]bool{}
 	for command, summary := range map[string]string{
 		serve:  "\n23 checks tried, 0 broken\n",
-		python: "\n22 checks tried, 0 broken\n", // it writes only changed bytes, and the process's own memory has not changed
+		python: "\n22 checks tried, 0 broken\n", // it writes only changed bytes, and the process's own memory is unchanged
 	} {
 		lines := filepath.Join(t.TempDir(), "lines")
 		r := clitest.Run(t, "protocol", "check", command, core, "--log", lines)
@@ -59,17 +59,17 @@ func TestProtocolCheck(t *testing.T) {
 		clitest.RequireValid(t, "protocol.schema.json", r.Stdout)
 		require.Contains(t, r.Stdout, `"outcome": "returned i64 0x41f13c9226b00000 (4358480491)"`)
 	}
-	// The examples in the document, which tinyvm does not send: answers to all methods were seen.
+	// Answers to all methods must have been validated.
 	for _, method := range []string{"initialize", "resume", "memory.read", "memory.write", "memory.allocate", "symbol"} {
 		require.True(t, seen[method], method)
 	}
 }
 
-// spoken validates the lines of a log against the schema of messages. Unknown members are errors, except those that the check itself adds, which
-// contain its name.
+// spoken validates the lines of a log against the schema of messages. Unknown members are errors, except the members that the check itself adds,
+// whose names contain the check's.
 func spoken(t *testing.T, log string, seen map[string]bool) {
 	t.Helper()
-	asked := map[string]string{} // the method of each pending request, by its sender and id
+	asked := map[string]string{} // the method of each pending request, by sender and id
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"reframe.check"`) || strings.Contains(line, `"error"`) && !strings.Contains(line, `"result"`) {
 			if strings.Contains(line, `"method":"resume"`) {
@@ -103,10 +103,10 @@ func idOf(t *testing.T, line string) string {
 	return string(m.ID)
 }
 
-// strictMessages are the definitions that were requested, each read once: there are hundreds of lines.
+// strictMessages caches the definitions, because a test validates hundreds of lines.
 var strictMessages sync.Map
 
-// strictly returns a definition in which objects may have only named members.
+// strictly returns a definition that forbids unknown members of objects.
 func strictly(definition string) (*jsonschema.Schema, error) {
 	schema, err := clitest.ClosedSchema("../../doc/user/schema/messages.schema.json")
 	if err != nil {
@@ -123,7 +123,7 @@ func strictly(definition string) (*jsonschema.Schema, error) {
 	return c.Compile(at)
 }
 
-// messages compares JSON with a definition of doc/user/schema/messages.schema.json, in which objects may have only named members.
+// messages validates JSON against a definition of doc/user/schema/messages.schema.json that forbids unknown members.
 func messages(t *testing.T, definition string, text []byte) {
 	t.Helper()
 	read, _ := strictMessages.LoadOrStore(definition, sync.OnceValues(func() (*jsonschema.Schema, error) { return strictly(definition) }))
@@ -134,7 +134,7 @@ func messages(t *testing.T, definition string, text []byte) {
 	require.NoError(t, compiled.Validate(v), "%s: %s", definition, text)
 }
 
-// The examples in doc/user/protocol.md match the schema.
+// TestProtocolPageKeepsItsSchema requires that the examples in doc/user/protocol.md match the schema.
 func TestProtocolPageKeepsItsSchema(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../doc/user/protocol.md")
@@ -173,7 +173,8 @@ func TestProtocolPageKeepsItsSchema(t *testing.T) {
 	require.Equal(t, 5, outcomes)
 }
 
-// Violations by an interpreter are reported with status 1, and errors in the command line before anything is started.
+// TestProtocolCheckSaysWhatIsWrong requires that violations by an interpreter are reported with status 1, and that errors in the command line are
+// reported before anything is started.
 func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -207,7 +208,7 @@ func TestProtocolCheckSaysWhatIsWrong(t *testing.T) {
 	clitest.Run(t, "protocol", "check", "true", "--log", log).FailsEmpty(t, 2, "the file exists; --force overwrites it")
 }
 
-// The document shows a real screen.
+// TestProtocolDocument requires that the screen in the document is a real one.
 func TestProtocolDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

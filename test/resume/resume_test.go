@@ -24,7 +24,7 @@ func innermost(t *testing.T, p *livetest.Process) int {
 	return int(n)
 }
 
-// A chain of frames is resumed, as text and as JSON, with the result of the process when it continues.
+// TestResumeToFrame requires that resume runs a chain of frames, as text and as JSON, and has the same result as the process when it continues.
 func TestResumeToFrame(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -65,7 +65,7 @@ func TestResumeToFrame(t *testing.T) {
 	}
 }
 
-// Limits of a chain are reported, and wrong uses of its flags.
+// TestResumeToFrameRefuses requires that the limits of a chain, and wrong uses of its flags, are reported.
 func TestResumeToFrameRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A dry run reports what a commit then writes, as text and as JSON; the process ends by itself.
+// TestResumeCommit requires that a dry run reports what a commit then writes, as text and as JSON, and that the process then ends normally.
 func TestResumeCommit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -74,7 +74,7 @@ frames #0 to #\d+ are discarded, and the thread continues at main\+0x[0-9a-f]+, 
 	require.Equal(t, "ready\nsum 332833500 770\n", p.Output())
 }
 
-// A refused commit reports the reason, and leaves the process unchanged.
+// TestResumeCommitRefuses requires that a refused commit reports the reason, and leaves the process unchanged.
 func TestResumeCommitRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
@@ -95,7 +95,7 @@ func TestResumeCommitRefuses(t *testing.T) {
 	require.Equal(t, "ready\nsum 7123\n", p.Output())
 }
 
-// If reframe is killed at any moment, it has committed all or nothing.
+// TestResumeCommitKilled requires that, if reframe is killed at any moment, the commit is complete or has not happened.
 func TestResumeCommitKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -105,10 +105,10 @@ func TestResumeCommitKilled(t *testing.T) {
 		p := livetest.Lli(t, 19, path, "mcjit")
 		c := clitest.Command(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", livetest.Testdata(t, "programs", "deoptimize.layout.json"), "--commit")
 		require.NoError(t, c.Start())
-		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // any moment, on a slow machine an earlier one
-		_ = c.Process.Signal(syscall.SIGKILL)                         // the commit may be complete
+		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond) // on a slow machine this is an earlier moment of the run
+		_ = c.Process.Signal(syscall.SIGKILL)                         // the commit may already be complete
 		_ = c.Wait()
-		// The tracer detaches from the process before it ends.
+		// Repeat the command until the tracer has detached from the process.
 		var r clitest.Result
 		require.Eventually(t, func() bool {
 			if !p.Alive() {
@@ -122,8 +122,8 @@ func TestResumeCommitKilled(t *testing.T) {
 	}
 }
 
-// TestResumeCommitInAProgramWithSourceLines requires that the debug information of the program can be read after the process has resumed: that of the
-// code which calls the resumed function.
+// TestResumeCommitInAProgramWithSourceLines requires that the source line of the code that calls the resumed function can be read after the process
+// has continued.
 func TestResumeCommitInAProgramWithSourceLines(t *testing.T) {
 	t.Parallel()
 	path := clitest.TempFile(t, "work.ll", `

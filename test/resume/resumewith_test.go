@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The request contains the frames of the program's own text, decoded: see vmsimple.ll.
+// TestResumeWithHandsFramesOver requires that the request contains the decoded frames of vmsimple.ll.
 func TestResumeWithHandsFramesOver(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
@@ -25,7 +25,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 	text, err := os.ReadFile(handed)
 	require.NoError(t, err)
 	heap := "0x" + strings.SplitN(strings.SplitN(string(text), `"type":"ref","value":"0x`, 2)[1], `"`, 2)[0]
-	// The record stores names as addresses of their text.
+	// The record refers to names by the addresses of their text.
 	memory, err := os.Open("/proc/" + clitest.PID(p) + "/mem")
 	require.NoError(t, err)
 	defer memory.Close()
@@ -52,7 +52,7 @@ func TestResumeWithHandsFramesOver(t *testing.T) {
 		"steps":500,"tail":20}}`, "HEAP", heap), string(text))
 }
 
-// The interpreter's result is reported, as text and in JSON, for a process and for its core.
+// TestResumeWithSaysWhatCameOfIt requires that the interpreter's result is reported, as text and as JSON, for a process and for its core.
 func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -87,13 +87,14 @@ func TestResumeWithSaysWhatCameOfIt(t *testing.T) {
 	}
 }
 
-// A broken interpreter gives an error of one line and status 2, and the process continues as before.
+// TestResumeWithBrokenInterpreter requires that a broken interpreter gives a one-line error and status 2, and that the process continues as before.
 func TestResumeWithBrokenInterpreter(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")
 	for _, c := range []struct{ name, command, says string }{
 		{"there is none", "exec ./no-such-vm", "exec ./no-such-vm: its answer to initialize (id 1): it has ended (exit status 127): sh has not found it"},
-		{"garbage", "echo hello; read l", `echo hello; read l: "hello": `}, // no message, or it came before a request
+		// The interpreter may print the line before or after the first request is sent.
+		{"garbage", "echo hello; read l", `echo hello; read l: "hello": `},
 		{"dies", `read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1"}}'; read l; exit 9`, "its answer to resume (id 2): it has ended (exit status 9)"},
 	} {
 		r := clitest.Run(t, "resume", "-p", clitest.PID(p), "--ir", p.IR, "--layout", "simple", "--with", c.command)
@@ -105,7 +106,7 @@ func TestResumeWithBrokenInterpreter(t *testing.T) {
 	}
 }
 
-// Frames that cannot be handed over are reported before a command is started.
+// TestResumeWithRefuses requires that frames which cannot be passed are reported before a command is started.
 func TestResumeWithRefuses(t *testing.T) {
 	t.Parallel()
 	p, call := livetest.Lli(t, 19, "vmsimple.ll", "orc"), clitest.StartCalling(t)
@@ -137,7 +138,7 @@ func TestResumeWithRefuses(t *testing.T) {
 	require.NoFileExists(t, started)
 }
 
-// --result is passed as compiled code would have it in its register.
+// TestResumeWithResult requires that --result is passed in the form in which compiled code returns the value in a register.
 func TestResumeWithResult(t *testing.T) {
 	t.Parallel()
 	p := clitest.StartCalling(t)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// object compiles a module of deopt/testdata/gc to an object and returns both.
+// object compiles a module of deopt/testdata/gc, and returns the paths of the object and of the module.
 func object(t *testing.T, version int, program string) (object, module string) {
 	t.Helper()
 	module = livetest.Testdata(t, "..", "deopt", "testdata", "gc", program+".ll")
@@ -22,7 +22,7 @@ func object(t *testing.T, version int, program string) (object, module string) {
 	return object, module
 }
 
-// TestRootsOfAFile requires that each pair of an object is listed with its names, its types and its locations, and that a null is not.
+// TestRootsOfAFile requires that each pair of an object is listed with its names, types and locations, and that null pointers are omitted.
 func TestRootsOfAFile(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -78,7 +78,7 @@ func TestRootsOfAFile(t *testing.T) {
 	}
 }
 
-// TestRootsOfAFileWithoutSafepoints requires a reason for files without stack maps, and for those whose records are of other sites.
+// TestRootsOfAFileWithoutSafepoints requires a reason for files without stack maps, and for files whose records belong to other kinds of sites.
 func TestRootsOfAFileWithoutSafepoints(t *testing.T) {
 	t.Parallel()
 	text := filepath.Join(t.TempDir(), "text")

@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The header that interpreters copy compiles as C99 and C++17 without a warning, and a program built from it alone answers as the protocol requires.
+// TestHeader requires that the header which interpreters copy compiles as C99 and C++17 without warnings, and that a program that uses only this
+// header answers as the protocol requires.
 func TestHeader(t *testing.T) {
 	const program = `#include "reframe_vm.h"
 static void resume(const rf_json *request) {

@@ -11,38 +11,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Arrival is a line of tinyvm's log: the frames when the interpreter reached a position, or the frames rebuilt at an exit of compiled code. The
-// rebuilt ones are the innermost of the interpreter's.
+// An Arrival is a line of tinyvm's log: the frames of the interpreter when it reached a position, or the frames that were rebuilt at an exit of
+// compiled code. Rebuilt frames are the innermost frames of the arrival.
 type Arrival struct {
 	Fuel     int64
 	Method   string
 	Position int
-	Depth    int    // how many frames are under the innermost
-	Call     string // the method that the frames wait for, or "": then the innermost does not wait
+	Depth    int    // number of frames below the innermost
+	Call     string // the method that the innermost frame calls, or "" if it does not wait for a call
 	Frames   []Frame
 	Heap     []Object
 }
 
-// A Frame is a frame of the VM. If it waits for a call, its stack does not hold the arguments of that call.
+// A Frame is a frame of the VM. While it waits for a call, its stack does not contain the arguments of the call.
 type Frame struct {
 	Method                  string
 	Position                int
 	Locals, Stack, Monitors []Value
 }
 
-// An Object is the object of a reference, which is its number.
+// An Object is an object with the number by which references name it.
 type Object struct {
 	Class  string
 	Lock   int
 	Fields []Value
 }
 
-// A Value has one of these forms; null has none of them.
+// A Value has exactly one of these members; null has none.
 type Value struct {
 	Int    *int32
-	Double *string // its bits in hex
+	Double *string // the bits in hexadecimal
 	Ref    *int
-	Dead   bool // not known, and never used
+	Dead   bool // the value is unknown, and is never used
 }
 
 // UnmarshalJSON reads null, "dead" and an object with one member.
@@ -91,7 +91,7 @@ func ReadLog(t testing.TB, file string, wanted func(Key) bool) []Arrival {
 	t.Helper()
 	f, err := os.Open(file)
 	if os.IsNotExist(err) {
-		return nil // nothing ever arrived
+		return nil // no arrival is wanted
 	}
 	require.NoError(t, err)
 	defer f.Close()
@@ -112,14 +112,14 @@ func ReadLog(t testing.TB, file string, wanted func(Key) bool) []Arrival {
 	return all
 }
 
-// Compare describes the first difference between the interpreter's frames and the rebuilt ones, or returns "". It ignores values that are dead in
-// the rebuilt frames, the numbers of objects, and frames that were not rebuilt.
+// Compare returns the first difference between the interpreter's frames and the rebuilt ones, or "". It ignores values that are dead in the rebuilt
+// frames, the numbers of objects, and frames that were not rebuilt.
 func Compare(was, rebuilt Arrival) string {
 	_, difference := Match(was, rebuilt)
 	return difference
 }
 
-// Match is [Compare], and also maps the numbers of the interpreter's objects to those of the rebuilt ones.
+// Match is like [Compare], and also maps the numbers of the interpreter's objects to those of the rebuilt objects.
 func Match(was, rebuilt Arrival) (objects map[int]int, difference string) {
 	c := comparison{was: was, rebuilt: rebuilt, to: map[int]int{}, from: map[int]int{}}
 	return c.to, c.compare(was, rebuilt)

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Program returns a random program for examples/tinyvm, always the same for one seed. It ends by itself or for want of fuel, and only seldom by an
-// error. It calls its methods often with what the compiler will have seen before, and then with something new: numbers that overflow an int,
-// doubles, objects of other classes, branches that were never taken. Objects refer to each other in cycles, and most of them do not escape.
+// Program returns a random program for examples/tinyvm, which depends only on the seed. It ends normally or when its fuel is used up, and seldom by
+// an error. It calls its methods often with values that the compiler will have seen before, and then with others: numbers that overflow an int,
+// doubles, objects of other classes, and values for branches that were never taken. Objects refer to each other in cycles, and most of them do not
+// escape.
 func Program(seed uint64) string {
 	g := &generator{random: rand.New(rand.NewPCG(seed, 20))}
 	g.line("; seed %d", seed)
@@ -31,7 +32,7 @@ func Program(seed uint64) string {
 	return g.text.String()
 }
 
-// method is a method of the program: it takes numbers, then objects.
+// method is a method of the program. Its parameters are numbers, followed by objects.
 type method struct {
 	name             string
 	numbers, objects int
@@ -42,7 +43,7 @@ type generator struct {
 	random  *rand.Rand
 	text    strings.Builder
 	classes []string
-	methods []method // methods that may be called: those of lower levels
+	methods []method // methods that the current method may call, which have lower levels
 	labels  int
 	// State of the method that is being generated: its locals by the kind of their values.
 	numbers, objects, counters []int
@@ -62,7 +63,7 @@ func (g *generator) label() string {
 
 func pick(g *generator, of []int) int { return of[g.random.IntN(len(of))] }
 
-// method writes a method that calls those of lower levels, and now and then itself.
+// method generates a method that calls methods of lower levels, and sometimes itself.
 func (g *generator) method(level int) {
 	m := method{name: fmt.Sprintf("Level%d.run", level), numbers: 1 + g.random.IntN(3), objects: g.random.IntN(2), recursive: g.one(6)}
 	args := m.numbers + m.objects
@@ -77,7 +78,7 @@ func (g *generator) method(level int) {
 	}
 	body := g.text
 	g.text = strings.Builder{}
-	if m.recursive { // the first number is the count
+	if m.recursive { // the first number counts the recursive calls that remain
 		end := g.label()
 		g.op("get 0\n  int 1\n  lt\n  if %s", end)
 		g.op("get 0\n  int 5\n  le\n  dup\n  if %s.few\n  pop\n  int 3\n  set 0\n  int 1\n%s.few:\n  pop", end, end)
@@ -108,8 +109,8 @@ func (g *generator) method(level int) {
 	g.methods = append(g.methods, m)
 }
 
-// link writes a method of a chain, each of which calls the one below with its arguments and an object of its own. The methods are short, so that all
-// are inlined into the highest, which main calls. Unusual arguments reach the lowest only when all are compiled.
+// link generates a method of a chain. Each calls the one below with its arguments and an object of its own. The methods are short, so that all are
+// inlined into the highest, which main calls. Unusual arguments reach the lowest method only when all are compiled.
 func (g *generator) link(level int) {
 	m := method{name: fmt.Sprintf("Chain%d.run", level), numbers: 2, objects: 1}
 	g.size, g.loops, g.calls, g.locals = 25, 2, 2, 4
@@ -201,7 +202,7 @@ func (g *generator) expression(depth int) {
 	}
 }
 
-// known replaces the value on the stack by a number if it is null.
+// known replaces a null on top of the stack by a number.
 func (g *generator) known() {
 	l := g.label()
 	g.op("dup\n  null\n  eq\n  if %s.null\n  jump %s\n%s.null:\n  pop\n  %s\n%s:", l, l, l, g.constant(), l)
@@ -231,7 +232,7 @@ func (g *generator) anObject() {
 	}
 }
 
-// statement writes a statement, which leaves the stack as it was.
+// statement generates a statement, which does not change the stack's height.
 func (g *generator) statement(nested int) {
 	if g.size > 45 {
 		return
@@ -254,7 +255,7 @@ func (g *generator) statement(nested int) {
 		}
 		g.op("get %d\n  get %d\n  putfield r", a, b)
 		g.op("get %d\n  get %d\n  putfield r", b, a)
-	case n == 7: // along a reference
+	case n == 7: // follows a reference
 		l := g.label()
 		o := pick(g, g.objects)
 		g.op("get %d\n  getfield r\n  if %s\n  jump %s.end\n%s:", o, l, l, l)
@@ -268,7 +269,7 @@ func (g *generator) statement(nested int) {
 		g.line("%s.end:", l)
 	case n == 8:
 		g.op("new %s\n  set %d", g.class(), pick(g, g.objects))
-	case n < 11 && nested < 3: // a monitor, without a jump out of it
+	case n < 11 && nested < 3: // a monitor, whose block contains no jump out of it
 		g.op("get %d\n  enter", pick(g, g.objects))
 		g.statement(nested + 1)
 		g.op("exit")
@@ -317,7 +318,7 @@ func (g *generator) branch(nested int) {
 	}
 }
 
-// main writes the main method, which calls the highest methods with the number of the round, and in some rounds with something else.
+// main generates the main method. It calls the highest methods with the number of the round, and in some rounds with another value.
 func (g *generator) main() {
 	top := append(g.methods[len(g.methods)-6:len(g.methods)-4], g.methods[len(g.methods)-1])
 	g.line("method Main.main 0 3")

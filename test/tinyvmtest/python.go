@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// python returns the path of the Python executable itself: the one in PATH may be a pyenv script, whose lookup takes longer than the tests.
+// python returns the path of the Python executable. The python in PATH may be a pyenv script, whose lookup takes longer than the tests.
 var python = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	return strings.TrimSpace(string(out)), err

@@ -24,7 +24,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The interpreter in Python behaves like the plain one in C++.
+// TestPython requires that the interpreter in Python behaves like the plain interpreter in C++.
 func TestPython(t *testing.T) {
 	livetest.Slow(t)
 	command, binary := InPython(t), Binary(t, 19)
@@ -45,23 +45,23 @@ func TestPython(t *testing.T) {
 	require.Less(t, stopped, len(files)/2)
 }
 
-// served is an interpreter that gets messages of doc/user/protocol.md, and the moment of the target from which its requests are answered.
+// served is an interpreter that gets messages of doc/user/protocol.md. Its requests are answered from a simulated moment of a target.
 type served struct {
 	in    io.WriteCloser
-	lines chan string // read ahead: the interpreter may send much before it reads an answer
+	lines chan string // lines are read ahead, because the interpreter may send many before it reads an answer
 	ids   int
 
-	words   map[uint64]uint64 // of memory; the other bytes of their pages are 0, and there are no other pages
+	words   map[uint64]uint64 // words of memory by address; other bytes of these pages are 0, and no other pages exist
 	pages   map[uint64]bool
 	symbols map[string]uint64
 	next    uint64 // the next allocated address
 
 	written map[uint64]uint64
 	output  string
-	asked   []string // methods
+	asked   []string // methods that the interpreter requested
 }
 
-// serveBy starts an interpreter, which ends when the test does.
+// serveBy starts an interpreter, which is killed when the test ends.
 func serveBy(t *testing.T, command []string) *served {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), livetest.Patience)
@@ -97,7 +97,7 @@ func serveBy(t *testing.T, command []string) *served {
 	return s
 }
 
-// moment sets another moment.
+// moment replaces the simulated memory and symbols.
 func (s *served) moment(words map[uint64]uint64, symbols map[string]uint64) {
 	s.words, s.symbols, s.next = words, symbols, 0x5f0000000000
 	s.pages = map[uint64]bool{}
@@ -107,7 +107,7 @@ func (s *served) moment(words map[uint64]uint64, symbols map[string]uint64) {
 	s.written, s.output, s.asked = map[uint64]uint64{}, "", nil
 }
 
-// say sends a line, answers the interpreter's requests, and returns its answer.
+// say sends a line, answers the interpreter's requests until it answers the line, and returns that answer.
 func (s *served) say(t *testing.T, line string) string {
 	t.Helper()
 	_, err := io.WriteString(s.in, line+"\n")
@@ -215,7 +215,7 @@ func (s *served) read(at uint64, size int) any {
 	return map[string]string{"data": hex.EncodeToString(data)}
 }
 
-// servedProgram is served.tvm; the names are where tinyvm keeps them, each in 16 bytes: Point, x, y, Main.main, …
+// servedProgram is served.tvm. tinyvm stores its names in 16 bytes each: Point, x, y, Main.main, …
 const servedProgram = `
 class Point x y
 method Main.main 0 1
@@ -272,7 +272,7 @@ func servedMoment() (words map[uint64]uint64, symbols map[string]uint64) {
 	}, map[string]uint64{"tinyvm_fuel": servedFuel, "tinyvm_stopped": servedStopped, "tinyvm_why": servedWhy}
 }
 
-// stoppedBy returns the memory that is written when the program ends, with the reason.
+// stoppedBy returns the memory that the interpreter writes when it stops the program, with the reason.
 func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
 	text := make([]byte, 128)
 	copy(text, why)
@@ -284,7 +284,7 @@ func stoppedBy(why string, more map[uint64]uint64) map[uint64]uint64 {
 	return words
 }
 
-// standing returns a frame in which the interpreter has stopped. depth is the number of frames under it; -1 if it is not the outermost.
+// standing returns a frame at which the interpreter has stopped. depth is the number of frames below it, or -1 if the frame is not the outermost.
 func standing(method string, position int, resume, instruction, locals, stack, monitors string, depth int) string {
 	extra := ""
 	if depth >= 0 {
@@ -294,12 +294,12 @@ func standing(method string, position int, resume, instruction, locals, stack, m
 		method, position, resume, instruction, locals, stack, monitors, extra)
 }
 
-// Requests to an interpreter of servedProgram, and the expected results.
+// servedCases lists requests to an interpreter of servedProgram, with the expected results.
 var servedCases = []struct {
 	name, params, want string
 	written            map[uint64]uint64
 	output             string
-	words              map[uint64]uint64 // that are different
+	words              map[uint64]uint64 // words that differ
 }{
 	{name: "from the beginning",
 		params:  `{"frames":[{"method":"Main.main","position":0,"resume":"reexecute","locals":[],"stack":[]}],"tail":3}`,
@@ -438,7 +438,7 @@ var servedCases = []struct {
 		words:  map[uint64]uint64{0x100000000000: 0x78}},
 }
 
-// The interpreter in Python answers as doc/user/protocol.md says, for one moment after the other.
+// TestPythonServes requires that the interpreter in Python answers as doc/user/protocol.md says, at one moment after the other.
 func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
@@ -469,7 +469,8 @@ func TestPythonServes(t *testing.T) {
 	}
 }
 
-// tinyvm itself gives the same answers in its own words: its reasons differ, and it names instructions without operands.
+// TestTinyvmServes requires that tinyvm itself gives the same answers, except for the words of its reasons and the operands of instructions, which it
+// omits.
 func TestTinyvmServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
@@ -503,7 +504,7 @@ func TestTinyvmServes(t *testing.T) {
 		require.Equal(t, string(want.Returned), string(got.Returned), c.name)
 		require.Equal(t, string(want.Threw), string(got.Threw), c.name)
 		require.Equal(t, want.Stopped, got.Stopped, c.name)
-		if got.Locked != nil { // it does not report released locks
+		if got.Locked != nil { // tinyvm does not report released locks
 			require.Equal(t, want.Locked, got.Locked, c.name)
 		}
 		require.Len(t, got.Tail, len(want.Tail), c.name)
@@ -522,7 +523,7 @@ func TestTinyvmServes(t *testing.T) {
 	}
 }
 
-// withAllLocals adds the missing locals of a method as dead ones: tinyvm requires all of them, as a layout has them.
+// withAllLocals adds the missing locals of a method as dead values, because tinyvm requires all of them, as layouts provide them.
 func withAllLocals(t *testing.T, params string) string {
 	t.Helper()
 	var request map[string]any
@@ -549,8 +550,8 @@ func withAllLocals(t *testing.T, params string) string {
 	return string(text)
 }
 
-// This tests the file to copy: what an author's class prints does not get into the protocol, its exceptions are reported, and requests precede their
-// answers.
+// TestPythonClient tests the file that users copy: output of an author's class must not get into the protocol, its exceptions must be reported, and
+// requests must precede their answers.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	mine := filepath.Join(t.TempDir(), "mine.py")

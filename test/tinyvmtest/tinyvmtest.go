@@ -1,9 +1,9 @@
-// Package tinyvmtest runs random programs in examples/tinyvm, the virtual machine that other tests hold VM frames against. Its main functions are [Program],
-// which makes a program of a seed, [Binary], which builds the VM, and [Run].
+// Package tinyvmtest runs random programs in examples/tinyvm, the virtual machine with whose frames other tests compare reframe's. Its main functions
+// are [Program], which makes a program of a seed, [Binary], which builds the VM, and [Run].
 //
 // # Security
 //
-// The VM and the programs are this repository's own and are trusted; a run that does not end is ended.
+// The VM and the programs are this repository's own and are trusted; a run that does not end is killed.
 package tinyvmtest
 
 import (
@@ -25,7 +25,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Versions are the LLVM releases that the VM is built with.
+// Versions lists the releases of LLVM with which the VM is built.
 var Versions = []int{14, 19, 22}
 
 // Binary builds tinyvm with an LLVM release and returns its path.
@@ -61,16 +61,16 @@ func File(t testing.TB, seed uint64) string {
 type Result struct {
 	Output string // standard output
 	Status int    // exit status
-	Exits  int    // how often compiled code was left, with --exits
+	Exits  int    // number of exits of compiled code, with --exits
 	Errors string // standard error
 }
 
 var exits = regexp.MustCompile(`(?m)^(\d+) exits$`)
 
-// Fuel is the fuel of each run. Most programs need a few hundred; the log of one that needs much more would be long.
+// Fuel is the fuel of each run. Most programs need a few hundred; a program that needs much more would write a long log.
 const Fuel = "3000"
 
-// Run runs tinyvm with the given arguments and Fuel, for [livetest.Patience] at most. A VM that a signal ends has the status -1.
+// Run runs tinyvm with the given arguments and Fuel, at most for [livetest.Patience]. If a signal ends the VM, the status is -1.
 func Run(t testing.TB, binary string, args ...string) Result {
 	t.Helper()
 	return run(t, []string{binary}, args...)
@@ -92,7 +92,7 @@ func run(t testing.TB, command []string, args ...string) Result {
 	return Told(cmd.ProcessState.ExitCode(), out.String(), err.String())
 }
 
-// Told returns the result of a run that the caller has started.
+// Told returns the Result of a run that the caller has started.
 func Told(status int, output, errors string) Result {
 	r := Result{Output: output, Errors: errors, Status: status}
 	if m := exits.FindStringSubmatch(r.Errors); m != nil {

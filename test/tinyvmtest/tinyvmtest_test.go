@@ -18,16 +18,17 @@ import (
 // seeds is the number of programs; they are numbered from 0.
 const seeds = 1000
 
-// Frames can wait for a call at whose first position there is an exit.
+// where is the key of an exit, or of frames that wait for a call. Both can have the same key, so call distinguishes them.
 type where struct {
 	at   Key
 	call bool
 }
 
-// Compiled code behaves as the plain interpreter does, and the frames at its exits are those that the interpreter has there.
+// TestBothTiers requires that compiled code behaves as the plain interpreter does, and that the frames at its exits are those of the interpreter at
+// the same positions.
 func TestBothTiers(t *testing.T) {
 	livetest.Slow(t)
-	var inlined atomic.Int64 // of all versions, since the few programs of one may have none
+	var inlined atomic.Int64 // counts for all versions together, because the few programs of one version may have none
 	t.Cleanup(func() { require.Positive(t, inlined.Load(), "exits that are inlined three deep or more") })
 	for _, llvm := range Versions {
 		t.Run(fmt.Sprint("llvm", llvm), func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestBothTiers(t *testing.T) {
 			binary := Binary(t, llvm)
 			runs, exits, calls, deep, clean := 0, 0, 0, 0, 0
 			for seed := range uint64(seeds) {
-				// The number is odd: with an even one the hash selects only one of two for ShareOf.
+				// The number is odd, because with an even one the hash would select only one of two programs for ShareOf.
 				if !livetest.Share(51, "tinyvm", llvm, seed) {
 					continue
 				}
@@ -66,7 +67,7 @@ func TestBothTiers(t *testing.T) {
 							at := where{was.Key(), call}
 							if e, ok := rebuilt[at]; ok {
 								require.Empty(t, Compare(was, e), "seed %d, --opt %s: %v", seed, opt, at)
-								delete(rebuilt, at) // which occurs only once in the log
+								delete(rebuilt, at) // each key occurs once in the log
 							}
 						}
 					}
@@ -82,7 +83,8 @@ func TestBothTiers(t *testing.T) {
 	}
 }
 
-// The object that a compiled module registers contains the name of its layout and its IR, and a debugger at an exit finds both.
+// TestSelfDescription requires that the object which a compiled module registers contains its IR and the name of its layout, and that a debugger at
+// an exit finds both.
 func TestSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	for _, llvm := range Versions {
@@ -110,7 +112,8 @@ func TestSelfDescription(t *testing.T) {
 	}
 }
 
-// Each fault that can be planted shows in the comparison with the plain interpreter: in the output of a program, or in frames at exits.
+// TestFaults requires that each fault which can be planted is found by comparison with the plain interpreter: in the output of a program, or in
+// frames at exits.
 func TestFaults(t *testing.T) {
 	livetest.Slow(t)
 	binary := Binary(t, 19)
@@ -150,7 +153,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The program of a seed does not change, and it contains what it should provoke.
+// TestProgram requires that the program of a seed does not change, and that it contains the intended constructs.
 func TestProgram(t *testing.T) {
 	all := ""
 	for seed := range uint64(20) {
