@@ -57,7 +57,7 @@ func TestDebugDocument(t *testing.T) {
 	livetest.Slow(t)
 	dir := filepath.Join(clitest.Examples(t), "examples")
 	vm, _, _ := clitest.TinyVM(t)
-	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // only the binary is needed
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "tinyvm"))) // replace the sources by the binary
 	require.NoError(t, os.Symlink(vm, filepath.Join(dir, "tinyvm")))
 	clitest.CopyFile(t, livetest.Testdata(t, "..", "examples", "tinyvm", "meter.tvm"), filepath.Join(dir, "meter.tvm"))
 	require.Len(t, runDocument(t, "../../doc/user/debug.md", dir, documentEnv(), func(screen string) string {

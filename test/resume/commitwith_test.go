@@ -333,8 +333,8 @@ again:
   return
 `
 
-// A virtual machine that describes itself continues after its own interpreter ran in another process, and prints the same as without a compiler;
-// also if the interpreter ended the program for want of fuel.
+// TestResumeWithCommitTinyvm requires that a process which describes itself continues after its own interpreter ran in another process, and prints
+// the same as without a compiler. This must also hold if the interpreter stopped the program because its fuel was used up.
 func TestResumeWithCommitTinyvm(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

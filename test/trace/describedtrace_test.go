@@ -15,7 +15,8 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// trace reads IR and a layout from what a JIT registers, when it registers it: the frames of its virtual machine need no flag.
+// TestTraceOfSelfDescription requires that trace reads the IR and the layout that a JIT registers, at the time of the registration, so that frames of
+// its virtual machine need no flag.
 func TestTraceOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -27,15 +28,16 @@ func TestTraceOfSelfDescription(t *testing.T) {
 		require.Equal(t, 1, strings.Count(r.Stderr, "reframe: note: using the layout and IR found in the process (--no-self-description to ignore them)\n"))
 		require.NotContains(t, r.Stderr, "no VM frames")
 		require.Contains(t, r.Stderr, "  Point.sum @ 9, reexecute local[0]=object(0) ", "LLVM %d", llvm)
-		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...) // then the kind of a record is unknown
+		// Without the description the kind of a record is unknown.
+		r = clitest.Run(t, append([]string{"trace", "--no-self-description"}, command...)...)
 		require.Contains(t, r.Stderr, "  Math.step#1+")
 		require.NotContains(t, r.Stderr, "found in the process")
 		require.NotContains(t, r.Stderr, "Point.sum @")
 	}
 }
 
-// A condition on values of the virtual machine's frames, or of the IR, needs no flag either. The exits of points.tvm are those of
-// TestTraceOfSelfDescription: 1452826824 * 3 overflows, and the number is tripled from then on.
+// TestStopAtOfSelfDescription requires that a condition on values of the virtual machine's frames, or of the IR, also needs no flag. The exits of
+// points.tvm are those of TestTraceOfSelfDescription: 1452826824 * 3 overflows, and from then on the number is tripled each time.
 func TestStopAtOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -62,8 +64,8 @@ func TestStopAtOfSelfDescription(t *testing.T) {
 	}
 }
 
-// verify and stress take the IR from what a program registers. At its entry the IR of a method computes what native code does; a guard that fails
-// ends in the VM's own code, which has no IR.
+// TestVerifyAndStressOfSelfDescription requires that verify and stress use the IR that a program registers. From the entry of a method the IR
+// computes the same as native code. At a guard that fails the method ends in the VM's own code, which has no IR.
 func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -82,7 +84,8 @@ func TestVerifyAndStressOfSelfDescription(t *testing.T) {
 	}
 }
 
-// A wrong stack map is found with the IR in the object, by the first run and by each run of the bisection.
+// TestDifferenceOfSelfDescription requires that a wrong stack map is found with the IR in the object, by the first run and by each run of the
+// bisection.
 func TestDifferenceOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -106,7 +109,7 @@ func TestDifferenceOfSelfDescription(t *testing.T) {
 	require.NotContains(t, r.Stderr, "found in the process")
 }
 
-// The same holds for scripts, whose conditions may use names that only the program describes.
+// TestScriptsOfSelfDescription requires that conditions in scripts can use names that only the program describes.
 func TestScriptsOfSelfDescription(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -121,7 +124,8 @@ verify --record 1 --limit 3 -- %[1]s --entries %[2]s
 	require.Zero(t, r.Code, r.Stdout)
 }
 
-// A program that executes itself again describes itself again: the layout is the same, and serves the new process too.
+// TestTraceOfSelfDescriptionAfterExec requires that a program which executes itself again describes itself again, and that its unchanged layout is
+// used for the new process.
 func TestTraceOfSelfDescriptionAfterExec(t *testing.T) {
 	t.Parallel()
 	program := livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")

@@ -14,7 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A signal that was ignored at the start of reframe, such as SIGHUP under nohup(1), does not end it; another signal does.
+// TestTraceUnderNohup requires that a signal which was ignored when reframe started, such as SIGHUP under nohup(1), does not end it, and that another
+// signal does.
 func TestTraceUnderNohup(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
@@ -31,7 +32,7 @@ func TestTraceUnderNohup(t *testing.T) {
 	tracing := clitest.TracerOf(p.PID)
 	begin()
 	lines := bufio.NewReader(out)
-	for n := range 3000 { // much more than the capacity of the pipe and the buffers before it
+	for n := range 3000 { // more than the pipe and the buffers before it can hold
 		if n == 20 {
 			require.NoError(t, c.Process.Signal(syscall.SIGHUP))
 			require.NoError(t, syscall.Kill(tracing, syscall.SIGHUP))
@@ -47,7 +48,7 @@ func TestTraceUnderNohup(t *testing.T) {
 	require.NoError(t, p.Wait())
 }
 
-// Signals that a shell or a supervisor ignores and blocks before it starts reframe do not change the verbs.
+// TestVerbsWithSignalsHeldOff requires that verbs work the same if a shell or a supervisor has ignored or blocked signals before it started reframe.
 func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -55,7 +56,7 @@ func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 2})
 	numbers := regexp.MustCompile(`\d+\.\d+|0x[0-9a-f]+|\bpid \d+`) // times, addresses
 	held := []string{"env", "--ignore-signal", "--block-signal"}
-	// run runs reframe with all signals ignored or blocked that can be.
+	// run runs reframe with every signal ignored or blocked for which this is possible.
 	run := func(args ...string) clitest.Result {
 		c := clitest.Command(t, args...)
 		c.Path, c.Args = livetest.Tool(t, "env"), append(held[:len(held):len(held)], c.Args...)
@@ -77,8 +78,8 @@ func TestVerbsWithSignalsHeldOff(t *testing.T) {
 	require.Regexp(t, `(?m)^[1-9]\d* exits verified in .*, 0 different`, r.Stderr)
 }
 
-// In an orphaned process group, such as that of a script under nohup or cron, a stopped process beside reframe does not make the kernel send SIGHUP
-// to the whole group when the program that reframe launched has ended.
+// TestTraceInAnOrphanedGroup requires that in an orphaned process group, such as that of a script under nohup or cron, no SIGHUP reaches the group.
+// The kernel would send it if a process of the group is stopped when the program that reframe has started ends.
 func TestTraceInAnOrphanedGroup(t *testing.T) {
 	t.Parallel()
 	const script = `sleep 1000 & kill -STOP $!; "$@"; echo status $?; kill -KILL $!`

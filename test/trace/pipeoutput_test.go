@@ -16,7 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// One signal ends a verb that waits for a pipe's reader to appear, or for one that does not read, and the program continues.
+// TestSignalWhilePipeIsAwaited requires that one signal ends a verb that waits for a reader of a pipe, or for a reader that does not read, and that
+// the program continues.
 func TestSignalWhilePipeIsAwaited(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

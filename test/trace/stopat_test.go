@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// trace, record and until stop at the first exit at which the condition holds, which the test computes from the values of the same loop in C.
+// TestStopAt requires that trace, record and until stop at the first exit at which the condition is true. The test computes this exit with the same
+// loop in C.
 func TestStopAt(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -56,7 +57,8 @@ func TestStopAt(t *testing.T) {
 	}
 }
 
-// A condition that can hold nowhere is refused at once, with the existing names, and the process is not started.
+// TestStopAtNoSuchName requires that a condition which no exit can meet is refused immediately, with the existing names, and that the process is not
+// started.
 func TestStopAtNoSuchName(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -84,14 +86,14 @@ func TestStopAtNoSuchName(t *testing.T) {
 			require.NoFileExists(t, file)
 		}
 	}
-	// If a name may exist later, the condition is accepted.
+	// A condition is accepted if its name may exist later.
 	for _, text := range []string{"%i > 3 || %none == 3", "loc0 > 3", "#7 == 3", `%"i" == x`} {
 		r := clitest.Run(t, "trace", "--ir", tick, "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.Code, r.Stderr)
 		require.Contains(t, r.Stderr, "no exit occurred")
 		require.FileExists(t, file)
 	}
-	// This includes names that the target may describe itself.
+	// This includes names that the target may describe.
 	for _, text := range []string{"%i > 3", "local[2] > 100"} {
 		r := clitest.Run(t, "trace", "--stop-at", text, "--", "touch", file)
 		require.Equal(t, 2, r.Code, r.Stderr)

@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A command's own output is the same as without reframe; the exits go to a file, or to standard error.
+// TestTraceCommand requires that a command has the same output as without reframe, and that the exits are written to a file or to standard error.
 func TestTraceCommand(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -48,7 +48,7 @@ func TestTraceCommand(t *testing.T) {
 	require.Regexp(t, `^2 exits in .* s; the limit of 2 was reached$`, lines[2])
 }
 
-// The exits of a process that already runs go to standard output.
+// TestTraceProcess requires that exits of a running process are written to standard output.
 func TestTraceProcess(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -75,7 +75,7 @@ func TestTraceProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// Each line of the JSON matches its schema, and the last is the summary.
+// TestTraceJSON requires that each line of the JSON matches its schema, and that the last line is the summary.
 func TestTraceJSON(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestTraceJSON(t *testing.T) {
 	lines(t, 0, host(state, 2), "--ir", livetest.IR(t, 19, "state.ll"))
 	lines(t, 0, host(guards, 40), "--ir", livetest.IR(t, 19, "guards.ll"), "--layout", livetest.Testdata(t, "programs", "guards.layout.json"))
 	lines(t, 0, host(guards, 40), "--at", "__llvm_deoptimize")
-	lines(t, 0, host(guards, 40), "--at", "osr", "--full") // its caller has no record, which does not count as missing
+	lines(t, 0, host(guards, 40), "--at", "osr", "--full") // the exit's caller has no record, which does not count as missing
 
 	all := lines(t, 0, host(tick, 1), "--ir", module, "--limit", "1")
 	var exit struct {
@@ -137,7 +137,7 @@ func TestTraceJSON(t *testing.T) {
 	require.Equal(t, 1, sum.Sites[0].Count)
 }
 
-// The plan matches the code, and a dry run writes nothing.
+// TestTraceDryRun requires that the plan matches the code, and that a dry run writes nothing.
 func TestTraceDryRun(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -172,7 +172,7 @@ func TestTraceDryRun(t *testing.T) {
 	r.Fails(t, 2, "no record is selected (1 known)")
 }
 
-// An error in the list of registered objects is reported.
+// TestTraceCorruptRegistry requires that an error in the list of registered objects is reported.
 func TestTraceCorruptRegistry(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string]string{
@@ -192,7 +192,7 @@ func TestTraceCorruptRegistry(t *testing.T) {
 	}
 }
 
-// An object that claims code at an unmapped address is registered during the trace.
+// TestTraceObjectInNoMemory registers an object during the trace that claims code at an unmapped address.
 func TestTraceObjectInNoMemory(t *testing.T) {
 	t.Parallel()
 	const program = `#include "gdbjit.h"
@@ -227,7 +227,7 @@ int main(int argc, char **argv) {
 	require.Contains(t, r.Stderr, "no exit occurred")
 }
 
-// A signal ends the trace, and the process continues with its original code.
+// TestTraceInterrupted requires that a signal ends the trace, and that the process continues with its original code.
 func TestTraceInterrupted(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
@@ -259,7 +259,7 @@ func TestTraceInterrupted(t *testing.T) {
 	}
 }
 
-// A reader that disappears, or a full disk, ends the trace, and the process continues.
+// TestTraceFailedWrite requires that a closed reader or a full disk ends the trace, and that the process continues.
 func TestTraceFailedWrite(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
@@ -292,7 +292,7 @@ func TestTraceFailedWrite(t *testing.T) {
 	}
 }
 
-// The end of a process is reported, and the process behaves as without reframe.
+// TestTraceEndings requires that the end of a process is reported, and that the process behaves as without reframe.
 func TestTraceEndings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -346,7 +346,7 @@ func TestTraceUsage(t *testing.T) {
 	})
 }
 
-// The help names the flags, and a shell can complete the kinds of site.
+// TestTraceHelp requires that the help lists the flags, and that a shell can complete the kinds of sites.
 func TestTraceHelp(t *testing.T) {
 	t.Parallel()
 	r := clitest.Run(t, "trace", "--help")
@@ -358,7 +358,7 @@ func TestTraceHelp(t *testing.T) {
 	require.True(t, strings.HasPrefix(r.Stdout, "stackmap\npatchpoint\nstatepoint\ndeoptimize\nunknown\n"), r.Stdout)
 }
 
-// A line is written even if no other follows.
+// TestTraceFlushes requires that a line is written immediately, even if no other follows.
 func TestTraceFlushes(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "stop_at.ll", "mcjit")

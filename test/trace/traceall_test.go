@@ -25,8 +25,8 @@ func (k tick) next() tick {
 	return tick{k.i + 1, acc, k.x ^ int64(uint64(k.acc)>>7), (k.y + k.i) ^ acc}
 }
 
-// For a program with 100,000 exits every exit is reported once, in order per thread, with the values that the program computes; also with threads,
-// signals and unloading.
+// TestTraceTellsEveryExit requires that each of a program's 100,000 exits is reported once, in order for each thread, with the values that the
+// program computes. This must also hold with several threads, with signals, and if code is unloaded.
 func TestTraceTellsEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	object, module := clitest.TickObject(t)
@@ -63,7 +63,7 @@ func TestTraceTellsEveryExit(t *testing.T) {
 				}
 				now := tick{v[0], v[1], v[2], v[3]}
 				want := last[m[1]].next()
-				if before, known := last[m[1]]; !known || before.i == 999 { // another round
+				if before, known := last[m[1]]; !known || before.i == 999 { // the first exit of a round
 					want = tick{0, now.acc, 12345, 1}
 				}
 				if now != want {

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTraceCountBy requires that exits are counted by methods and positions as tinyvm's own log of its exits has them.
+// TestTraceCountBy requires that the counts by method and position match tinyvm's own log of its exits.
 func TestTraceCountBy(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestTraceCountBy(t *testing.T) {
 			Position     int
 		}
 		require.NoError(t, json.Unmarshal([]byte(line), &exit))
-		if exit.Call == "" { // not a call by compiled code
+		if exit.Call == "" { // omits calls by compiled code
 			want[fmt.Sprint(exit.Method, " ", exit.Position, " ")]++
 		}
 	}

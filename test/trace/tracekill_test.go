@@ -16,8 +16,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A process whose reframe ends at any moment and in any way finishes as if it had not been traced, and nothing of reframe remains: no byte of its
-// code, no tracer. With FIDELITY=all every victim is combined with every way, which makes 440 watchers; otherwise with a twelfth of them.
+// TestWatcherKilled requires that a process finishes normally and no trace of reframe remains, neither in its code nor as its tracer, whenever and
+// however reframe ends. With FIDELITY=all every victim is combined with every way to end reframe, which makes 440 runs, otherwise with a twelfth of
+// them.
 func TestWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -30,10 +31,10 @@ func TestWatcherKilled(t *testing.T) {
 		for m, w := range clitest.Endings {
 			for k, verb := range []string{"trace", "verify"} {
 				halfway := v.Options.Middle != ""
-				if verb == "verify" && halfway { // it would run for too long
+				if verb == "verify" && halfway { // this combination would run for too long
 					continue
 				}
-				if livetest.Out(12, n+m+k) { // each way and each victim still several times
+				if livetest.Out(12, n+m+k) { // each way and each victim is still tested several times
 					continue
 				}
 				args := append([]string{verb, "--ir", livetest.IR(t, 19, v.Program)}, w.Args...)
@@ -59,7 +60,7 @@ func TestWatcherKilled(t *testing.T) {
 	require.Greater(t, compared, 4)
 }
 
-// killAttached kills an attached reframe. compared reports whether the code of the process could be compared with its earlier code.
+// killAttached kills a reframe that has attached to a process. compared reports whether the code of the process was compared with a copy from before.
 func killAttached(t *testing.T, v clitest.Victim, w clitest.Ending, args []string, pause time.Duration, stop bool) (compared bool) {
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
 	code := clitest.ExecutableMemory(t, p.PID)
@@ -72,7 +73,7 @@ func killAttached(t *testing.T, v clitest.Victim, w clitest.Ending, args []strin
 		require.ErrorIs(t, err, os.ErrProcessDone)
 	}
 	if stop {
-		_ = unix.Kill(p.PID, unix.SIGSTOP) // it may have ended
+		_ = unix.Kill(p.PID, unix.SIGSTOP) // an error means that it has ended
 	}
 	c.Over(t, tracing)
 	compared = stop && clitest.RequireRestored(t, p.PID, code)
@@ -82,13 +83,14 @@ func killAttached(t *testing.T, v clitest.Victim, w clitest.Ending, args []strin
 	return compared
 }
 
-// killLaunched ends a reframe that has started the process itself.
+// killLaunched kills a reframe that has started the process itself.
 func killLaunched(t *testing.T, v clitest.Victim, w clitest.Ending, args []string, pause time.Duration) {
 	file := filepath.Join(t.TempDir(), "output")
 	out, err := os.Create(file)
 	require.NoError(t, err)
 	host := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, v.Program, "-O2"), v.Options)
-	c := clitest.Watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...) // which is the process's own; the exits go to standard error
+	// Standard output is the process's own; the exits go to standard error.
+	c := clitest.Watch(t, out, append(append(args[:len(args):len(args)], "--"), host...)...)
 	out.Close()
 	tracing, process := clitest.TracedHost(t, c.Process.Pid)
 	time.Sleep(pause)

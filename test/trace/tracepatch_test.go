@@ -16,7 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For a program that overwrites breakpoints, of which debug registers hold four, trace reports that exits may be missing, with status 1.
+// TestTraceOverwritten requires that, for a program that overwrites breakpoints, trace reports that exits may be missing and exits with status 1.
+// Debug registers can hold only four of the breakpoints.
 func TestTraceOverwritten(t *testing.T) {
 	t.Parallel()
 	held := livetest.HeldPlaces(t)
@@ -26,7 +27,7 @@ func TestTraceOverwritten(t *testing.T) {
 		c := clitest.Command(t, append(append([]string{"trace", "--ir", module}, args...), append([]string{"--"}, program.Args...)...)...)
 		var out, text strings.Builder
 		c.Stdin, c.Stdout, c.Stderr = strings.NewReader("\n"), &out, &text
-		_ = c.Run() // its status is looked at
+		_ = c.Run() // the test checks its status
 		return clitest.Result{Code: c.ProcessState.ExitCode(), Stdout: out.String(), Stderr: text.String()}
 	}
 	r := run("5")
@@ -60,7 +61,7 @@ func TestTraceOverwritten(t *testing.T) {
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.Start())
-	_, err = out.Read(make([]byte, 1)) // it is ready
+	_, err = out.Read(make([]byte, 1)) // wait until the program is ready
 	require.NoError(t, err)
 	r = clitest.Run(t, "trace", "--ir", module, "--dry-run", "-p", fmt.Sprint(p.Process.Pid))
 	require.Equal(t, 0, r.Code, r.Stderr)

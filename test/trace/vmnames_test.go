@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestNamesAtTheExit requires that trace shows the names that methods have at each exit: the process renames its method right after each, and ends
-// right after the last.
+// TestNamesAtTheExit requires that trace shows the name that a method has at each exit. The process renames its method immediately after each exit,
+// and ends immediately after the last.
 func TestNamesAtTheExit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// timeout(1) signals its command and then its whole group, and a terminal that closes does the same: a second signal does not suppress the summary.
-// The process can be watched again at once.
+// TestTwoSignals sends two signals, as timeout(1) does to its command and then to the group, and as a closing terminal does. The second must not
+// suppress the summary, and the process can be traced again immediately.
 func TestTwoSignals(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestTwoSignals(t *testing.T) {
 	}
 }
 
-// The next watcher can attach while the tracer of the previous one, which was killed, still restores the bytes.
+// TestWatchedAgainAtOnce requires that another watcher can attach while the tracer of a killed watcher is still restoring code.
 func TestWatchedAgainAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -75,14 +75,15 @@ func TestWatchedAgainAtOnce(t *testing.T) {
 	p.Kill()
 }
 
-// A signal to the group, as a terminal sends it, does not reach the tracer, however young that is; it does reach the launched program.
+// TestGuardIsBornSafe requires that a signal to the process group, as a terminal sends it, never reaches the tracer, however recently it was started,
+// but does reach the launched program.
 func TestGuardIsBornSafe(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	object, _ := clitest.TickObject(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: 1 << 30})
 	for range 20 {
-		words, err := os.Create(filepath.Join(t.TempDir(), "words")) // not a pipe, which the program would keep open
+		words, err := os.Create(filepath.Join(t.TempDir(), "words")) // a file, because the program would keep a pipe open
 		require.NoError(t, err)
 		c := clitest.Command(t, append([]string{"trace", "--count", "--"}, host...)...)
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -92,23 +93,23 @@ func TestGuardIsBornSafe(t *testing.T) {
 		require.Eventually(t, func() bool { return clitest.ChildOf(c.Process.Pid) != 0 }, livetest.Patience, time.Microsecond)
 		require.NoError(t, syscall.Kill(group, syscall.SIGTERM))
 		_ = c.Wait()                             // the test checks its status
-		_ = syscall.Kill(group, syscall.SIGKILL) // the program did not exist yet
+		_ = syscall.Kill(group, syscall.SIGKILL) // the program may not have existed when the signal was sent
 		text, err := os.ReadFile(words.Name())
 		require.NoError(t, err)
 		require.NoError(t, words.Close())
 		require.NotContains(t, string(text), "guard process was killed")
-		require.Regexp(t, ` exits? in |obj_host ended before its first instruction`, string(text)) // the signal is for the command, too
+		require.Regexp(t, ` exits? in |obj_host ended before its first instruction`, string(text)) // the signal also ends the command
 	}
 }
 
-// A verb that has nothing to restore ends at the first signal, as any program does.
+// TestFirstSignalEnds requires that a verb which has nothing to restore ends at the first signal.
 func TestFirstSignalEnds(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	c := clitest.Command(t, "lint", pipe)
 	require.NoError(t, c.Start())
-	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // the command has opened the pipe and reads until it is closed
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the command has opened the pipe, which it reads until this end is closed
 	require.NoError(t, err)
 	defer w.Close()
 	require.NoError(t, c.Process.Signal(syscall.SIGINT))

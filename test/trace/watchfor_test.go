@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// --for ends trace, verify and record as a limit does, and the process continues.
+// TestFor requires that --for ends trace, verify and record like a limit, and that the process continues.
 func TestFor(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -37,12 +37,12 @@ func TestFor(t *testing.T) {
 		{[]string{"record", "--hit", "1", "-o", core}, idle, 2, `^reframe: the time limit of LONG was reached: no such exit occurred\n$`},
 		{[]string{"record", "--hit", "1000000000000", "-o", core}, busy, 2, `^reframe: the time limit of LONG was reached: only \d+ such exits occurred, but --hit 1000000000000 was given\n$`},
 	} {
-		long := "300ms" // an interval without an exit, on any machine
+		long := "300ms" // in this interval the process reaches no exit
 		if c.p == busy {
-			long = "3s" // an interval in which even a slow machine reaches an exit; there are thousands per second
+			long = "3s" // in this interval the process reaches an exit even on a slow machine, because there are thousands per second
 		}
 		r := clitest.Run(t, append(c.args, "--for", long, "-p", clitest.PID(c.p))...)
-		if c.p == busy && strings.Contains(r.Stderr, "all were skipped") { // a machine under load finishes no comparison in that time
+		if c.p == busy && strings.Contains(r.Stderr, "all were skipped") { // under load no comparison may finish in that time
 			long = "30s"
 			r = clitest.Run(t, append(c.args, "--for", long, "-p", clitest.PID(c.p))...)
 		}
@@ -53,13 +53,13 @@ func TestFor(t *testing.T) {
 	}
 	require.True(t, busy.Alive())
 	busy.Kill()
-	// It is refused at once, on a slow machine too.
+	// This is refused immediately, also on a slow machine.
 	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--for", "1s").FailsEmpty(t, 64, "--for requires a flag that waits for an exit")
 	clitest.Run(t, "record", "-p", clitest.PID(idle), "-o", core, "--hit", "2", "--for", "-1s").FailsEmpty(t, 64, "--for -1s: must be above 0")
 	idle.Kill()
 }
 
-// --count stops exactly at a limit as well: where the tracer counts, and where exits are looked at.
+// TestCountToLimit requires that --count stops exactly at a limit, both where the tracer counts exits and where the frames of each exit are read.
 func TestCountToLimit(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestCountToLimit(t *testing.T) {
 	}
 }
 
-// Without --log only the exit of --stop-at is shown, and none before it.
+// TestStopAtShowsOne requires that without --log only the exit of --stop-at is shown.
 func TestStopAtShowsOne(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -109,7 +109,8 @@ func TestStopAtShowsOne(t *testing.T) {
 	}
 }
 
-// If JSON objects go to standard error nothing else of reframe's is there, warnings and errors included, and the last object is the summary.
+// TestJSONAlone requires that, if JSON objects go to standard error, reframe writes nothing else there, not even warnings and errors, and that the
+// last object is the summary.
 func TestJSONAlone(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -121,7 +122,7 @@ func TestJSONAlone(t *testing.T) {
 		args   []string
 		host   []string
 		status int
-		lines  int // without warnings
+		lines  int // number of lines, without warnings
 		warns  int
 		error  string
 	}{
@@ -130,7 +131,7 @@ func TestJSONAlone(t *testing.T) {
 		{"trace", []string{"--at", "no_such_thing"}, host, 2, 1, 1, "no exit occurred"},
 		{"trace", []string{"--count"}, host, 0, 1, 0, ""},
 		{"trace", nil, []string{"true"}, 2, 1, 0, "no exit occurred"},
-		// This module is not the one that was compiled.
+		// This module is not the compiled one.
 		{"trace", []string{"--ir", clitest.EditedCopy(t, module, ", i64 %y)", ")"), "--limit", "1"}, host, 0, 2, 1, ""},
 		{"verify", []string{"--ir", module, "--limit", "2", "--all"}, host, 0, 3, 0, ""},
 		{"verify", []string{"--ir", module, "--skip", "100000"}, host, 2, 1, 0, "no exit was verified: all were skipped"},
@@ -154,14 +155,14 @@ func TestJSONAlone(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum))
 		require.Equal(t, c.error, sum.Error)
 	}
-	// In other cases messages are text.
+	// If the JSON goes elsewhere, messages are text.
 	file := filepath.Join(t.TempDir(), "exits")
 	r := clitest.Run(t, append([]string{"trace", "--json", "--record", "77", "-o", file, "--"}, host...)...)
 	require.Equal(t, 2, r.Code)
 	require.Regexp(t, `(?m)^0 exits in .*\nreframe: no exit occurred\n$`, r.Stderr)
 }
 
-// If no record matches, the message lists the existing records.
+// TestNoneIsMeant requires that, if no record matches, the message lists the existing records.
 func TestNoneIsMeant(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)

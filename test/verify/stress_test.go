@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The command's output is not shown, and is unchanged: only the summary is printed.
+// TestStressCommand requires that only the summary is printed. The command's output is compared but not shown.
 func TestStressCommand(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -36,14 +36,14 @@ func TestStressCommand(t *testing.T) {
 nothing differs: exit status 0, \d+ bytes of output
 $`, r.Stdout)
 
-	// Without --seed the seed differs each time; it is reported, and repeats the run.
+	// Without --seed each run has another seed. The seed is reported, and repeats the run.
 	r = stress("--probability", "20%")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	_, seed, _ := strings.Cut(r.Stdout, "--seed ")
 	seed, _, _ = strings.Cut(seed, ":")
 	require.Equal(t, r.Stdout, stress("--probability", "0.2", "--seed", seed).Stdout)
 
-	// The program gets the same input in each run.
+	// The program must get the same input in each run.
 	const text = "some input\n"
 	c := clitest.Command(t, "stress", "--ir", module, "--stdin", "-", "--json", "--", "cat")
 	c.Stdin = strings.NewReader(text)
@@ -58,8 +58,7 @@ $`, r.Stdout)
 	require.Equal(t, []int{len(text), len(text)}, []int{out.Untouched.Stdout.Bytes, out.Stressed.Stdout.Bytes})
 }
 
-// TestStressWithoutReader requires that stress runs its command and prints the result although the terminal of its standard error is full and nothing
-// reads that.
+// TestStressWithoutReader requires that stress runs its command and prints the result, although standard error is a full terminal that is not read.
 func TestStressWithoutReader(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -70,7 +69,7 @@ func TestStressWithoutReader(t *testing.T) {
 	filler, err := unix.Open(slave.Name(), unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	require.NoError(t, err)
 	defer unix.Close(filler)
-	for room := true; room; { // the kernel moves bytes to the reader's buffer meanwhile
+	for room := true; room; { // repeat, because the kernel moves bytes to the reader's buffer
 		for err = nil; err == nil; {
 			_, err = unix.Write(filler, []byte("."))
 		}
@@ -86,12 +85,13 @@ func TestStressWithoutReader(t *testing.T) {
 	require.Regexp(t, `(?m)^nothing differs: exit status 0, \d+ bytes of output$`, out.String())
 }
 
-// If the interpreter does not reach the return, nothing is committed, so nothing differs. The summary reports this.
+// TestStressFault requires that, if the interpreter does not reach the return, nothing is committed, no difference is reported, and the summary
+// mentions the fault.
 func TestStressFault(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
-	object = clitest.WithChangedMap(t, object, func(b *stackmap.Blob) { // %heap is the number 0
+	object = clitest.WithChangedMap(t, object, func(b *stackmap.Blob) { // records the number 0 for %heap
 		l := b.Functions[0].Records[0].Locations
 		l[0] = l[1]
 	})
@@ -109,7 +109,7 @@ func TestStressFault(t *testing.T) {
 	clitest.RequireValid(t, "stress.schema.json", r.Stdout)
 }
 
-// A wrong stack map is found, shown and kept, and found again by the commands in the report.
+// TestStressDifference requires that a wrong stack map is found, shown and kept, and that the commands in the report find it again.
 func TestStressDifference(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestStressUsage(t *testing.T) {
 	})
 }
 
-// A signal ends stress and the command, in whichever run; and if reframe is killed, the command is killed too.
+// TestStressInterrupted requires that a signal ends stress and the command, in any of the runs, and that killing reframe kills the command.
 func TestStressInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -231,7 +231,7 @@ func TestStressInterrupted(t *testing.T) {
 		var stderr strings.Builder
 		run.Stderr = &stderr
 		require.NoError(t, run.Start())
-		text, err := os.ReadFile(pipe) // it runs
+		text, err := os.ReadFile(pipe) // waits until the command runs
 		require.NoError(t, err)
 		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
@@ -244,7 +244,7 @@ func TestStressInterrupted(t *testing.T) {
 		require.Eventually(t, func() bool {
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", number))
 			_, state, _ := strings.Cut(string(text), ") ")
-			return err != nil || strings.HasPrefix(state, "Z") // its new parent, another test's process, may not wait for it
+			return err != nil || strings.HasPrefix(state, "Z") // its new parent, the process of another test, may not wait for it
 		}, livetest.Patience, time.Millisecond)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A command's own output is the same as without reframe, and exits that cannot be compared are reported and counted.
+// TestVerifyCommand requires that a command has the same output as without reframe, and that exits which cannot be compared are reported and counted.
 func TestVerifyCommand(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -46,13 +46,13 @@ func TestVerifyCommand(t *testing.T) {
 	}
 	require.Len(t, seen, 140)
 
-	// Without --all only differences are reported, and there are none.
+	// Without --all only differences are reported. This program has none.
 	r = clitest.Run(t, append([]string{"verify", "--ir", module, "--limit", "10", "--"}, host...)...)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `^10 exits verified in .*: 10 same, 0 different, 0 not comparable; the limit of 10 was reached\n$`, r.Stderr)
 }
 
-// Programs with layouts, recursion, calls and threads show no differences.
+// TestVerifySame requires that programs with layouts, recursion, calls and threads have no differences.
 func TestVerifySame(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestVerifySame(t *testing.T) {
 		object, module := livetest.PICObject(t, 22, program, "-O2"), livetest.IR(t, 22, program)
 		rounds, alone := livetest.Times(1, 3), ""
 		if program == "guards.ll" {
-			rounds = 3 // not every round has an exit
+			rounds = 3 // not every round reaches an exit
 			alone = `  \d+  compared only after the exit, so a wrong bundle goes unseen: @total_opt and @total have different types; use --baseline NAME\n`
 		}
 		host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 2, Rounds: rounds})
@@ -74,7 +74,7 @@ func TestVerifySame(t *testing.T) {
 	}
 }
 
-// A process that already runs continues as before.
+// TestVerifyProcess requires that a running process continues as before.
 func TestVerifyProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestVerifyProcess(t *testing.T) {
 	require.Contains(t, p.Output(), checksum)
 }
 
-// Each line of the JSON matches its schema, and the last is the summary.
+// TestVerifyJSON requires that each line of the JSON matches its schema, and that the last line is the summary.
 func TestVerifyJSON(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestVerifyJSON(t *testing.T) {
 	}), memoryModule, 70, "--all", "--keep", t.TempDir())
 }
 
-// A signal ends verify, and the process continues.
+// TestVerifyInterrupted requires that a signal ends verify, and that the process continues.
 func TestVerifyInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestVerifyUsage(t *testing.T) {
 	})
 }
 
-// A reader that disappears, or a full disk, ends verify, and the process continues.
+// TestVerifyFailedWrite requires that a closed reader or a full disk ends verify, and that the process continues.
 func TestVerifyFailedWrite(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -220,8 +220,8 @@ func TestVerifyFailedWrite(t *testing.T) {
 	require.Equal(t, clitest.OutputUntraced(t, host), r.Stdout)
 }
 
-// A run from the entry of the function shows which side is wrong, in text and in JSON that matches the schema; entries are also verified on their
-// own.
+// TestVerifyFromEntry requires that a run from the entry of the function shows which side is wrong, in text and in JSON that matches the schema.
+// Entries can also be verified alone.
 func TestVerifyFromEntry(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -233,7 +233,7 @@ func TestVerifyFromEntry(t *testing.T) {
 	described := livetest.Testdata(t, "programs", "baseline.layout.json")
 	r := on("--layout", described, "--from-entry=false")
 	require.Equal(t, 0, r.Code, "%s: from the exit on both sides are alike", r.Stderr)
-	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // the last one: selected only by the layout
+	for _, by := range []string{"--from-entry", "--from-entry=true", "--all"} { // with --all the layout alone selects entries
 		r = on("--layout", described, by)
 		require.Equal(t, 3, r.Code, r.Stderr)
 		require.Contains(t, r.Stderr, "wrong: the bundle or the layout: the baseline's %i is in %acc, the baseline's %acc is in %i\n")
@@ -244,7 +244,7 @@ func TestVerifyFromEntry(t *testing.T) {
 		r = on(append(args, "--json", "-o", "-", "--all")...)
 		require.Equal(t, 3, r.Code, r.Stderr)
 		lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
-		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "{") }) // what the program prints
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "{") }) // removes the output of the program
 		require.Len(t, lines, 3)
 		for _, line := range lines {
 			clitest.RequireValid(t, "verify.schema.json", line)
@@ -271,7 +271,8 @@ func TestVerifyFromEntry(t *testing.T) {
 	}
 }
 
-// The reduction described in doc/user/verify.md keeps the fault and removes the rest; a module without the fault is not interesting.
+// TestVerifyReduces requires that the reduction described in doc/user/verify.md keeps the fault and removes the rest of the module, and that its test
+// rejects a module without the fault.
 func TestVerifyReduces(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -325,7 +326,7 @@ func TestVerifyReduces(t *testing.T) {
 	require.Less(t, size("small.ll"), size("sum.ll"))
 }
 
-// The files kept for a difference suffice to examine it, and its script passes.
+// TestVerifyKeeps requires that the files that are kept for a difference suffice to examine it, and that the kept script passes.
 func TestVerifyKeeps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -337,7 +338,7 @@ func TestVerifyKeeps(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(kept, "*"))
 	require.NoError(t, err)
 	require.Len(t, names, 6, "two cores, two scripts, one module, one layout: %v", names)
-	require.NoError(t, os.Remove(swapped+".ll")) // only the kept files are needed
+	require.NoError(t, os.Remove(swapped+".ll")) // the kept files must suffice
 	scripts, err := filepath.Glob(filepath.Join(kept, "*.txtar"))
 	require.NoError(t, err)
 	require.Len(t, scripts, 2)
@@ -345,7 +346,8 @@ func TestVerifyKeeps(t *testing.T) {
 	require.Equal(t, 0, r.Code, "%s%s", r.Stdout, r.Stderr)
 }
 
-// A terminal shows the progress, and nothing of it afterwards; if the program itself writes there, no progress is shown.
+// TestVerifyShowsProgress requires that a terminal shows the progress, and that it is removed afterwards. If the program itself writes to the
+// terminal, no progress is shown.
 func TestVerifyShowsProgress(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -359,7 +361,7 @@ func TestVerifyShowsProgress(t *testing.T) {
 		require.NoError(t, c.Start())
 		require.NoError(t, slave.Close())
 		var out strings.Builder
-		_, _ = io.Copy(&out, master) // up to EIO: the other end is closed
+		_, _ = io.Copy(&out, master) // ends with EIO, because the other end is closed
 		require.NoError(t, c.Wait())
 		return out.String()
 	}
@@ -373,7 +375,8 @@ func TestVerifyShowsProgress(t *testing.T) {
 	require.NotRegexp(t, shown, run(func(slave *os.File) *os.File { return slave }))
 }
 
-// raising is a program that sends itself a signal after each of five exits, and prints the effect; fifth replaces the signal after the last exit.
+// raising is a program that sends itself a signal after each of five exits, and prints the signal's effect. fifth replaces the signal after the last
+// exit.
 const raising = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 declare i32 @raise(i32)
@@ -422,8 +425,8 @@ out:
 }
 `
 
-// A signal that a thread sends to itself is delivered while the thread runs alone: its handler has run when raise(3) returns. abort(3) ends the
-// program as usual; the processor's own stop would be SIGSEGV.
+// TestVerifyOfRaisedSignals requires that a signal which a thread sends to itself is delivered while the thread runs alone, so that its handler has
+// run when raise(3) returns. abort(3) must end the program as usual.
 func TestVerifyOfRaisedSignals(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -434,7 +437,7 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 	} {
 		module := livetest.Module(t, strings.ReplaceAll(raising, "FIFTH", c.fifth))
 		program := livetest.ModuleBinary(t, 19, module)
-		plain, _ := exec.Command(program).Output() // abort ends it
+		plain, _ := exec.Command(program).Output() // an error is expected: the program calls abort
 		require.True(t, strings.HasPrefix(string(plain), "110\n121\n132\n143\n"), string(plain))
 		for _, args := range [][]string{{"--from-entry=false"}, {"--from-entry"}} {
 			r := clitest.Run(t, slices.Concat([]string{"verify", "--ir", module}, args, []string{"--", program})...)
@@ -444,7 +447,8 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 	}
 }
 
-// After an exit a program may start processes, and map and unmap memory: it behaves as without reframe, and the exits can be compared.
+// TestVerifyOfProcessesAndMappings runs a program that, after an exit, starts processes, and maps and unmaps memory. It must behave as without
+// reframe, and the exits must be comparable.
 func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -460,7 +464,7 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 			require.Regexp(t, `^(\d\d+) exits verified in .*: (\d\d+) same, 0 different, 0 not comparable; (\d+ skipped; )?the process exited with status 0\n(  \d+  skipped: 16 exits were pending, and 4 of the same record among them\n)?$`, r.Stderr, "%s %v", name, args)
 			require.Equal(t, want, r.Stdout, "%s %v", name, args)
 		}
-		// The interpreter alone cannot continue from many of these exits, and reports for none that the frame may be wrong.
+		// The interpreter alone cannot continue from many of these exits, but must report for none of them that the frame may be wrong.
 		r := clitest.Run(t, "stress", "--probability", "1", "--seed", "1", "--ir", sites, "--", program)
 		require.Equal(t, 0, r.Code, "%s: %s", name, r.Stderr)
 		require.Contains(t, r.Stdout, "nothing differs: exit status 0", name)
@@ -468,7 +472,8 @@ func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	}
 }
 
-// If native code waits for a thread that is stopped, verify gives up at once, not when its time, here a minute, is over.
+// TestVerifyOfWaitingThreads requires that verify gives up immediately if native code waits for a thread that is stopped, and not only after its time
+// limit, which is a minute here.
 func TestVerifyOfWaitingThreads(t *testing.T) {
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/answers.c")
@@ -479,7 +484,8 @@ func TestVerifyOfWaitingThreads(t *testing.T) {
 	require.NotContains(t, r.Stderr, "took over")
 }
 
-// In a program that catches exceptions of native code, exits that do not rethrow are compared, also in its handlers; the others have a reason.
+// TestVerifyOfExceptions runs a program that catches exceptions of native code. Exits that do not rethrow must be compared, also those in its
+// handlers; the others must have a reason.
 func TestVerifyOfExceptions(t *testing.T) {
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/caught.cc")
@@ -497,20 +503,21 @@ func TestVerifyOfExceptions(t *testing.T) {
 	require.Regexp(t, `it calls @_ZSt24__throw_invalid_argumentPKc, which does not return: it throws`, r.Stderr)
 }
 
-// A sanitizer reserves terabytes of memory, of which it uses some pages.
+// TestVerifyOfSanitizedProgram runs a program whose sanitizer reserves terabytes of memory, of which only some pages are used.
 func TestVerifyOfSanitizedProgram(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/mappings.c")
 	c := clitest.Command(t, "verify", "--ir", sites, "--", livetest.ModuleBinary(t, 19, sites, "-fsanitize=address"))
-	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // the leak check does not work under a tracer
+	c.Env = append(c.Environ(), "ASAN_OPTIONS=detect_leaks=0") // leak detection does not work under a tracer
 	r := clitest.Finish(t, c)
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Equal(t, "7 1 1\n9 2 2\n12 3 3\n16 4 4\n21 5 5\n", r.Stdout)
 	require.Regexp(t, `^\d\d+ exits verified in .*: \d\d+ same, 0 different, 0 not comparable; `, r.Stderr)
 }
 
-// The interpreter sees memory as native code leaves it, whatever native code maps, unmaps, moves, protects and discards.
+// TestVerifyOfRandomMappings requires that the interpreter sees the memory that native code leaves, whatever native code maps, unmaps, moves,
+// protects and discards.
 func TestVerifyOfRandomMappings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -528,8 +535,9 @@ func TestVerifyOfRandomMappings(t *testing.T) {
 	}
 }
 
-// The process makes the calls of functions that the interpreter does not model: containers, dates, scanning, regular expressions, complex and random
-// numbers. Exits after which a callee keeps a pointer to a local variable are not comparable, with this reason.
+// TestVerifyOfFunctionsThatAreNotModelled requires that functions which the interpreter does not model are called in the process: containers, dates,
+// scanning, regular expressions, complex and random numbers. An exit after which a callee keeps a pointer to a local variable is not comparable, and
+// the reason says so.
 func TestVerifyOfFunctionsThatAreNotModelled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// told returns a difference without the parts that vary between runs.
+// told removes the parts of a difference that vary between runs.
 func told(text string) string {
 	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|script|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
 		text = regexp.MustCompile(r).ReplaceAllString(text, "")
@@ -25,18 +25,18 @@ func told(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// A wrong stack map is found, shown, kept, and found again by the command in the report.
+// TestVerifyDifference requires that a wrong stack map is found, shown and kept, and that the command in the report finds it again.
 func TestVerifyDifference(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	object, module := clitest.WrongTick(t)
-	// An apostrophe must come through the shell.
+	// Suggested commands must quote an apostrophe for the shell.
 	dir := filepath.Join(t.TempDir(), "it's here")
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	clitest.CopyFile(t, module, filepath.Join(dir, "tick.ll"))
 	cores := filepath.Join(dir, "cores", "today")
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
-	// The exits from 100 to 1000 are pending until the first round returns; those between are skipped.
+	// Exit 11 is in the first round, which has 1000 exits. Exit 1000 is its last, and exit 1011 is in the second round.
 	for _, n := range []int{11, 1000, 1011} {
 		r := clitest.Run(t, append([]string{"verify", "--ir", filepath.Join(dir, "tick.ll"), "--function", "^t(i|o)ck$", "--tail", "4", "--keep", cores, "--skip", fmt.Sprint(n - 1), "--limit", "1", "--"}, host...)...)
 		require.Equal(t, 3, r.Code, r.Stderr)
@@ -80,7 +80,7 @@ $`, n, n, native.I, int64(native.Acc), int64(native.Y), int64(native.Y), interpr
 	for _, core := range list {
 		r := clitest.Run(t, "maps", "--core", core)
 		require.Contains(t, r.Stdout, "record 1 at ", r.Stderr)
-		// The kept test consists of a small core of the difference and a first script, in which the interpreter returns the same result.
+		// The kept test consists of a small core of the difference and a first script. In it, the interpreter returns the same result.
 		var n int
 		_, err := fmt.Sscanf(core[strings.LastIndexByte(core, '-')+1:], "%d.core", &n)
 		require.NoError(t, err)
@@ -98,18 +98,20 @@ $`, n, n, native.I, int64(native.Acc), int64(native.Y), int64(native.Y), interpr
 	}
 }
 
-// The command in a report counts exits as the original run did: past exits that are skipped, that were inside of others, and of other records.
+// TestVerifyFindsAgain requires that the command in a report counts exits in the same way as the original run: including exits that are skipped, that
+// are inside others, and that belong to other records.
 func TestVerifyFindsAgain(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
 	tick, tickModule := clitest.WrongTick(t)
 	memory, memoryModule := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
-	memory = clitest.WithChangedMap(t, memory, func(b *stackmap.Blob) { // %length for %n, in the second of two records
+	memory = clitest.WithChangedMap(t, memory, func(b *stackmap.Blob) { // records %length for %n, in the second of two records
 		l := b.Functions[0].Records[1].Locations
 		l[1] = l[3]
 	})
 	guards, guardsModule := livetest.PICObject(t, 19, "guards.ll", "-O2"), livetest.IR(t, 19, "guards.ll")
-	guards = clitest.WithChangedMap(t, guards, func(b *stackmap.Blob) { // %acc for %i, after the head and the reason of the exit
+	// Records %acc for %i; the locations before them are the head and the reason of the exit.
+	guards = clitest.WithChangedMap(t, guards, func(b *stackmap.Blob) {
 		for _, f := range b.Functions {
 			for _, r := range f.Records {
 				r.Locations[stackmap.StatepointHead+2] = r.Locations[stackmap.StatepointHead+3]
@@ -131,7 +133,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 		r := clitest.Run(t, append(append([]string{"verify", "--limit", "60"}, c.flags...), append([]string{"--"}, host...)...)...)
 		require.Equal(t, 3, r.Code, r.Stderr)
 		all := strings.SplitAfter(r.Stderr, "\n\n")
-		all = all[:len(all)-1] // the summary follows it
+		all = all[:len(all)-1] // the last line is the summary
 		require.GreaterOrEqual(t, len(all), c.least, "%v", c.flags)
 		for n := 0; n < len(all); n += len(all) / livetest.Times(2, 4) {
 			found := clitest.RunSuggestion(t, all[n])
@@ -141,7 +143,7 @@ func TestVerifyFindsAgain(t *testing.T) {
 	}
 }
 
-// With -p the command verifies the process.
+// TestVerifyProcessAgain requires that with -p the command in a report verifies the running process.
 func TestVerifyProcessAgain(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -169,7 +171,8 @@ func TestVerifyProcessAgain(t *testing.T) {
 	require.Equal(t, all[0], all[1])
 }
 
-// A difference in memory is shown with the memory that contains it, and a run that cannot continue is a difference too.
+// TestVerifyMemory requires that a difference in memory is shown with the mapping, stack or block that contains it, and that a run which cannot
+// continue is also a difference.
 func TestVerifyMemory(t *testing.T) {
 	t.Parallel()
 	object, module := livetest.PICObject(t, 19, "memory.ll", "-O2"), livetest.IR(t, 19, "memory.ll")
@@ -180,7 +183,7 @@ func TestVerifyMemory(t *testing.T) {
 		require.Equal(t, 3, r.Code, r.Stderr)
 		return r.Stderr
 	}
-	// %n gets the value of %string: it is stored to *%heap, which calloc has allocated, and from then on it is not zero.
+	// %n gets the value of %string, which is not zero. The function stores it to *%heap, allocated by calloc.
 	nIsString := func(l []stackmap.Location) { l[1] = l[2] }
 	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, anonymous memory\+0x[0-9a-f]+
         before       0000000000000000 .*
@@ -190,19 +193,19 @@ func TestVerifyMemory(t *testing.T) {
   writes by native code alone are ignored: no IR given for (libc\.so\.6\+0x[0-9a-f]+|__mem).*
 `, run(nIsString))
 	require.Contains(t, run(nIsString, "--json"), `,"near":"last","size":`)
-	// %heap is in the stack of the caller.
+	// This map makes %heap point to the stack of the caller.
 	require.Regexp(t, `  different memory, \d+ bytes at 0x[0-9a-f]+, the stack of #1 entry\+0x[0-9a-f]+, \d+ below its CFA\n`, run(func(l []stackmap.Location) {
 		const rbp = 6
 		l[0] = stackmap.Location{Kind: stackmap.Direct, Size: 8, Reg: rbp, Offset: 16}
 	}))
-	// %heap is the number 0.
+	// This map makes %heap the number 0.
 	require.Regexp(t, `  different: native code returns, and the interpreter does not
         @rewrite, block %entry, line \d+: store: write of 8 bytes at 0x0: not mapped
   interpreter, the last of 2 instructions:
 `, run(func(l []stackmap.Location) { l[0] = l[1] }))
 }
 
-// Words are quoted for a shell.
+// TestVerifyQuotes requires that suggested commands quote words for a shell.
 func TestVerifyQuotes(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.WrongTick(t)

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Each difference has a page with the state at the exit, although native code has moved since, and both results side by side; the index links to
-// all. The browser shows what the loop of tick.ll computes.
+// TestVerifyHTML requires that each difference has a page with the state at the exit, although native code has continued since, and with both results
+// side by side. The index must link to all pages. The browser must show the values that the loop of tick.ll computes.
 func TestVerifyHTML(t *testing.T) {
-	livetest.Slow(t) // a browser, and three programs under control
+	livetest.Slow(t) // starts a browser and three traced programs
 	t.Parallel()
 	object, module := clitest.WrongTick(t)
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 2})
@@ -52,7 +52,7 @@ func TestVerifyHTML(t *testing.T) {
 		var values map[string]string
 		tab.Eval(t, `Object.fromEntries([...document.querySelectorAll("tr.value")].map(r => [r.cells[0].querySelector("bdi").textContent, r.cells[2].textContent]))`, &values)
 		require.Equal(t, map[string]string{"%i": fmt.Sprint(native.I), "%acc": fmt.Sprint(int64(native.Acc)), "%x": fmt.Sprint(int64(native.Y)), "%y": fmt.Sprint(int64(native.Y))}, values)
-		// The stack map gives %x and %y the same location; the bytes are unchanged.
+		// The stack map gives %x and %y the same location, whose bytes are those of %y.
 		tab.Hover(t, "#v2 th")
 		var stack []string
 		tab.Eval(t, `[...document.querySelectorAll(".words .lit")].map(e => e.textContent)`, &stack)
@@ -89,7 +89,7 @@ func TestVerifyHTML(t *testing.T) {
 	index.Click(t, `nav a[href="index.html"]`)
 	require.Equal(t, "index.html", at())
 
-	// Existing pages are kept.
+	// Existing pages must be kept.
 	before, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
 	r = verify("--limit", "1")
@@ -105,7 +105,7 @@ func TestVerifyHTML(t *testing.T) {
 	require.Equal(t, [][]string{{"exit 21, hit 21 of record 1"}}, rows)
 }
 
-// inMemory formats the bytes of a number in the order of memory.
+// inMemory formats the bytes of a number in memory order.
 func inMemory(n uint64) string {
 	var b [8]byte
 	for i := range b {
@@ -114,7 +114,8 @@ func inMemory(n uint64) string {
 	return fmt.Sprintf("% x", b[:])
 }
 
-// Without differences there is an index that reports this. Contradictory flags are rejected.
+// TestVerifyHTMLWithoutDifference requires that without differences only an index is written, which reports this, and that contradictory flags are
+// rejected.
 func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)
@@ -135,10 +136,10 @@ func TestVerifyHTMLWithoutDifference(t *testing.T) {
 	verify("--html", dir, "--interesting").FailsEmpty(t, 64, "--interesting and --html cannot be combined")
 }
 
-// For an exit that is compared with a baseline the page has both states; for an activation that is verified from its entry, the place where it
-// began.
+// TestVerifyHTMLFromEntry requires that the page of an exit which is compared with a baseline has both states, and that the page of an activation
+// which is verified from its entry has the entry's position.
 func TestVerifyHTMLFromEntry(t *testing.T) {
-	livetest.Slow(t) // programs under control, and a browser
+	livetest.Slow(t) // starts traced programs and a browser
 	t.Parallel()
 	swapped := clitest.SwappedBundle(t)
 	host := livetest.ObjectHostCommand(t, swapped+".o", livetest.ObjectHostOptions{Rounds: 2})

@@ -20,8 +20,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// crossers are verifications that run native code beyond a return: through native calls, which print, allocate and call back, and from the entries
-// of functions, each with two runs of the interpreter.
+// crossers are verifications that run native code for long: through native calls that print, allocate and call back, and from the entries of
+// functions, each with two runs of the interpreter.
 var crossers = []struct {
 	program string
 	args    []string
@@ -33,12 +33,14 @@ var crossers = []struct {
 	{"recursion.ll", []string{"--from-entry"}},
 }
 
-// A process that is verified from its entries or across native calls, by a reframe that is killed at any moment, behaves and prints as without
-// reframe, and has its original code. The moment is counted in exits, so it does not depend on the speed of the machine.
+// TestVerifyKilledWhileItCrosses requires that a process which is verified from its entries or across native calls prints the same as without
+// reframe, and has its original code, if reframe is killed at any moment. The moment is given as a number of exits, so it does not depend on the
+// speed of the machine.
 func TestVerifyKilledWhileItCrosses(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
-	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // as for TestWatcherKilled
+	// As in TestWatcherKilled, orphaned tracers become children of this process.
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	random := rand.New(rand.NewPCG(19, 2))
 	killed, late, compared := 0, 0, 0
 	for n, c := range crossers {
@@ -51,7 +53,7 @@ func TestVerifyKilledWhileItCrosses(t *testing.T) {
 		host := livetest.ObjectHostCommand(t, object, o)
 		want := clitest.OutputUntraced(t, host)
 		require.NotEmpty(t, want)
-		for m, w := range clitest.Endings[:8] { // by signals
+		for m, w := range clitest.Endings[:8] { // those that send a signal
 			for k := range livetest.Times(2, 12) {
 				if livetest.Out(2, n+m+k) {
 					continue
@@ -79,7 +81,7 @@ func TestVerifyKilledWhileItCrosses(t *testing.T) {
 	require.Positive(t, compared)
 }
 
-// exitsOf waits for that many lines of reframe's output, and reads the rest in the background.
+// exitsOf waits until reframe has printed the given number of lines, and reads the rest in the background.
 func exitsOf(t *testing.T, r io.Reader, exits int) {
 	t.Helper()
 	lines := bufio.NewReader(r)
@@ -92,8 +94,8 @@ func exitsOf(t *testing.T, r io.Reader, exits int) {
 	go io.Copy(io.Discard, lines)
 }
 
-// killedCrossing kills an attached reframe while the process is stopped by a signal. It reports whether the code could be compared, and whether
-// reframe had ended before.
+// killedCrossing kills a reframe that has attached to a process, while the process is stopped by a signal. It reports whether the code was compared,
+// and whether reframe had ended before.
 func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w clitest.Ending, args []string, exits int, pause time.Duration, want string) (compared, ended bool) {
 	p, begin := livetest.ObjectHost(t, object, o)
 	code := clitest.ExecutableMemory(t, p.PID)
@@ -109,18 +111,18 @@ func killedCrossing(t *testing.T, object string, o livetest.ObjectHostOptions, w
 	begin()
 	exitsOf(t, out, exits)
 	time.Sleep(pause)
-	_ = w.End(clitest.Watching{Cmd: c, Reader: out, Terminal: nil}) // it may have ended
-	_ = unix.Kill(p.PID, unix.SIGSTOP)                              // it may have ended
+	_ = w.End(clitest.Watching{Cmd: c, Reader: out, Terminal: nil}) // an error means that it has ended
+	_ = unix.Kill(p.PID, unix.SIGSTOP)                              // an error means that it has ended
 	clitest.Watching{Cmd: c, Reader: out, Terminal: nil}.Over(t, tracing)
 	ended = verifiedAll(c)
 	compared = clitest.RequireRestored(t, p.PID, code)
 	_ = unix.Kill(p.PID, unix.SIGCONT)
 	require.NoError(t, p.Wait(), p.Output())
-	require.Equal(t, "ready\n"+want, p.Output()) // the line that reports the loaded object
+	require.Equal(t, "ready\n"+want, p.Output()) // the first line reports that the object was loaded
 	return compared, ended
 }
 
-// killedCrossingOf ends a reframe that has started the process itself.
+// killedCrossingOf kills a reframe that has started the process itself.
 func killedCrossingOf(t *testing.T, host []string, w clitest.Ending, args []string, exits int, pause time.Duration, want string) (ended bool) {
 	file := filepath.Join(t.TempDir(), "output")
 	out, err := os.Create(file)
@@ -129,13 +131,13 @@ func killedCrossingOf(t *testing.T, host []string, w clitest.Ending, args []stri
 	c := clitest.Command(t, append(append(args[:len(args):len(args)], "--"), host...)...)
 	said, in, err := os.Pipe()
 	require.NoError(t, err)
-	c.Stdout, c.Stderr = out, in // the program's own, and the exits
+	c.Stdout, c.Stderr = out, in // standard output is the program's own; the exits go to standard error
 	require.NoError(t, c.Start())
 	in.Close()
 	tracing, process := clitest.TracedHost(t, c.Process.Pid)
 	exitsOf(t, said, exits)
 	time.Sleep(pause)
-	_ = w.End(clitest.Watching{Cmd: c, Reader: said, Terminal: nil}) // it may have ended
+	_ = w.End(clitest.Watching{Cmd: c, Reader: said, Terminal: nil}) // an error means that it has ended
 	clitest.Watching{Cmd: c, Reader: said, Terminal: nil}.Over(t, tracing)
 	clitest.RequireEndedWell(t, process)
 	require.Eventually(t, func() bool {
@@ -146,5 +148,5 @@ func killedCrossingOf(t *testing.T, host []string, w clitest.Ending, args []stri
 	return verifiedAll(c)
 }
 
-// verifiedAll reports whether a verification ended by itself.
+// verifiedAll reports whether a verification ended normally.
 func verifiedAll(c *exec.Cmd) bool { return slices.Contains([]int{0, 1, 3}, c.ProcessState.ExitCode()) }

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tenVariable makes the test program an interpreter of vmpatchpoint.ll's method: after its call, it returns the result plus the local times the
-// variable's value, which should be 10.
+// tenVariable is an environment variable that makes the test program an interpreter of vmpatchpoint.ll's method. After its call the interpreter
+// returns the sum of the result and of the local times the variable's value. The correct value is 10.
 const tenVariable = "REFRAME_TEST_TEN"
 
 func init() {
@@ -54,7 +54,8 @@ func serveTen(ten uint64) {
 	}
 }
 
-// TestVerifyWithAtPatchpoints requires that a VM frame that waits for the call of a patchpoint is compared after this call, with its result.
+// TestVerifyWithAtPatchpoints requires that a VM frame which waits for the call of a patchpoint is compared after the call, with the result of the
+// call.
 func TestVerifyWithAtPatchpoints(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -70,7 +71,7 @@ func TestVerifyWithAtPatchpoints(t *testing.T) {
 	}
 }
 
-// TestStressWith requires that stress deoptimizes with the VM's own interpreter, and that a wrong result of it is found at its exit.
+// TestStressWith requires that stress deoptimizes with the VM's own interpreter, and that a wrong result of the interpreter is found at its exit.
 func TestStressWith(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -100,7 +101,8 @@ func TestStressWith(t *testing.T) {
 	require.Contains(t, r.Stderr, "--with requires the layout of the virtual machine: --layout FILE.star")
 }
 
-// jumpedTo is a module whose function calls at every fourth argument. The address after the call is also the target of a jump, with another result.
+// jumpedTo is a module whose function makes a call for every fourth argument. The return address is also the target of a jump, which leads to another
+// result.
 const jumpedTo = livetest.Prelude + `
 define i64 @callee(i64 %x) noinline {
   %r = mul i64 %x, %x
@@ -139,8 +141,8 @@ done:
 }
 `
 
-// TestVerifyWhereCodeJumpsToAReturnAddress requires that a record whose address is also the target of a jump has an exit only where the thread has
-// passed the record's site, and that such exits are compared.
+// TestVerifyWhereCodeJumpsToAReturnAddress requires that a record whose address is also the target of a jump has an exit only if the thread has
+// executed the record's site, and that such exits are compared.
 func TestVerifyWhereCodeJumpsToAReturnAddress(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// A virtual machine that describes itself needs only its interpreter: every exit and every activation is the same, and the program prints the same
-// as without reframe.
+// TestVerifyWith requires that a virtual machine which describes itself needs only the command of its interpreter. Every exit and every activation
+// must be equal, and the program must print the same as without reframe.
 func TestVerifyWith(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -28,8 +28,8 @@ func TestVerifyWith(t *testing.T) {
 	require.Contains(t, r.Stderr, "40 same, 0 different, 0 not comparable")
 }
 
-// A value that a compiler omits from its frames is a difference, shown with the frames, with the last instructions of both sides, and with a command
-// that finds it again.
+// TestVerifyWithFinds requires that a value which a compiler omits from its frames is reported as a difference, with the frames, the last
+// instructions of both sides, and a command that finds it again.
 func TestVerifyWithFinds(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -59,7 +59,8 @@ func TestVerifyWithFinds(t *testing.T) {
 	require.Contains(t, r.Stderr, "1 exit verified in ")
 }
 
-// Malformed frames are a difference too, of which equal ones have one core, and the JSON matches its schema.
+// TestVerifyWithMalformedFrames requires that malformed frames are reported as a difference, that equal differences have only one core, and that the
+// JSON matches its schema.
 func TestVerifyWithMalformedFrames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -89,14 +90,14 @@ func TestVerifyWithMalformedFrames(t *testing.T) {
 		require.Equal(t, "its interpreter reports malformed frames: the operand stack of Math.step @ 1 has 0 values, and 1 are there", report.Interpreter.Failed)
 		if n == 0 {
 			require.FileExists(t, report.Core)
-		} else { // equal to the first
+		} else { // the difference equals the first
 			require.Empty(t, report.Core)
 			require.Equal(t, 1, report.SameAs)
 		}
 	}
 }
 
-// Contradictory flags are rejected, and a broken interpreter ends the verification but not the program.
+// TestVerifyWithWrong requires that contradictory flags are rejected, and that a broken interpreter ends the verification but not the program.
 func TestVerifyWithWrong(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -122,8 +123,8 @@ func TestVerifyWithWrong(t *testing.T) {
 	}
 }
 
-// TestVerifyWithInfo requires that a frame that differs from the layout's info for its position is a difference, which trace shows too. An error in
-// info changes nothing.
+// TestVerifyWithInfo requires that a frame which contradicts the layout's info for its position is reported as a difference, also by trace. An error
+// in info must have no effect.
 func TestVerifyWithInfo(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

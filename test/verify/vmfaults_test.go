@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// shop leaves compiled code at position 19 of Shop.sell, once its argument has reached 30. The frame there holds a monitor, and an Item that compiled
-// code has not allocated, whose price was set twice; the field total of an allocated object was set.
+// shop exits from compiled code at position 19 of Shop.sell, when its argument has reached 30. The frame there has a monitor, and a virtual Item
+// whose price was set twice. The field total of an allocated object was set, too.
 const shop = `class Item price
 class Shop total
 
@@ -82,18 +82,18 @@ func TestVerifyWithNamesFaults(t *testing.T) {
 	require.NoError(t, os.WriteFile(program, []byte(shop), 0o644))
 	for _, c := range []struct {
 		fault string
-		says  []string // patterns of the differences, one a line
+		says  []string // patterns of the differences, one for each line
 	}{
 		{"", nil},
-		{"swap", []string{ // the operands of locals 0 and 1 are exchanged
+		{"swap", []string{ // exchanges the operands of locals 0 and 1
 			`local\[0\] of Shop\.sell holds what should be in local\[1\]: it is i32 30, should be ref 0x[0-9a-f]+`,
 			`local\[1\] of Shop\.sell holds what should be in local\[0\]: it is ref 0x[0-9a-f]+, should be i32 30`}},
-		{"position", []string{`position 20 of Shop\.sell should be 19`}},                    // one too high
+		{"position", []string{`position 20 of Shop\.sell should be 19`}},                    // position one too high
 		{"mode", []string{`resume of Shop\.sell is after, should be reexecute`}},            // the other way to resume
-		{"monitor", []string{`monitor\[0\] of Shop\.sell is missing: it should be ref .*`}}, // the last one is left out
-		{"history", []string{ // each field has the value before it was last set
+		{"monitor", []string{`monitor\[0\] of Shop\.sell is missing: it should be ref .*`}}, // omits the last monitor
+		{"history", []string{ // gives each field its previous value
 			`object\[0\]\+16 is stale since Shop\.sell @ 14 \(putfield price\): it is 30, should be 0xffff000000000025`}},
-		{"barrier", []string{ // compiled code does not mark the card of an object that it stores to
+		{"barrier", []string{ // omits marking the card of an object that compiled code stores to
 			`memory at tinyvm_cards(\+0x[0-9a-f]+)? is 00, should be 01: the store by Shop\.sell @ 9 \(putfield total\) is missing`}},
 	} {
 		t.Run("fault "+c.fault, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestVerifyWithNamesFaults(t *testing.T) {
 			require.Equal(t, 3, r.Code, r.Stderr)
 			require.Len(t, regexp.MustCompile(`(?m)^exit \d+, hit \d+ of record`).FindAllString(r.Stderr, -1), 1, r.Stderr)
 			_, after, found := strings.Cut(r.Stderr, " frames: the run from Shop.sell @ 0 ")
-			if c.fault == "barrier" { // already the first activation differs, at its return
+			if c.fault == "barrier" { // the first activation already differs, at its return
 				_, after, found = strings.Cut(r.Stderr, " from the run from Shop.sell @ 0 ")
 			}
 			require.True(t, found, r.Stderr)
@@ -121,7 +121,7 @@ func TestVerifyWithNamesFaults(t *testing.T) {
 	}
 }
 
-// count leaves compiled code at position 9 of Loop.count when the fuel is used up. Only local 1 differs from the states of earlier iterations there.
+// count exits from compiled code at position 9 of Loop.count when its fuel is used up. Between iterations, the states there differ only in local 1.
 const count = `method Main.main 0 1
   int 0
   set 0
@@ -157,7 +157,8 @@ loop:
   return
 `
 
-// TestVerifyWithFindsStateInLongLoop requires that the state of an exit in iteration 441 of a loop is found, although over 256 earlier ones differ little.
+// TestVerifyWithFindsStateInLongLoop requires that the state of an exit in iteration 441 of a loop is found, although over 256 earlier states are
+// similar.
 func TestVerifyWithFindsStateInLongLoop(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -168,7 +169,7 @@ func TestVerifyWithFindsStateInLongLoop(t *testing.T) {
 	require.NotContains(t, r.Stderr, "compared only after the exit")
 }
 
-// early leaves compiled code at position 6 of Shop.sell, before the field total is set.
+// early exits from compiled code at position 6 of Shop.sell, before the field total is set.
 const early = `class Shop total
 
 method Main.main 0 1
@@ -207,7 +208,7 @@ usual:
   return
 `
 
-// TestVerifyWithNamesEarlyStore requires that a store that compiled code makes before an exit, and the interpreter only after it, is named.
+// TestVerifyWithNamesEarlyStore requires that the report names a store that compiled code makes before an exit, but the interpreter only after it.
 func TestVerifyWithNamesEarlyStore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -233,7 +234,7 @@ func TestVerifyWithNamesEarlyStore(t *testing.T) {
 	}
 }
 
-// TestVerifyWithComparesNoFramesAtReturn requires that a report does not say that frames are equal if only the result was compared.
+// TestVerifyWithComparesNoFramesAtReturn requires that a report does not call frames equal if only the result was compared.
 func TestVerifyWithComparesNoFramesAtReturn(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
