@@ -100,7 +100,7 @@ func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err erro
 	}
 	for _, s := range []*stream{c.stdout, c.stderr} {
 		if s != nil {
-			s.write.Close() // the program has opened its own end
+			s.write.Close() // the program holds its own descriptor of the pipe
 		}
 	}
 	c.target, c.launched, c.arguments = t, launch, a
@@ -115,7 +115,7 @@ func (c *conn) open(to *dap.Request, raw json.RawMessage, launch bool) (err erro
 	return nil
 }
 
-// drain passes on the remaining output of a program that has ended.
+// drain forwards the remaining output of a program that has ended to the client.
 func (c *conn) drain() {
 	c.stdout.finish()
 	c.stderr.finish()
@@ -182,7 +182,7 @@ func (c *conn) terminate(r *dap.TerminateRequest) error {
 	return nil
 }
 
-// cancelled cancels the execution that a request has started. All other requests are answered at once and need no cancellation.
+// cancelled cancels the execution that a request has started. The server answers all other requests at once, so they need no cancellation.
 func (c *conn) cancelled(r *dap.CancelRequest) error {
 	if a := cmp.Or(r.Arguments, &dap.CancelArguments{}); c.going != nil && a.RequestId == c.going.request {
 		c.going.cancel(errPaused)

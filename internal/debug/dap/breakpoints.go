@@ -73,7 +73,7 @@ func (c *conn) lines() (list []place) {
 	return list
 }
 
-// runnable returns the instruction, or for a phi the first instruction after it that is not a phi: a run never stops before a phi.
+// runnable returns the instruction itself, or for a phi the first instruction after it that is not a phi, because a run never stops before a phi.
 func runnable(i *ir.Instr) *ir.Instr {
 	for i.Op == ir.OpPhi && i.Index+1 < len(i.Block.Instrs) {
 		i = i.Block.Instrs[i.Index+1]
@@ -161,7 +161,7 @@ func tooMany(n int) error {
 func (c *conn) setLines(r *dap.SetBreakpointsRequest) error {
 	asked := r.Arguments.Breakpoints
 	if asked == nil {
-		for _, line := range r.Arguments.Lines { // sent by older clients
+		for _, line := range r.Arguments.Lines { // older clients send Lines
 			asked = append(asked, dap.SourceBreakpoint{Line: line})
 		}
 	}
@@ -274,7 +274,7 @@ func siteFrom(i *ir.Instr) (*ir.Site, error) {
 	return first, nil
 }
 
-// learned resolves the pending breakpoints whose module is known by now.
+// learned resolves the pending breakpoints whose module is now known.
 func (c *conn) learned() {
 	for _, of := range c.sources {
 		for _, b := range of {

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// dataBreakpoint stops the interpreter when a value of a function changes. It does not stop native code, which keeps values in no fixed place.
+// dataBreakpoint stops the interpreter when a value of a function changes. It does not stop native code, in which a value has no fixed place.
 type dataBreakpoint struct {
 	breakpoint
 	function, value string // names without @ and %
@@ -57,7 +57,7 @@ func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 	return nil
 }
 
-// functionOf returns the function whose values the interpreter knows at a line of the backtrace, or why there is none.
+// functionOf returns the function whose values the interpreter knows at a line of the backtrace, or the reason why there is none.
 func (c *conn) functionOf(e *entry) (*ir.Func, string) {
 	switch {
 	case e == nil || e.vm >= 0:
@@ -136,7 +136,7 @@ func (c *conn) watches(run *session.Run) func(at *stopped) bool {
 			if was == is || was.outside != is.outside || !is.known {
 				continue
 			}
-			slots, _ := c.target.Session.SlotsOf(session.Level{}) // none if the function's body is unreadable; the run reports that
+			slots, _ := c.target.Session.SlotsOf(session.Level{}) // no slots if the function's body is unreadable; the run reports that error
 			if b.when != nil {
 				if holds, _ := b.when.Of(slots); holds != condition.Yes {
 					continue

@@ -15,7 +15,7 @@ import (
 
 // going is a running execution of the process or of the interpreter. It owns the session until it ends.
 type going struct {
-	request int // the number of the request that started it
+	request int // the number of the request that started the execution
 	native  bool
 	cancel  context.CancelCauseFunc
 	done    chan outcome
@@ -30,7 +30,7 @@ type outcome struct {
 	stopped  stopped // of the interpreter
 }
 
-// Reasons for which an execution was cancelled.
+// These are the reasons for the cancellation of an execution.
 var (
 	errPaused = errors.New("paused")
 	errAside  = errors.New("for something else")
@@ -73,7 +73,7 @@ func (c *conn) goOn(request int) {
 	})
 }
 
-// came reports the outcome of an execution to the client.
+// came handles the end of an execution: it reports the outcome to the client.
 func (c *conn) came(o outcome) {
 	request := c.going.request
 	c.going = nil
@@ -176,7 +176,7 @@ func (c *conn) aside(f func() error) error {
 	request := c.going.request
 	c.going.cancel(errAside)
 	o := <-c.going.done
-	if o.err != nil || o.stop.Why != session.Interrupted { // it stopped for another reason
+	if o.err != nil || o.stop.Why != session.Interrupted { // the process stopped for another reason
 		err := f()
 		c.came(o)
 		return err
@@ -270,7 +270,7 @@ func (c *conn) choose(e *entry) error {
 	return s.SetLevel(f.Index)
 }
 
-// thread selects the thread of a step request, at its innermost exit, unless it is selected already.
+// thread selects the thread of a step request, at its innermost exit, unless that thread is already selected.
 func (c *conn) thread(m dap.Message) error {
 	id := 0
 	switch r := m.(type) {
@@ -359,7 +359,7 @@ func (c *conn) interpret(ctx context.Context, run *session.Run, at *stopped) err
 	}
 }
 
-// reverse goes back to the last breakpoint, or to the exit. It ignores conditions.
+// reverse runs the interpreter backwards to the last breakpoint, or to the exit. It ignores conditions of breakpoints.
 func (c *conn) reverse(ctx context.Context, run *session.Run, at *stopped) error {
 	return run.BackUntil(ctx, instrs(c.lines()))
 }

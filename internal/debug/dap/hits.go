@@ -15,9 +15,9 @@ type breakpoint struct {
 	id     int
 	reason string // the reason of its stops: "breakpoint", "function breakpoint", "exception", "data breakpoint"
 	filter string // the filter of an exception breakpoint
-	number int    // the number of the session's breakpoint; 0 if native code does not stop
+	number int    // the number of the session's breakpoint; 0 if it does not stop native code
 	when   *condition.Condition
-	hit    func(uint64) bool // reports whether it stops at a hit; nil for each hit
+	hit    func(uint64) bool // reports whether the breakpoint stops at a hit; nil: it stops at each hit
 	log    *message          // printed instead of a stop
 	count  uint64            // number of hits at which the condition held
 }
@@ -62,7 +62,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 	if m == nil {
 		return nil, fmt.Errorf("hit count %q: expected N, == N, >= N, > N, or %% N for each N-th hit", text)
 	}
-	n, _ := strconv.ParseUint(m[2], 10, 64) // at most 18 digits always fit
+	n, _ := strconv.ParseUint(m[2], 10, 64) // the pattern allows at most 18 digits, which always fit
 	switch {
 	case m[1] == ">=":
 		return func(k uint64) bool { return k >= n }, nil
@@ -78,7 +78,7 @@ func parseHits(text string) (func(uint64) bool, error) {
 
 // message is a log message with expressions in it: "i is {%i}".
 type message struct {
-	texts  []string // the text around them: one more than
+	texts  []string // the texts around the expressions: one element more than values has
 	values []*condition.Expression
 }
 
@@ -113,7 +113,7 @@ func (m *message) of(slots []frame.Slot) string {
 	return b.String()
 }
 
-// valueOf returns the value of an expression, or why it has none.
+// valueOf returns the value of an expression, or the reason why it has none.
 func valueOf(e *condition.Expression, slots []frame.Slot) string {
 	if name, only := e.Slot(); only {
 		if is := name.Find(slots); is != nil {

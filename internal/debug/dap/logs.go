@@ -8,15 +8,16 @@ import (
 	"github.com/google/go-dap"
 )
 
-// logs counts the dropped log messages, which the client was too slow to read. The process is stopped at a log point until its message is queued.
+// logs counts the log messages that were dropped because the client was too slow to read them. The process is stopped at a log point until its
+// message is queued.
 type logs struct {
 	mu      sync.Mutex
 	dropped uint64
 	went    time.Time // the end of the last unsuccessful wait for the client
 }
 
-// The client has stalled when it takes no message for stalledFor. After that, it may stop the process again for at most 1/heldShare of the time since
-// then.
+// A client that takes no message for stalledFor has stalled. After that, waiting for the client may hold the process for at most 1/heldShare of the
+// time since then.
 const (
 	stalledFor = time.Second
 	heldShare  = 20
@@ -37,7 +38,7 @@ func (w *writer) log(text string) {
 	}
 }
 
-// logged tells the client how many log messages were dropped. It may wait for the client while the process is stopped.
+// logged tells the client how many log messages were dropped. The process is stopped while logged waits for the client.
 func (w *writer) logged() {
 	l := &w.logs
 	l.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// Bounds of one answer.
+// These bound one answer.
 const (
 	maxMemory       = 1 << 20
 	maxInstructions = 10_000
@@ -38,7 +38,7 @@ func (c *conn) readMemory(r *dap.ReadMemoryRequest) error {
 	if a.Count < 0 || a.Count > maxMemory {
 		return fmt.Errorf("count %d: must be from 0 to %d bytes", a.Count, maxMemory)
 	}
-	data, _ := machine.ReadSome(c.target.Session, at, make([]byte, a.Count)) // the response has the number of unreadable bytes
+	data, _ := machine.ReadSome(c.target.Session, at, make([]byte, a.Count)) // ignore the error: the response has the number of unreadable bytes
 	c.respond(&r.Request, &dap.ReadMemoryResponse{Body: dap.ReadMemoryResponseBody{Address: string(frame.HexOf(at)),
 		Data: base64.StdEncoding.EncodeToString(data), UnreadableBytes: a.Count - len(data)}})
 	return nil
@@ -64,7 +64,7 @@ func (c *conn) disassemble(r *dap.DisassembleRequest) error {
 	body := dap.DisassembleResponseBody{Instructions: []dap.DisassembledInstruction{}}
 	for k := here + a.InstructionOffset; k < here+a.InstructionOffset+a.InstructionCount; k++ {
 		switch {
-		case k < 0: // the response must have the requested number of instructions
+		case k < 0: // pad the response, which must have the requested number of instructions
 			first, _ := address(string(d.Instructions[0].Address), 0)
 			body.Instructions = append(body.Instructions, unknown(first+machine.Addr(k)))
 		case k >= len(d.Instructions):

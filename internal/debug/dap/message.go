@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-dap"
 )
 
-// Bounds of a message from a client: the header, for which the specification defines one field, and the content.
+// These bound a message from a client: the header, for which the specification defines one field, and the content.
 const (
 	maxHeader  = 4 << 10
 	maxContent = 4 << 20
@@ -36,7 +36,7 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 		}
 		name, value, _ := strings.Cut(line, ":")
 		if strings.EqualFold(name, "Content-Type") {
-			continue // Visual Studio Code's library for the base protocol permits it
+			continue // Visual Studio Code's library for the base protocol permits this line
 		}
 		if !strings.EqualFold(name, "Content-Length") {
 			// A web page can send an HTTP POST to any local port, with a message of this protocol as its body.
@@ -79,8 +79,8 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 // incoming is a received message.
 type incoming struct {
 	dap.Message
-	asked dap.Request // its head, as far as it is readable
-	wrong error       // why it cannot be decoded as a request
+	asked dap.Request // the head of the request, as far as it is readable
+	wrong error       // the reason why the message cannot be decoded as a request
 }
 
 // decode decodes a message. After an error no answer is possible.
@@ -114,7 +114,7 @@ const queued = 256
 
 // writer numbers messages and sends them in order.
 type writer struct {
-	ctx   context.Context // the context of the connection; when it is done, nothing is sent any more
+	ctx   context.Context // the context of the connection; the writer sends nothing after it is done
 	queue chan dap.Message
 	done  chan struct{}
 	logs  logs

@@ -93,7 +93,7 @@ func TestCutCharacters(t *testing.T) {
 // nothing is an [Opener] that always fails.
 func nothing(context.Context, *Opening) (*Target, error) { return nil, errors.New("there is none") }
 
-// FuzzServe requires that every request is answered once, in the form of the protocol, and that nothing panics. The input has one message a line.
+// FuzzServe requires that every request is answered once, in the form of the protocol, and that nothing panics. The input has one message per line.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"type":"request","command":"initialize","arguments":{"adapterID":"x"}}` + "\n" + `{"seq":2,"type":"request","command":"launch","arguments":{"program":"true"}}`))
 	f.Add([]byte(`{"seq":1,"type":"request","command":"initialize"}` + "\n" + `{"seq":2,"type":"request","command":"attach","arguments":{"pid":[],"ir":5,"processId":"7"}}` + "\n" + `{"seq":3,"type":"request","command":"disconnect"}`))
@@ -115,7 +115,7 @@ func FuzzServe(f *testing.F) {
 				break
 			}
 			var unknown *dap.DecodeProtocolMessageFieldError
-			if !errors.As(err, &unknown) { // the library cannot decode the response to an unknown command
+			if !errors.As(err, &unknown) { // the DAP library cannot decode the response to an unknown command
 				require.NoError(t, err)
 				require.Equal(t, n+1, m.GetSeq())
 			}

@@ -16,8 +16,8 @@ import (
 // PeersKnown reports whether this system reports the user of a connection.
 const PeersKnown = true
 
-// SameUser returns a [StrangerError] unless the socket at the other end of a connection within this machine belongs to our effective user. The
-// kernel's list of sockets has the owner; the peer cannot change it. A connection that is not in the list is refused.
+// SameUser returns a [StrangerError] unless the socket at the other end of a connection within this machine belongs to our effective user. It reads
+// the owner in the kernel's list of sockets, which the peer cannot change. It returns an error for a connection that is not in the list.
 func SameUser(c *net.TCPConn) error {
 	theirs, ours := endpoint(c.RemoteAddr()), endpoint(c.LocalAddr())
 	for _, name := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {

@@ -19,14 +19,14 @@ func TestSameUser(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, SameUser(c.(*net.TCPConn)))
 		require.NoError(t, mine.Close())
-		// The socket is no longer connected; the kernel lists it without its user.
+		// The socket is no longer connected, and the kernel then lists it without its user.
 		require.EqualError(t, SameUser(c.(*net.TCPConn)), "cannot determine the user of this connection; with --from-anywhere a token replaces the user")
 		c.Close()
 		l.Close()
 	}
 }
 
-// The lines are those of proc_pid_net(5) on a little-endian machine.
+// TestUserOf uses lines in the format of proc_pid_net(5) on a little-endian machine.
 func TestUserOf(t *testing.T) {
 	const list = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     7        0 1 1 0

@@ -7,5 +7,5 @@ import "net"
 // PeersKnown reports whether this system reports the user of a connection.
 const PeersKnown = false
 
-// SameUser refuses every connection: the user is not known on this system.
+// SameUser returns an error for every connection, because this system does not report the user.
 func SameUser(*net.TCPConn) error { return &StrangerError{-1} }

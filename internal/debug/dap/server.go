@@ -40,7 +40,7 @@ type Arguments struct {
 	Steps             uint64 `json:"steps"`
 	With              string `json:"with"` // not supported: the session steps only the reference interpreter
 
-	StopOnEntry *bool `json:"stopOnEntry"` // stop before anything runs; if nil, only an attached process stops
+	StopOnEntry *bool `json:"stopOnEntry"` // stop before the target runs; if nil, only an attached process stops
 	NoDebug     bool  `json:"noDebug"`     // launch: never stop
 
 	Token string `json:"token"` // must equal [Server.Token]
@@ -74,7 +74,7 @@ func readArguments(raw json.RawMessage) (a Arguments, err error) {
 	if a.With != "" {
 		return a, errors.New("\"with\" is not supported by dap: use reframe debug --with COMMAND")
 	}
-	_ = json.Unmarshal(raw, &also) // as above
+	_ = json.Unmarshal(raw, &also) // no error: raw was decoded above
 	if a.PID == 0 && len(also.PID) > 0 {
 		var text string
 		if json.Unmarshal(also.PID, &text) == nil { // an editor's process picker sends a string
@@ -117,8 +117,8 @@ type Server struct {
 	Accepted func()
 }
 
-// Refused is the error of [Server.Serve] for a peer that never became a client: it sent no launch or attach request with the right token. The caller
-// may serve the next peer.
+// Refused is the error of [Server.Serve] for a peer that never became a client: the peer sent no launch or attach request with the right token. The
+// caller may serve the next peer.
 type Refused struct {
 	Why error // nil if the peer closed the connection
 }
@@ -141,8 +141,8 @@ var errToken = errors.New("\"token\" of the launch configuration is missing or w
 var errDisconnected = errors.New("the client disconnected")
 
 // Serve serves one client until it disconnects, its connection ends, or ctx is done; none of these is an error. An attached process then continues,
-// and a launched one is killed. The error describes invalid protocol data, or why the target could not be released; it is a [Refused] if the peer
-// opened no target.
+// and a launched one is killed. The error reports invalid protocol data, or a target that could not be released. It is a [Refused] if the peer opened
+// no target.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	outer := ctx
 	ctx, end := context.WithCancelCause(ctx)
@@ -160,7 +160,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			}
 			if err != nil {
 				wrong <- err
-				select { // a client that sends no more may not read any more either, and may block the writer
+				select { // a client that has stopped sending may also have stopped reading, and may block the writer
 				case <-time.After(unread):
 					end(errDisconnected)
 				case <-ctx.Done():
@@ -176,7 +176,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	err := c.loop(messages, wrong)
 	if err != nil {
-		end(err) // ends the waits of writers
+		end(err) // unblocks writers that wait for the client
 	}
 	err = errors.Join(ignored(err), c.close())
 	if !c.accepted && outer.Err() == nil {
@@ -204,7 +204,7 @@ func ignored(err error) error {
 	return err
 }
 
-// conn is one client and its debugging session. One goroutine owns it, except for the session while something runs.
+// conn is one client and its debugging session. One goroutine owns it. While an execution runs, the execution owns the session.
 type conn struct {
 	*writer
 	server *Server
@@ -312,7 +312,7 @@ var refused = map[string]string{
 	"startDebugging":            "not supported: adapters send this request to clients",
 }
 
-// early rejects requests that come too early or twice.
+// early rejects requests that are sent too early, or sent twice.
 func (c *conn) early(m dap.Message) error {
 	command := m.(dap.RequestMessage).GetRequest().Command
 	switch command {
@@ -363,7 +363,7 @@ func (c *conn) answer(m dap.Message, to *dap.Request) error {
 	case *dap.SetBreakpointsRequest, *dap.SetFunctionBreakpointsRequest, *dap.SetExceptionBreakpointsRequest, *dap.SetDataBreakpointsRequest:
 		return c.aside(func() error { return c.setBreakpoints(m) })
 	}
-	// The following requests need a stopped target, or check that themselves.
+	// The following requests need a stopped target, or check the state of the target themselves.
 	switch r := m.(type) {
 	case *dap.SourceRequest:
 		return c.source(r)

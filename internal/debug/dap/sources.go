@@ -14,13 +14,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// sourceOf returns a module as a source: its file, if that still has the text that was read, or else a reference by which the client can request the
-// text.
+// sourceOf returns a module as a source: its file, if the file still has the text that was read. Otherwise the client can request the text by a
+// reference.
 func (c *conn) sourceOf(m *ir.Module) *dap.Source {
 	modules := c.target.Session.Modules()
 	k := slices.Index(modules, m)
 	if k < 0 {
-		return nil // a module of the interpreter's own that replaces a library
+		return nil // a built-in module of the interpreter, which replaces a library
 	}
 	s := &dap.Source{Name: filepath.Base(m.Name)}
 	if path, ok := c.fileOf(m); ok {

@@ -23,7 +23,7 @@ func (c *conn) order() binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// register returns a register as the frame's function sees it, or why it is unavailable.
+// register returns a register as the frame's function sees it, or the reason why it is unavailable.
 func (c *conn) register(e *entry, number int) variable {
 	registers := e.level.Physical.Physical().Registers
 	reg := machine.DWARFReg(number)
@@ -53,7 +53,7 @@ func (c *conn) setVariable(r *dap.SetVariableRequest) error {
 	if list[k].set == "" {
 		return fmt.Errorf("%s cannot be set: only named values in the scope Values and values of a virtual machine's frames can be set", a.Name)
 	}
-	is, _ := c.refs.get(a.VariablesReference) // the list above came from it
+	is, _ := c.refs.get(a.VariablesReference) // the reference is valid, because the list above came from it
 	var e *entry
 	switch is := is.(type) {
 	case *scope:
@@ -91,7 +91,7 @@ func (c *conn) setExpression(r *dap.SetExpressionRequest) error {
 	return nil
 }
 
-// put sets a value for the interpreter's run. moved reports whether the run had left the exit and was moved back to it.
+// put sets a value for the interpreter's run. moved reports whether put moved the run back to the exit, because it had left the exit.
 func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, err error) {
 	s := c.target.Session
 	if e.level.Run != nil || s.Run() != nil {
@@ -132,7 +132,7 @@ func (c *conn) afterSet(moved bool) {
 	}
 }
 
-// words lists the commands of the console besides expressions.
+// words lists the commands of the console, which also evaluates expressions.
 var words = []struct{ word, means string }{
 	{"exits", "list the places where exits can occur"},
 	{"run", "run the interpreter from the exit to the next breakpoint, or to its end"},
@@ -232,7 +232,7 @@ func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err erro
 	return true, nil
 }
 
-// nameByte reports whether a byte may be part of a name of a value.
+// nameByte reports whether a byte may be part of the name of a value.
 func nameByte(b byte) bool {
 	return b >= 0x80 || strings.IndexByte("%._$[]", b) >= 0 || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'
 }

@@ -25,7 +25,7 @@ type object struct {
 	id int64
 }
 
-// variable is a variable before it is sent; its children get a reference when it is shown.
+// variable is a variable that was not sent yet. Its children get a reference when it is shown.
 type variable struct {
 	dap.Variable
 	set  string // the name by which it can be set; "" if it cannot be set
@@ -33,7 +33,7 @@ type variable struct {
 	hex  frame.Hex
 }
 
-// spelled returns the value of a slot as text, or why it is unavailable.
+// spelled returns the value of a slot as text, or the reason why it is unavailable.
 func spelled(s *frame.Slot, hex bool) string { return valued(s.Status, s.Value, s.Hex, s.Reason, hex) }
 
 func valued(status frame.Status, value string, bits frame.Hex, reason string, hex bool) string {

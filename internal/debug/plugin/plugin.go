@@ -1,6 +1,6 @@
 // Package plugin holds the programs that run inside gdb and lldb.
 //
-// Each is one file in Python. It serves the process that the debugger has stopped to reframe, as a stub of gdb's remote serial protocol.
+// Each is one file in Python. It is a stub of gdb's remote serial protocol, through which reframe reads the process that the debugger has stopped.
 //
 // # Security
 //
@@ -27,7 +27,7 @@ func LLDB() string { return assemble(lldb) }
 // GDB returns the program for gdb.
 func GDB() string { return assemble(gdb) }
 
-// assemble returns one file that has the help of a debugger's program first, then the stub, then the rest of the program.
+// assemble returns one file: the help of a debugger's program, then the stub, then the rest of the program.
 func assemble(program string) string {
 	const end = "\n\"\"\"\n\n"
 	help, rest, _ := strings.Cut(program, end)

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// asClient makes the test's own program a client of the stub, in the place of reframe.
+// asClient is the environment variable that makes the test program a client of the stub. The plugin then starts it instead of reframe.
 const asClient = "REFRAME_TEST_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ func client(address string) int {
 	return 0
 }
 
-// inside returns the command of a gdb with the plugin, on a target that args select. The plugin starts program in the place of reframe.
+// inside returns the command of a gdb with the plugin, on a target that args select. The plugin starts program instead of reframe.
 func inside(t *testing.T, gdb, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "reframe.py")
@@ -87,7 +87,7 @@ func inside(t *testing.T, gdb, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// gdbClient is a program in the place of reframe that shows the facts of the process that a second gdb reads from the stub.
+// gdbClient returns a program that the plugin starts instead of reframe. It prints the facts about the process that a second gdb reads from the stub.
 func gdbClient(t *testing.T, gdb, facts string, more ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "client")
@@ -124,8 +124,8 @@ func facts(t *testing.T, output string) (list []map[string]thread) {
 	return list
 }
 
-// requireSame requires that a gdb shows the same of a process as the gdb from whose stub it reads. Registers that the stub's description lacks are
-// ignored.
+// requireSame requires that a gdb shows the same facts about a process as the gdb from whose stub it reads. Registers that the stub's description
+// lacks are ignored.
 func requireSame(t *testing.T, output string, threads, registers int) {
 	t.Helper()
 	both := facts(t, output)
@@ -138,7 +138,8 @@ func requireSame(t *testing.T, output string, threads, registers int) {
 	}
 }
 
-// A second gdb that reads a process from the stub shows the same threads, registers, memory and backtraces as the gdb that traces the process.
+// TestStubServesProcess requires that a second gdb, which reads a process from the stub, shows the same threads, registers, memory and backtraces as
+// the gdb that traces the process.
 func TestStubServesProcess(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "threads.c", nil, "3", "0", "2", "0")
@@ -153,7 +154,7 @@ func TestStubServesProcess(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// The same of a core, in which gdb knows the mappings only in part.
+// TestStubServesCore requires the same facts from the stub of a gdb that reads a core. That gdb knows only a part of the mappings.
 func TestStubServesCore(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "threads.c", nil, "3", "0", "2", "0")
@@ -168,7 +169,7 @@ func TestStubServesCore(t *testing.T) {
 	requireSame(t, string(out), 6, 60)
 }
 
-// The same of a remote target, through two stubs.
+// TestStubServesRemote requires the same facts about a remote target, through two stubs.
 func TestStubServesRemote(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "threads.c", nil, "1", "0", "1", "0")
@@ -186,7 +187,7 @@ func TestStubServesRemote(t *testing.T) {
 	requireSame(t, string(out), 3, 60)
 }
 
-// The same of programs for other processors, in gdb-multiarch and through QEMU's stub.
+// TestStubServesOtherProcessors requires the same facts about programs for other processors, in gdb-multiarch and through QEMU's stub.
 func TestStubServesOtherProcessors(t *testing.T) {
 	t.Parallel()
 	script := factsScript(t)
@@ -205,7 +206,7 @@ gdb.execute("reframe frames")
 	}
 }
 
-// Ctrl-C ends a program that hangs, even if the program ignores SIGINT, and gdb continues.
+// TestInterrupt requires that Ctrl-C ends a program that hangs, even if the program ignores SIGINT, and that gdb continues.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -229,7 +230,7 @@ func TestInterrupt(t *testing.T) {
 	require.ErrorIs(t, syscall.Kill(child, 0), syscall.ESRCH)
 }
 
-// A command ends with its program, even if a process that the program started keeps its output open.
+// TestDescendantKeepsOutput requires that a command ends with its program, even if a process that the program started keeps its output open.
 func TestDescendantKeepsOutput(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -242,7 +243,7 @@ func TestDescendantKeepsOutput(t *testing.T) {
 	require.Contains(t, string(out), "\nstill open\n")
 }
 
-// Facts of a core are not those of a core that is opened later, even of the same PID.
+// TestFactsOfNextCore requires that facts about a core are not used for a core that is opened later, even if both have the same PID.
 func TestFactsOfNextCore(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -255,7 +256,7 @@ func TestFactsOfNextCore(t *testing.T) {
 	require.Contains(t, string(out), "\nnext True\n")
 }
 
-// A command is refused while any thread runs.
+// TestNonStop requires that a command is refused while any thread runs.
 func TestNonStop(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "threads.c", nil, "1", "0", "1", "0")
@@ -264,7 +265,7 @@ func TestNonStop(t *testing.T) {
 	require.Regexp(t, `Thread \d+ is running: interrupt all threads first\.`, string(out))
 }
 
-// A gdb that reads a process from the stub in lldb shows the same as a gdb that traces the process itself.
+// TestStubInLLDB requires that a gdb that reads a process from the stub in lldb shows the same facts as a gdb that traces the process itself.
 func TestStubInLLDB(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "threads.c", nil, "3", "0", "2", "0")
@@ -317,7 +318,7 @@ func packets(t *testing.T, p *livetest.Process, list ...string) []string {
 	return replies
 }
 
-// The stub never changes the process, and reports memory up to the first byte that cannot be read.
+// TestStubIsReadOnly requires that the stub never changes the process, and returns memory up to the first unreadable byte.
 func TestStubIsReadOnly(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)

@@ -60,7 +60,7 @@ func place(i *ir.Instr) string {
 	return fmt.Sprintf("line %d, block %s of @%s", i.Line, i.Block.Ref(), i.Block.Func.Name)
 }
 
-// instr prints an instruction with a value beside it.
+// instr prints an instruction with a value next to it.
 func (p *Prompt) instr(i *ir.Instr, value string) {
 	p.printf("%s\n", p.irLine(i.Line, i.Block.Func.Module.LineText(i.Line), false, value))
 }

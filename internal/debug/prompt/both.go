@@ -45,7 +45,7 @@ func (p *Prompt) diff(context.Context, string) error {
 	return nil
 }
 
-// pair prints where both sides are stopped, and their values side by side.
+// pair prints the places at which both sides are stopped, and their values side by side.
 func (p *Prompt) pair(pair *session.Pair) {
 	p.listed = 0
 	switch {
@@ -99,7 +99,7 @@ func (p *Prompt) pair(pair *session.Pair) {
 	}
 }
 
-// Widths of the columns of values side by side.
+// These are the widths of the columns of values side by side.
 const (
 	nameWidth  = 8
 	typeWidth  = 6

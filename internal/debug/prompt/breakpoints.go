@@ -26,7 +26,7 @@ func (p *Prompt) goOn(ctx context.Context, args string) error {
 	return p.stopped(stop)
 }
 
-// stopped prints why and where the process is stopped.
+// stopped prints the reason and the place of a stop of the process.
 func (p *Prompt) stopped(stop session.Stop) error {
 	p.listed = 0
 	switch stop.Why {

@@ -16,7 +16,7 @@ type command struct {
 	usage   string // arguments after the name
 	about   string
 	do      func(p *Prompt, ctx context.Context, args string) error
-	repeats bool // an empty line repeats it
+	repeats bool // an empty line repeats the command
 	// complete lists candidates for the next word, given the typed words after the name.
 	complete func(p *Prompt, typed []string) []string
 }
@@ -36,7 +36,8 @@ const (
 
 var groups = []string{running, stopping, looking, stepping, comparing, keeping, supporting}
 
-// commands lists all commands, in the order of help. It is a function because help calls it.
+// commands lists all commands, in the order of help. It is a function, because a variable would depend on itself: help is one of the commands, and
+// calls it.
 func commands() []*command {
 	return []*command{
 		{names: []string{"continue", "c"}, group: running, about: "resume the process to the next breakpoint, or to its end. Ctrl-C stops it. The run of the interpreter since the exit is discarded", do: (*Prompt).goOn, repeats: true},

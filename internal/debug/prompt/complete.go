@@ -26,7 +26,7 @@ func (p *Prompt) Complete(line string) (begin int, offers []string) {
 	return begin, offers
 }
 
-// cut returns a command's word without its format.
+// cut returns the first word of a command without a format, such as /x.
 func cut(word string) string {
 	word, _, _ = strings.Cut(word, "/")
 	return word

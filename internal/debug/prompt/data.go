@@ -109,7 +109,7 @@ func (p *Prompt) list(context.Context, string) error {
 	return nil
 }
 
-// Limits, in characters, of a long line of IR: the whole line, its shown beginning, and its shown end.
+// These are limits, in characters, for a long line of IR: the whole line, its shown beginning, and its shown end.
 const (
 	irLong  = 150
 	irBegin = 60
@@ -134,7 +134,7 @@ func shortened(text string) string {
 // irWidth is the width of the column of IR before a column of values.
 const irWidth = 64
 
-// irLine formats a line of IR with its number, and a value beside it.
+// irLine formats a line of IR with its number, and a value next to it.
 func (p *Prompt) irLine(n int, text string, here bool, value string) string {
 	mark := "  "
 	if here {
@@ -249,7 +249,7 @@ func (p *Prompt) explainSlot(e *explain.Explanation, name string) error {
 	return fmt.Errorf("the record has no value %s; explain without a name lists them", name)
 }
 
-// how names the type by which the layout's codec decoded the bits.
+// how describes the type to which the layout's codec decoded the bits.
 func how(v *frame.VMValue) string {
 	if v.Type == "" {
 		return ""

@@ -14,7 +14,7 @@ func (p *Prompt) record(ctx context.Context, args string) error {
 	if args == "" {
 		return wrong("")
 	}
-	core, err := p.Session.Record(ctx, args, ptrace.RecordOptions{Memory: ptrace.Minimal}) // the default of reframe record
+	core, err := p.Session.Record(ctx, args, ptrace.RecordOptions{Memory: ptrace.Minimal}) // as reframe record does by default
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const name = "(reframe) "
 // Lines is a source of commands. Line returns io.EOF after the last one.
 type Lines interface{ Line() (string, error) }
 
-// script reads commands from a file, and prints each as if it had been typed.
+// script reads commands from a file, and prints each after the prompt, as if it had been typed.
 type script struct {
 	lines *bufio.Scanner
 	out   *output
@@ -26,7 +26,7 @@ type script struct {
 // maxLine bounds a line of a script, in bytes.
 const maxLine = 1 << 16
 
-// Script returns the commands of a file, and prints each.
+// Script returns the commands of a file. It prints each command when it is read.
 func (p *Prompt) Script(in io.Reader) Lines {
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, maxLine)
@@ -70,7 +70,7 @@ func (p *Prompt) Interact(ctx context.Context, lines Lines, strict bool) (over b
 			select {
 			case r = <-next:
 				waiting = false
-			case <-interrupts: // ignored: no command is running
+			case <-interrupts: // ignore the interrupt, because no command is running
 			case <-ctx.Done():
 				return false, context.Cause(ctx)
 			}

@@ -24,9 +24,9 @@ type Prompt struct {
 	Launched bool
 
 	out    *output
-	last   string // the line that an empty line repeats
-	listed int    // the last line that list has shown; 0 to start at the present line
-	left   bool   // the process was detached from or killed
+	last   string // the line that an empty line runs again
+	listed int    // the last line that list has shown; 0: list starts at the current line
+	left   bool   // the session has detached from the process or killed it
 	over   bool   // the user has quit
 }
 

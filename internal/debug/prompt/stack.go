@@ -54,7 +54,7 @@ func (p *Prompt) runLine(at session.Level) {
 		p.Printer.Bold("@"+p.Printer.Printable(at.Run.Func.Name)), p.Printer.Printable(i.Block.Ref()), i.Line)
 }
 
-// number parses a number, or returns otherwise if args is empty.
+// number parses a number. It returns fallback if args is empty.
 func number(args string, fallback int) (int, error) {
 	if args == "" {
 		return fallback, nil

@@ -53,7 +53,7 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 	}
 	frames := r.Frames()
 	if len(frames) == 0 {
-		return p.on(func(r run) error { return r.Continue(ctx) }) // Continue returns the error that the run has ended
+		return p.on(func(r run) error { return r.Continue(ctx) }) // Continue returns an error, because the run has ended
 	}
 	f := frames[0].Func
 	b := f.Block(strings.TrimPrefix(args, "%"))
@@ -63,8 +63,8 @@ func (p *Prompt) until(ctx context.Context, args string) error {
 	return p.on(func(run) error { return r.Until(ctx, b) })
 }
 
-// untilVM runs the interpreter of a virtual machine up to a position of the present method, a position of a method, or the place where a condition
-// holds.
+// untilVM runs the interpreter of a virtual machine up to a position of the current method, a position of a named method, or the first place at which
+// a condition holds.
 func (p *Prompt) untilVM(ctx context.Context, args string) error {
 	r, err := p.Session.ResumeVM()
 	if err != nil {
@@ -142,7 +142,7 @@ type run interface {
 	Output() string
 }
 
-// run returns the present run, or nil.
+// run returns the current run, or nil.
 func (p *Prompt) run() run {
 	if r := p.Session.VMRun(); r != nil {
 		return r
@@ -161,7 +161,7 @@ func (p *Prompt) standsIn(r run) error {
 	return p.stands(r.(*session.Run), nil)
 }
 
-// on runs the interpreter by do, and prints its new position.
+// on calls do, which runs the interpreter, and prints the interpreter's new position.
 func (p *Prompt) on(do func(run) error) error {
 	if p.Session.With() {
 		r, err := p.Session.ResumeVM()
@@ -188,7 +188,7 @@ func (p *Prompt) on(do func(run) error) error {
 	return p.stands(r, done)
 }
 
-// stands prints the position of the interpreter: the last instruction, done, with its value unless it is nil, and the next instruction.
+// stands prints the position of the interpreter: the last instruction done with its value, unless done is nil, and the next instruction.
 func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {

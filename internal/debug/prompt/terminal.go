@@ -90,7 +90,7 @@ func (t *Terminal) complete(line string, pos int, key rune) (string, int, bool) 
 	return line[:begin] + word + line[pos:], begin + len(word), true
 }
 
-// history holds the typed lines, the last first. It is saved in a file if possible.
+// history holds the typed lines, the last one first. It is saved in a file if possible.
 type history struct {
 	path  string
 	lines []string

@@ -17,17 +17,18 @@ type Parting struct {
 	Pair   *Pair     // the pair that shows the difference
 	Before *ir.Instr // the last site at which both sides agreed; nil for the exit
 	By     By        // the evidence
-	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect differs in native code. It is nil if none can be
-	// named, with the reason in Why.
+	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect differs in native code. If none can be named, it is
+	// nil, and Why has the reason.
 	Instr *ir.Instr
 	Steps uint64 // instructions of the interpreter between the exit and the last execution of Instr
 	Why   string
-	// Interpreted and Native are the values of Instr, or the values that it stores or returns, as text; "" if it has none, or the value is unknown.
+	// Interpreted and Native are the values of Instr, or the values that Instr stores or returns, as text. They are "" if Instr has no value, or if the
+	// value is unknown.
 	Interpreted, Native string
 	Operands            []Operand // the operands of Instr that are not constants
 	// Suspects lists Instr and the instructions that its value depends on: through operands, through the interpreter's memory, and through branches. It
-	// omits instructions whose value a site has shown to be the same. Native code may have gone wrong in any of them. They are in the order in which
-	// they ran. If native code has stored elsewhere, or has omitted stores, some may be missing.
+	// omits instructions whose value a site has shown to be the same in native code. Any of the suspects may be wrong in native code. They are in the
+	// order in which they ran. If native code has stored to other addresses, or has omitted stores, some suspects may be missing.
 	Suspects []*ir.Instr
 	// Alike lists other values of the function whose value in the interpreter equals the native value of Instr: the record may describe one of them.
 	Alike []string
@@ -38,10 +39,10 @@ type By int
 
 // The kinds of evidence.
 const (
-	Agreed   By = iota // no difference: both returned the same
+	Agreed   By = iota // no difference: both sides returned the same result
 	ByValue            // a value in a record
-	ByRecord           // a value that was the same before, or that is in another slot: the operands of the record are not those of the module
-	ByBranch           // different places
+	ByRecord           // a value that was the same before, or that is in another slot: the record has other operands than the module
+	ByBranch           // both sides reached different places
 	ByResult           // different results of the function
 	ByMemory           // different memory at the return
 	ByCall             // different calls of native code
@@ -52,12 +53,12 @@ const (
 type Operand struct {
 	Name        string
 	Interpreted string
-	Native      string // its value at the last site that shows it; "" without such a site
+	Native      string // its native value at the last site that shows it; "" without such a site
 }
 
 // Bisect runs native code and the interpreter from site to site, as [Session.Both] does, until they differ or the activation has returned. It names
-// the first instruction whose value or effect differs. The process is then stopped where the difference shows. Bisect returns the errors of Both; ctx
-// bounds the whole, and each step between sites is bounded as in Both.
+// the first instruction whose value or effect differs. The process is then stopped at the place at which the difference was found. Bisect returns the
+// errors of Both. ctx bounds the whole search, and each step between sites is bounded as in Both.
 func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 	b := &bisection{done: map[*computed]bool{}, seen: seen{values: map[*ir.Instr][]ir.Value{}, unsure: map[ir.Value]bool{}}}
 	for {
@@ -84,17 +85,17 @@ func (s *Session) Bisect(ctx context.Context) (*Parting, error) {
 	}
 }
 
-// bisection is a bisection under way.
+// bisection is the state of a running [Session.Bisect].
 type bisection struct {
 	seen
 	before *ir.Instr
 	run    *Run
 	walk   *walk
-	done   map[*computed]bool // the executions that suspect has handled
+	done   map[*computed]bool // the executions that the method suspect has handled
 	out    *Parting
 }
 
-// find finds the instruction.
+// find finds the first instruction that differs.
 func (b *bisection) find(ctx context.Context) (err error) {
 	p := b.out.Pair
 	var watched []machine.Addr
@@ -146,7 +147,7 @@ func (b *bisection) name(c *computed, native string) {
 	slices.SortStableFunc(out.Suspects, func(x, y *ir.Instr) int { return cmp.Compare(b.walk.last[x].stepOr(c), b.walk.last[y].stepOr(c)) })
 }
 
-// stepOr returns the step at which the instruction ran, or that of other if c is nil.
+// stepOr returns the step at which the instruction ran. If c is nil, it returns the step of other.
 func (c *computed) stepOr(other *computed) uint64 {
 	if c == nil {
 		return other.step
@@ -198,7 +199,7 @@ func (b *bisection) suspect(c *computed) {
 	}
 }
 
-// leads reports whether native code could have reached its place if a branch had gone the other way.
+// leads reports whether the other direction of a branch leads to the place of native code.
 func (b *bisection) leads(t taken) bool {
 	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
 }
@@ -206,7 +207,7 @@ func (b *bisection) leads(t taken) bool {
 // maxSuspects bounds the executed instructions that are examined for suspects.
 const maxSuspects = 10_000
 
-// same reports whether the record shows the value and native code has the same.
+// same reports whether the record shows the value and native code has the same value.
 func (b *bisection) same(c *computed) bool {
 	return slices.ContainsFunc(b.out.Pair.Rows, func(r Row) bool { return r.Same && b.walk.last[r.value] == c })
 }
@@ -221,7 +222,7 @@ func (b *bisection) differs() {
 	for _, r := range list {
 		c := b.walk.last[r.value]
 		if c == nil || c.agreed {
-			continue // an earlier site showed the same value
+			continue // an earlier site showed the same value on both sides
 		}
 		if c = c.root(); first == nil || c.step < first.step {
 			first, row = c, r
@@ -254,7 +255,7 @@ func exchanged(list []Row) bool {
 	var is, native []string
 	for _, r := range list {
 		if r.Type.Bits < 8 {
-			return false // small types have few values: equal ones prove nothing
+			return false // small types have few values, so equal values are no evidence
 		}
 		is, native = append(is, r.Type.Source+r.Interpreted.Value), append(native, r.Type.Source+r.Native.Value)
 	}
@@ -339,7 +340,7 @@ func (b *bisection) returned() {
 	}
 	stored := b.walk.writers()
 	if len(b.walk.watched) > len(stored) && len(stored) > 0 {
-		first, native = nil, "" // native code may have returned a value that it stored to a wrong place
+		first, native = nil, "" // a store to a wrong place may have caused the wrong result
 	}
 	for _, c := range stored {
 		if first == nil || c.step < first.step {
@@ -388,7 +389,7 @@ func (b *bisection) failed() {
 	}
 }
 
-// String names the evidence.
+// String returns the name of the evidence.
 func (b By) String() string {
 	return [...]string{"nothing", "a value of the record", "the record", "a branch", "the result", "memory", "a call", "the end of the interpreter's run"}[b]
 }

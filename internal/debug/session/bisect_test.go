@@ -94,7 +94,7 @@ func texts(list ...*ir.Instr) (all []string) {
 	return all
 }
 
-// Bisect names the one instruction in which the module differs from the compiled one.
+// TestBisectNamesTheInstruction requires that Bisect names the one instruction in which the module differs from the compiled one.
 func TestBisectNamesTheInstruction(t *testing.T) {
 	livetest.Slow(t)
 	const at = "call void (i64, i32, ...) @llvm.experimental.stackmap"
@@ -108,7 +108,7 @@ func TestBisectNamesTheInstruction(t *testing.T) {
 	}{
 		{"an operation", "%c = xor i64 %b, %m", "%c = or i64 %b, %m", session.ByValue, "", "24", "8", "", nil}, // 16 and 24
 		{"operands", "%d = sub i64 %c, %a", "%d = sub i64 %a, %c", session.ByValue, "", "1", "-1", "", nil},    // 8 and 9
-		// Only the fourth iteration runs this, in a block after a branch: -1 + 0 + 1 + 4.
+		// Only the fourth iteration runs this instruction, in a block after a branch: -1 + 0 + 1 + 4.
 		{"a later round", "%t = add i64 %acc, 1000", "%t = add i64 %acc, 1001", session.ByValue, "", "1005", "1004", at + "(i64 3, i32 0, i64 %i, i64 %acc)", nil},
 		{"behind it", "%u = xor i64 %t, %sq", "%u = or i64 %t, %sq", session.ByValue, "", "1005", "997", at + "(i64 3, i32 0, i64 %i, i64 %acc)", []string{"%sq = mul i64 %i, %i"}}, // 1004 and 9
 		// No record shows the value itself. The sum computed from it shows the difference in the second iteration, where 1 * 1 is not 1 + 1.
@@ -148,7 +148,7 @@ func TestBisectNamesTheInstruction(t *testing.T) {
 	}
 }
 
-// Operands have the values that records have shown.
+// TestBisectShowsOperands requires that operands have the native values that records have shown.
 func TestBisectShowsOperands(t *testing.T) {
 	p, err := atWork(t, "%d = sub i64 %c, %a", "%d = sub i64 %a, %c").Bisect(t.Context())
 	require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestBisectShowsOperands(t *testing.T) {
 	require.Equal(t, []string{"%d"}, p.Alike)
 }
 
-// Bisect also finds a difference that shows after hundreds of iterations, and one after calls of native code.
+// TestBisectGoesFar requires that Bisect finds a difference after hundreds of iterations, and one after calls of native code.
 func TestBisectGoesFar(t *testing.T) {
 	livetest.Slow(t)
 	changed := func(program, old, with string) string {
@@ -191,7 +191,7 @@ func TestBisectGoesFar(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Bisect finds a difference in a baseline by the result alone.
+// TestBisectOfAnotherFunction requires that Bisect finds a difference in another function, the baseline, by the result alone.
 func TestBisectOfAnotherFunction(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "guards.ll"))
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestBisectOfAnotherFunction(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Without a difference both sides reach the return.
+// TestBisectFindsNothing requires that both sides reach the return if there is no difference.
 func TestBisectFindsNothing(t *testing.T) {
 	s := atWork(t, "@cell = global", "@cell = global")
 	p, err := s.Bisect(t.Context())
@@ -223,7 +223,7 @@ func TestBisectFindsNothing(t *testing.T) {
 	toEnd(t, s)
 }
 
-// The process continues after a cancelled bisection.
+// TestBisectIsGivenUp requires that the process continues after a cancelled bisection.
 func TestBisectIsGivenUp(t *testing.T) {
 	s := atWork(t, "@cell = global", "@cell = global")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Pair compares native code and the interpreter at the places that they reached from the same place.
+// Pair compares native code and the interpreter at the places that both sides reached from a common place.
 type Pair struct {
 	Number uint64 // number of the pair since the exit, from 1
 	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.
@@ -29,16 +29,16 @@ type Pair struct {
 	Rows []Row
 
 	Returned bool // native code is stopped after the return of the activation
-	// The results of both sides, and their stores since the exit, once both have returned.
+	// Result and Memory compare the results of both sides, and their stores since the exit, once both have returned.
 	Result []verify.ResultPart
 	Memory []verify.MemoryDifference // at most 100, in ascending order
 	Words  uint64                    // number of 8-byte words that differ in memory, including those that Memory omits
 	Call   *verify.CallDifference    // the first call of native code that differs, or nil
-	Failed string                    // why the interpreter cannot continue where native code does, or ""
+	Failed string                    // the reason why the interpreter cannot continue although native code can, or ""
 
 	Differs bool   // both sides have reached different places or values
-	Why     string // why they cannot be compared, or ""
-	Note    string // why no site before the return is common to both, or ""
+	Why     string // the reason why both sides cannot be compared, or ""
+	Note    string // the reason why both sides have no common site before the return, or ""
 }
 
 // Row is a value of the record of a site, on both sides.
@@ -48,7 +48,7 @@ type Row struct {
 	Native      frame.Slot
 	Interpreted frame.Slot
 	Same        bool
-	Why         string // why it cannot be compared, or ""; it is then not Same, and does not set Differs
+	Why         string // the reason why the row cannot be compared, or ""; with a reason, Same is false, and the row does not set Differs
 
 	value ir.Value
 	is    interp.Value // the interpreter's value
@@ -79,12 +79,12 @@ func (p *Pair) Differing() (list []Row) {
 }
 
 // Both runs native code and the interpreter, each to the next site of the activation in which the interpreter runs, or to its return. They start at
-// the selected frame or, during a run, at the last place that both reached. Both ignores breakpoints on the way, and all other threads stay stopped.
-// Each side is bounded to 10 seconds. If native code runs more than 20,000 instructions between two sites, its stores are no longer compared at the
-// return. After the first pair, stepping over a call of a function that exists only as native code runs native code as well.
+// the selected frame or, during a run, at the last place that both reached. Both ignores breakpoints between these places, and all other threads stay
+// stopped. Each side may run for at most 10 seconds. If native code runs more than 20,000 instructions between two sites, its stores are no longer
+// compared at the return. After the first pair, stepping over a call of a function that exists only as native code also resumes native code.
 //
-// If [Pair].Why is set no comparison is possible, and the run is discarded if native code has moved. Both returns an error for a core and for a
-// process that has ended. When ctx is done it returns the cause, and the process is stopped where it was then.
+// If [Pair].Why is set, no comparison is possible; the run is discarded if native code has moved. Both returns an error for a core and for a process
+// that has ended. When ctx is done it returns the cause, and the process is stopped at its current place.
 func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	switch {
 	case s.process == nil:
@@ -93,7 +93,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 		return nil, errEndedProcess
 	}
 	if s.pair != nil && s.pair.Returned {
-		s.LeaveRun() // its activation has returned
+		s.LeaveRun() // the activation of the run has returned
 	}
 	run, err := s.Resume()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Session) Both(ctx context.Context) (*Pair, error) {
 	return s.compare(ctx, run, a)
 }
 
-// accompany starts to follow native code. why is the reason if that is impossible.
+// accompany starts to run native code in step with the interpreter. why is the reason if that is impossible.
 func (s *Session) accompany(ctx context.Context, run *Run) (why string, err error) {
 	v, err := s.View()
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 		return why, err
 	}
 	run.lockstep = b
-	if err := run.at(ctx, run.start); err != nil { // from memory as it is now; native code makes the calls that exist only as native code
+	if err := run.at(ctx, run.start); err != nil { // restart with the current memory; native code now makes the calls that exist only as native code
 		run.lockstep = nil
 		return "", err
 	}
@@ -165,7 +165,7 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error)
 // ends bounds the wait for the end of a process whose thread has ended: the process ends with its last thread.
 const ends = time.Second
 
-// threadEnded updates the state after the followed thread has ended. If other threads of the process live, they have run for a moment.
+// threadEnded updates the state after the followed thread has ended. Other living threads of the process have run for a moment.
 func (s *Session) threadEnded(ctx context.Context) error {
 	s.moved()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), ends)
@@ -194,7 +194,7 @@ func (s *Session) compare(ctx context.Context, run *Run, a *verify.Stop) (*Pair,
 	if !run.over() {
 		p.At = run.exec.At(0)
 	}
-	if !a.Moved { // the interpreter cannot get to the site, so native code was not resumed
+	if !a.Moved { // the interpreter cannot reach the site, so native code was not resumed
 		return p, nil
 	}
 	s.stop = Stop{Why: Stepped}
@@ -251,10 +251,10 @@ func (s *Session) atSite(run *Run, p *Pair, a *verify.Stop) error {
 	return nil
 }
 
-// Pair returns the last pair of [Session.Both], or nil if the process has moved otherwise since.
+// Pair returns the last pair of [Session.Both], or nil if the process has moved in another way since.
 func (s *Session) Pair() *Pair { return s.pair }
 
-// Diff returns the last pair of [Session.Both] with only the rows that differ, or nil if the process has moved otherwise since.
+// Diff returns the last pair of [Session.Both] with only the rows that differ, or nil if the process has moved in another way since.
 func (s *Session) Diff() *Pair {
 	if s.pair == nil {
 		return nil
@@ -266,7 +266,7 @@ func (s *Session) Diff() *Pair {
 
 // rows pairs the values of a native record with those of the interpreter.
 func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
-	plain := f.Recorded(f.Match()) // named as in the module, without a layout
+	plain := f.Recorded(f.Match()) // slots with the module's names, not those of a layout
 	site := f.Match().Site
 	dl := site.Func.Module.Layout
 	for _, native := range plain.Slots {
@@ -291,7 +291,7 @@ func (r *Run) rows(f *deopt.Frame) (list []Row, err error) {
 	return list, nil
 }
 
-// valueOf returns the interpreter's value for an operand of a site of the outermost activation, or why it is unknown.
+// valueOf returns the interpreter's value for an operand of a site of the outermost activation, or the reason why it is unknown.
 func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
 	if r.exec.Depth() == 0 {
 		return is, "the interpreter's run has ended"

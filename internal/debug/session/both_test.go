@@ -42,7 +42,7 @@ func both(t *testing.T, s *session.Session) *session.Pair {
 	return p
 }
 
-// shown returns the values of a pair's rows, as native code and as the interpreter has them.
+// shown returns the native and the interpreted values of a pair's rows.
 func shown(p *session.Pair) (native, interpreted []string) {
 	for _, r := range p.Rows {
 		native, interpreted = append(native, r.Native.Value), append(interpreted, r.Interpreted.Value)
@@ -50,8 +50,8 @@ func shown(p *session.Pair) (native, interpreted []string) {
 	return native, interpreted
 }
 
-// In the loop of @tick native code and the interpreter always have the values that the test computes from the loop's text, and in the end the same
-// result.
+// TestBothAgree requires that native code and the interpreter have the values that the test computes for each iteration of @tick's loop, and return
+// the same result.
 func TestBothAgree(t *testing.T) {
 	livetest.Slow(t)
 	s := launched(t, "tick.ll")
@@ -99,7 +99,7 @@ func TestBothAgree(t *testing.T) {
 	require.ErrorContains(t, err, "the process has ended")
 }
 
-// A core cannot run native code.
+// TestBothOfCore requires an error for a core, which cannot run native code.
 func TestBothOfCore(t *testing.T) {
 	_, err := inLoop(t).Both(t.Context())
 	require.ErrorContains(t, err, "in a core")
@@ -111,7 +111,7 @@ target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 
-// hosted starts a session with obj_host.c, which runs a program. known is the module that the user gives; "" stands for the program itself.
+// hosted starts a session with obj_host.c, which runs a program. known is the text of the module that the user gives; "" means the program itself.
 func hosted(t *testing.T, program, known string, o livetest.ObjectHostOptions, layouts ...*layout.Layout) *session.Session {
 	t.Helper()
 	p, err := ptrace.LaunchWith(context.Background(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), o), ptrace.LaunchOptions{Stdout: "/dev/null"})
@@ -155,7 +155,7 @@ func toEnd(t *testing.T, s *session.Session) {
 	require.Equal(t, session.Stop{Why: session.Ended, End: trace.End{Kind: trace.EndExited}}, stop)
 }
 
-// Both ignores sites of deeper activations of the same function, and may start in a deeper one.
+// TestBothOfRecursion requires that Both ignores sites of deeper activations of the same function, and can start in a deeper one.
 func TestBothOfRecursion(t *testing.T) {
 	s := hosted(t, "recursion.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 61) // @tree(2, 0), which calls @tree(1, 1) and @tree(0, 18)
@@ -188,7 +188,7 @@ func TestBothOfRecursion(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Both compares values of many types, and their parts that are passed.
+// TestBothOfTypes requires that Both compares values of many types, and values that are passed in parts.
 func TestBothOfTypes(t *testing.T) {
 	s := hosted(t, "state.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 4})
 	b := records(51)
@@ -203,7 +203,8 @@ func TestBothOfTypes(t *testing.T) {
 	p := both(t, s)
 	require.False(t, p.Differs)
 	require.EqualValues(t, 52, p.Frame.Record.ID)
-	// By state.ll, for 3: its bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, the lanes of the vector, and 3 * 3.
+	// These are the values that state.ll computes for 3: its lowest bit and 3 + 3, its 16 bits, 3 * 1000003, 0.75 * 1.5 + 3 + 3.5 + 4.25, the lanes of
+	// the vector, and 3 * 3.
 	w := int64(3000009)
 	s6 := ((((((1 + 6) ^ 3) + w) ^ 11) + ((w + 20) ^ 44)) ^ 9)
 	require.Equal(t, fmt.Sprint(s6), p.Rows[1].Native.Value)
@@ -217,7 +218,7 @@ func TestBothOfTypes(t *testing.T) {
 	require.Zero(t, p.Words)
 }
 
-// A function that exists only as native code is called by both at once.
+// TestBothCall requires that both sides share one call of a function that exists only as native code.
 func TestBothCall(t *testing.T) {
 	s := hosted(t, "crossing.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 2})
 	toExit(t, s, 90)
@@ -227,7 +228,7 @@ func TestBothCall(t *testing.T) {
 		require.EqualValues(t, 90, p.Frame.Record.ID)
 		require.Equal(t, fmt.Sprint(n), p.Rows[0].Native.Value)
 		require.Equal(t, p.Rows[1].Native.Value, p.Rows[1].Interpreted.Value)
-		// The interpreter can move back and forth in between.
+		// The interpreter can move back and forth between two calls of Both.
 		require.NoError(t, s.Run().Back(t.Context(), 5))
 		require.NoError(t, s.Run().Step(t.Context(), 2))
 	}
@@ -238,7 +239,7 @@ func TestBothCall(t *testing.T) {
 	toEnd(t, s)
 }
 
-// If the exit resumes in a function other than native code's, both sides meet at the return.
+// TestBothOfAnotherFunction requires that both sides are compared at the return if the exit resumes in another function than native code's.
 func TestBothOfAnotherFunction(t *testing.T) {
 	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
 	require.NoError(t, err)
@@ -284,7 +285,7 @@ define i64 @entry(i64 %n) {
 }
 `
 
-// Both also runs over patchpoints, with what they call.
+// TestBothOfPatchpoints requires that Both runs over patchpoints, including the functions that they call.
 func TestBothOfPatchpoints(t *testing.T) {
 	s := hosted(t, livetest.Raw(t, patched), "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 11)
@@ -311,8 +312,8 @@ func TestBothOfPatchpoints(t *testing.T) {
 	toEnd(t, s)
 }
 
-// Native code that takes long is single-stepped for a while, and then runs at full speed with checks in between. Signals that arrive meanwhile are
-// delivered later.
+// TestBothTakesLong requires that native code that runs long is single-stepped for a while, and then runs at full speed with checks in between.
+// Signals that arrive meanwhile must be delivered later.
 func TestBothTakesLong(t *testing.T) {
 	livetest.Slow(t)
 	module := livetest.Raw(t, header+`declare i32 @usleep(i32)
@@ -360,7 +361,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// Two sites without code between them count as one place.
+// TestBothOfNeighbours requires that two sites without code between them count as one place.
 func TestBothOfNeighbours(t *testing.T) {
 	const sites = "call void (i64, i32, ...) @llvm.experimental.stackmap(i64 13, i32 0, i64 %i, i64 %acc1)\n  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 14, i32 0, i64 %acc1, i64 %i)"
 	text := strings.Replace(patched, "call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 11, i32 16, ptr null, i32 0, i64 %i, i64 %acc)", "", 1)
@@ -379,7 +380,7 @@ func TestBothOfNeighbours(t *testing.T) {
 	toEnd(t, s)
 }
 
-// The interpreter cannot follow a longjmp out of the activation: native code stays stopped.
+// TestBothOfLongjmp requires that native code stays stopped at a longjmp out of the activation, which the interpreter cannot follow.
 func TestBothOfLongjmp(t *testing.T) {
 	module := livetest.Raw(t, header+`declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32)
@@ -419,7 +420,7 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// After a value was set the interpreter differs from native code.
+// TestBothWithAnotherValue requires that the interpreter differs from native code after a value was set.
 func TestBothWithAnotherValue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 1)
@@ -439,7 +440,8 @@ func TestBothWithAnotherValue(t *testing.T) {
 	toEnd(t, s)
 }
 
-// One of two threads runs, and the other stays stopped. Signals that arrive meanwhile are not lost, and their handler is not part of the activation.
+// TestBothOfThreads requires that one of two threads runs while the other stays stopped. Signals that arrive meanwhile must not be lost, and their
+// handler is not part of the activation.
 func TestBothOfThreads(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 2, Rounds: 3, Signals: true})
 	toExit(t, s, 1)
@@ -473,7 +475,7 @@ func TestBothOfThreads(t *testing.T) {
 	toEnd(t, s)
 }
 
-// If native code does not reach the next site, the reason is reported, and the process continues from there.
+// TestBothCannotCompare requires a reason if native code does not reach the next site, and that the process continues from its place.
 func TestBothCannotCompare(t *testing.T) {
 	livetest.Slow(t)
 	leaves := `declare void @leave_optimized(i64)
@@ -530,7 +532,8 @@ define i64 @entry(i64 %n) {
 	}
 }
 
-// The process continues from the place of the pair: the next stop is in the next iteration, wherever the interpreter is.
+// TestBothThenContinue requires that the process continues from the place of the pair: the next stop is in the next iteration, regardless of the
+// interpreter's place.
 func TestBothThenContinue(t *testing.T) {
 	s := hosted(t, "tick.ll", "", livetest.ObjectHostOptions{Threads: 1, Rounds: 1})
 	toExit(t, s, 1)
@@ -567,7 +570,7 @@ func waits(pid, tid int) bool {
 	return err == nil && strings.Contains(string(status), "State:\tS")
 }
 
-// After a cancelled wait the process is stopped where it was, without a breakpoint in its code, and can continue.
+// TestBothIsGivenUp requires that after a cancelled wait the process is stopped at its place, without a breakpoint in its code, and can continue.
 func TestBothIsGivenUp(t *testing.T) {
 	module := header + `declare i32 @pause()
 define i64 @f(i64 %x) noinline {

@@ -12,19 +12,19 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// Breakpoint selects exits at which the process stops. It is in the code only while the process runs: nothing is written into a stopped process.
+// Breakpoint selects exits at which the process stops. It is in the code only while the process runs; the code of a stopped process is unchanged.
 type Breakpoint struct {
 	Number int
 	trace.ExitFilter
 	At   *names.Pattern       // calls of functions; nil: sites that match the filter
 	If   *condition.Condition // only exits that fulfil it; nil: all
-	VM   *condition.Condition // the place in the program of a virtual machine; nil: any
+	VM   *condition.Condition // selects the place in the program of a virtual machine; nil: any
 	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
 	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops there. If it is nil, the process stops.
 	Meant    func(*trace.Exited) bool
 	Once     bool // delete the breakpoint after the first hit
 	Disabled bool
-	Hits     uint64 // number of times that it stopped the process
+	Hits     uint64 // number of times that the breakpoint stopped the process
 	Passed   uint64 // number of exits at which its condition did not hold
 }
 
@@ -83,7 +83,7 @@ func mayBe(f *deopt.Frame, i *ir.Instr) bool {
 	return m.Site != nil && m.Site.Instr == i || slices.ContainsFunc(m.Sites, func(s *ir.Site) bool { return s.Instr == i })
 }
 
-// Break sets a breakpoint. It is an error if the condition can hold at no exit of the breakpoint.
+// Break sets a breakpoint. It returns an error if the condition is false at all exits of the breakpoint.
 func (s *Session) Break(b Breakpoint) (*Breakpoint, error) {
 	for _, c := range []*condition.Condition{b.If, b.VM} {
 		if c == nil || b.At != nil {

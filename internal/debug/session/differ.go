@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/check/verify"
 )
 
-// errDiffers ends a verification: the process is stopped at a difference.
+// errDiffers ends a verification at a difference, at which the process stays stopped.
 var errDiffers = errors.New("they differ")
 
 // Differ resumes the process to the first exit after which native code and the interpreter differ, or to its end. At each exit, both run to the

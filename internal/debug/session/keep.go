@@ -20,7 +20,7 @@ import (
 )
 
 // Commit runs the interpreter from the exit to the return of the function, and writes the result into the process: the thread is then stopped in the
-// caller. It returns the resumed stack. The error says why nothing was written.
+// caller. It returns the resumed stack. After an error nothing was written.
 func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, error) {
 	if s.process == nil {
 		return nil, nil, fmt.Errorf("%s cannot be written to", s.Still())
@@ -43,7 +43,7 @@ func (s *Session) Commit(ctx context.Context) (*frame.Resumed, *deopt.Stack, err
 	return report, stack, nil
 }
 
-// Record writes the present state of the target as a core.
+// Record writes the current state of the target as a core.
 func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOptions) (*ptrace.RecordedCore, error) {
 	v, err := s.View()
 	if err != nil {
@@ -64,10 +64,10 @@ func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOption
 // are the defaults of reframe record.
 const (
 	touched  = 1_000_000
-	touching = time.Second // also ends an endless loop
+	touching = time.Second // this bound also ends an endless loop
 )
 
-// Script returns the text of a replay script for a core of the present state. The script repeats the user's actions: it sets the same values, and
+// Script returns the text of a replay script for a core of the current state. The script repeats the user's actions: it sets the same values, and
 // expects the result that the interpreter computes from them.
 func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	text, err := replay.FirstScript(ctx, o)
@@ -98,8 +98,8 @@ func (s *Session) Script(ctx context.Context, o replay.First) (string, error) {
 	return text + b.String(), nil
 }
 
-// hereFrom returns a shell command that changes from the folder of a script to the current directory, for which the interpreter's command was
-// written. It returns "" if no path is known.
+// hereFrom returns a shell command that changes from the folder of a script to the current directory, to which the interpreter's command is relative.
+// It returns "" if no path is known.
 func hereFrom(script string) string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Session) Explain(address *machine.Addr) (*explain.Explanation, error) {
 			return nil, err
 		case s.vm != nil && (at.Physical == nil || at.Number == 0):
 			q.Frame = s.vm.taken().Index
-		case at.Physical == nil, s.run != nil && at.Number == 0: // also after the run has ended
+		case at.Physical == nil, s.run != nil && at.Number == 0: // the run may have ended
 			t, err := s.Thread()
 			if err != nil {
 				return nil, err
@@ -153,7 +153,7 @@ func (s *Session) Disassembly(at machine.Addr, before, behind int) (*explain.Dis
 	return explain.Code(v, at, before, behind), nil
 }
 
-// Exits lists the places in the present code of the target at which breakpoints can see exits.
+// Exits lists the places in the current code of the target at which breakpoints can see exits.
 func (s *Session) Exits() ([]trace.Planned, error) {
 	t, err := s.Target()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Session) Exits() ([]trace.Planned, error) {
 	}
 	list, err := trace.Plan(t, trace.Options{Options: s.config.Options, Warn: s.config.Warn})
 	if shared := (*trace.SharedError)(nil); errors.As(err, &shared) {
-		err = nil // it is only about breakpoints
+		err = nil // the error matters only for setting breakpoints
 	}
 	return list, err
 }

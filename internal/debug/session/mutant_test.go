@@ -46,8 +46,8 @@ func workMutants() (list [][2]string) {
 	return list
 }
 
-// If one instruction of the module differs from the compiled one, and native code differs from the interpreter, then Bisect names instructions that
-// include it. The test is slow.
+// TestBisectNamesMutants changes one instruction of the module. If native code then differs from the interpreter, the instructions that Bisect names
+// must include the changed one. The test is slow.
 func TestBisectNamesMutants(t *testing.T) {
 	livetest.Slow(t)
 	parted, alone := 0, 0

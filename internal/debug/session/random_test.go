@@ -24,8 +24,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// In random programs with stackmaps of all live values in each block, both sides take the same path through each activation, and return the same
-// results. The test is slow.
+// TestBothOfRandomPrograms requires that both sides take the same path through each activation, and return the same results, in random programs with
+// stackmaps of all live values in each block. The test is slow.
 func TestBothOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	total, said := 0, 0
@@ -122,7 +122,8 @@ func randomMutants(lines []string) (list []randomMutant) {
 	return list
 }
 
-// Bisect also names the instruction in random programs whose module has another operation or comparison than the compiled one. The test is slow.
+// TestBisectOfRandomPrograms requires that Bisect names the changed instruction of a random program whose module has another operation or comparison
+// than the compiled one. The test is slow.
 func TestBisectOfRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	counts := map[string]int{}

@@ -38,7 +38,7 @@ func Registers(at Level) (list []frame.Slot) {
 	return list
 }
 
-// Places counts the places in the present code of the target at which a breakpoint would stop the process. There may be more later.
+// Places counts the places in the current code of the target at which a breakpoint would stop the process. Code that is loaded later may add places.
 func (s *Session) Places(b *Breakpoint) (int, error) {
 	t, err := s.Target()
 	if err != nil {

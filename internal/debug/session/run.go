@@ -12,7 +12,7 @@ import (
 )
 
 // Run is a run of the reference interpreter from an exit. It is stopped between two instructions, and can go in both directions: the interpreter is
-// deterministic, so going back is running again from the exit to an earlier place.
+// deterministic, so it goes back by running again from the exit to an earlier place.
 type Run struct {
 	stack  *deopt.Stack
 	limits deopt.Limits
@@ -21,14 +21,14 @@ type Run struct {
 	exec     *interp.Execution
 	result   *interp.Result   // nil until the run has ended
 	failed   error            // why the run cannot continue
-	start    uint64           // steps at the exit: the phis that ran to get there
-	lockstep *verify.Lockstep // native code that runs too; nil while it is stopped at the exit
+	start    uint64           // steps at the exit: those of the phis that ran to reach it
+	lockstep *verify.Lockstep // the native code that runs in step; nil while native code is stopped at the exit
 	common   uint64           // steps at the last place that both sides reached
 	pairs    uint64           // number of such places
-	places   []uint64         // the step counts at which the run can be stopped, consecutive, up to the present one
+	places   []uint64         // the last consecutive step counts at which the run can be stopped, up to the current one
 }
 
-// maxPlaces bounds the places that are known at a time, of 8 bytes each. The run finds others by running there again.
+// maxPlaces bounds the known places; each takes 8 bytes. The run finds other places by running there again.
 const maxPlaces = 1 << 16
 
 // Start starts a run from the frames of a stack, as [deopt.Stack.Run] does.
@@ -131,8 +131,8 @@ func (r *Run) Continue(ctx context.Context) error {
 // over reports whether the run has ended.
 func (r *Run) over() bool { return r.result != nil || r.failed != nil }
 
-// forward continues the run by on. A failure of the run is not an error of this call; [Run.Ended] returns it. If ctx is done the run returns to where
-// it was.
+// forward continues the run by calling on. A failure of the run is not an error of this call; [Run.Ended] returns it. If ctx is done the run returns
+// to its previous place.
 func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) error {
 	if r.over() {
 		return errEnded
@@ -159,7 +159,7 @@ func (r *Run) whole(ctx context.Context, do func() error) error {
 	return err
 }
 
-// stands appends the present place to the known ones.
+// stands appends the current place to the known places.
 func (r *Run) stands() {
 	if len(r.places) == maxPlaces {
 		r.places = slices.Clone(r.places[maxPlaces/2:])
@@ -167,7 +167,7 @@ func (r *Run) stands() {
 	r.places = append(r.places, r.exec.Steps())
 }
 
-// jumped forgets the known places, because those on the way are unknown.
+// jumped clears the known places, because the places between the old and the new place are unknown.
 func (r *Run) jumped() {
 	if r.places = nil; !r.over() {
 		r.places = []uint64{r.exec.Steps()}
@@ -200,13 +200,13 @@ func (r *Run) back(ctx context.Context, n uint64) error {
 	}
 }
 
-// chunk is the number of instructions before a place that [Run.find] runs one by one, to learn where a run can be stopped.
+// chunk is the number of instructions before a place that [Run.find] runs one by one, to record the places at which a run can be stopped.
 const chunk = 1 << 12
 
-// find learns the places before a place: it runs again from the exit, the last instructions one by one.
+// find records the places before a place: it runs again from the exit, and runs the last instructions one by one.
 func (r *Run) find(ctx context.Context, before uint64) error {
 	begin := before
-	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to that many phis
+	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to more phis than a chunk has instructions
 		begin = max(r.start, before-min(before, size))
 		if err := r.to(ctx, begin); err != nil {
 			return err
@@ -266,7 +266,7 @@ func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Resu
 	}
 }
 
-// at moves the run to the place after steps instructions. If ctx is done the run returns to where it was.
+// at moves the run to the place after steps instructions. If ctx is done the run returns to its previous place.
 func (r *Run) at(ctx context.Context, steps uint64) error {
 	return r.whole(ctx, func() error { return r.to(ctx, steps) })
 }

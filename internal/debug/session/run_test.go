@@ -49,7 +49,7 @@ define i64 @sum(` + strings.Replace(sum, "%sq = mul i64 %i, %i", "%sq = call i64
 	return r
 }
 
-// place describes where a run is, with the loop's values there.
+// place describes the place of a run, with the loop's values.
 func place(t *testing.T, r *session.Run) string {
 	t.Helper()
 	frames := r.Frames()
@@ -73,8 +73,8 @@ func place(t *testing.T, r *session.Run) string {
 // perTurn is the number of instructions of an iteration: five and two phis of @sum, and five of @square if it prints nothing.
 const perTurn = 5 + 2 + 5
 
-// The test computes the place of the run after a number of iterations, and the values there: the guard has failed at 26, with the sum of the squares
-// of smaller numbers.
+// TestStepsThroughALoop requires the place and the values that the test computes for a number of iterations. The guard has failed at 26, with the sum
+// of the squares of smaller numbers.
 func TestStepsThroughALoop(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	line := r.Frames()[0].At.Line
@@ -102,7 +102,8 @@ func TestStepsThroughALoop(t *testing.T) {
 	require.ErrorContains(t, r.Step(t.Context(), 1), "the run has ended")
 }
 
-// After going back a run is at the same place with the same values as before: after single steps, after jumps of all kinds, and from its end.
+// TestGoesBack requires that a run that goes back has the same places and values as before. It goes back after single steps, after jumps of all
+// kinds, and from its end.
 func TestGoesBack(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	stood := []string{place(t, r)}
@@ -153,7 +154,8 @@ func TestGoesBack(t *testing.T) {
 	require.Equal(t, "332833500", result.Value.Format())
 }
 
-// A run that fails is stopped at the failed instruction; from there it can go back, as from its end. A cancelled run stays where it was.
+// TestFailsAndIsGivenUp requires that a run that fails is stopped at the failed instruction, and can go back from it. A cancelled run must keep its
+// place.
 func TestFailsAndIsGivenUp(t *testing.T) {
 	r := inSum(t, deopt.Limits{Steps: 500})
 	require.NoError(t, r.Continue(t.Context()))
@@ -176,7 +178,8 @@ func TestFailsAndIsGivenUp(t *testing.T) {
 	require.Equal(t, failed-1, r.Steps())
 }
 
-// A million single steps take bounded memory, and the run can go back to each: an iteration is five steps.
+// TestAMillionSteps requires that a million single steps take bounded memory, and that the run can go back to each of them. An iteration is five
+// steps.
 func TestAMillionSteps(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// Slots lists the values at the selected line of the backtrace, for use in expressions. For a physical frame these are its slots and those of the
-// virtual machine's frames in it; for an interpreter they are the known values.
+// Slots lists the values at the selected line of the backtrace, for use in expressions. For a physical frame these are its slots and the slots of the
+// virtual machine's frames in it. For an interpreter they are the known values.
 func (s *Session) Slots() ([]frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -58,8 +58,8 @@ func (r *Run) slot(index int, name string, dl *ir.DataLayout, v interp.Value) fr
 	return s
 }
 
-// Expression evaluates an expression at the selected line of the backtrace, from its slots and from the registers of a physical frame. The name of a
-// slot alone returns that slot, whatever its type; anything else must be a number or a truth value.
+// Expression evaluates an expression at the selected line of the backtrace, from its slots and from the registers of a physical frame. If the text is
+// only the name of a slot, it returns that slot, which may have any type. The result of any other expression must be a number or a truth value.
 func (s *Session) Expression(text string) (*frame.Slot, error) {
 	at, err := s.Level()
 	if err != nil {
@@ -123,7 +123,7 @@ func slotOf(f *deopt.Frame, name string) (*frame.Slot, error) {
 	return nil, fmt.Errorf("slot %s not found; the slots are %s", name, strings.Join(names, " "))
 }
 
-// ReadMemory implements [machine.Memory]: it reads the memory of the interpreter's run, or else of the target.
+// ReadMemory implements [machine.Memory]: it reads the memory of the interpreter's run, or without a run the memory of the target.
 func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 	if s.vm != nil {
 		return s.vm.Memory().ReadMemory(p, addr)
@@ -148,7 +148,7 @@ func (s *Session) ReadMemory(p []byte, addr machine.Addr) error {
 }
 
 // Place returns the instruction of a line of the backtrace: for the interpreter the next one, for a physical frame the site of its record in the
-// compiled module. It returns nil if no module has it.
+// compiled module. It returns nil if no module has the instruction.
 func (l *Level) Place() *ir.Instr {
 	switch {
 	case l.Run != nil:
@@ -166,9 +166,9 @@ func (l *Level) Place() *ir.Instr {
 type Line struct {
 	Number int
 	Text   string
-	Here   bool // the next instruction, or the site
+	Here   bool // the line has the next instruction, or the site
 	Value  string
-	Source string // the source line of the instruction, "loop.c:12", if the line before has another one
+	Source string // the source line of the instruction, such as "loop.c:12"; "" if it is the same as in the previous line
 }
 
 // List returns lines of the function around the instruction of a line of the backtrace: before lines before it, and behind lines after it.

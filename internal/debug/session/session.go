@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Config holds what is known about the code of a target.
+// Config holds the modules, layouts and options of a session.
 type Config struct {
 	deopt.Options
 	Limits deopt.Limits // limits of the interpreter's run from an exit
@@ -33,7 +33,7 @@ type Config struct {
 	Warn func(string)
 }
 
-// Session is a debugging session with a target. It is not safe for concurrent use; what it returns is valid until the target resumes.
+// Session is a debugging session with a target. It is not safe for concurrent use. Its results are valid until the target resumes.
 type Session struct {
 	config  Config
 	asked   map[*object.Image]bool
@@ -44,8 +44,8 @@ type Session struct {
 	number      int // number of the last breakpoint that was set
 	stop        Stop
 
-	view      *deopt.View // the view of this moment; nil until it is made
-	unsourced bool        // the source positions of its frames were not read yet
+	view      *deopt.View // the view of the current stop; nil until it is needed
+	unsourced bool        // the source positions of the view's frames were not read yet
 	thread    int         // number of the selected thread
 	level     int         // the selected line of the backtrace
 
@@ -54,11 +54,11 @@ type Session struct {
 	vm     *VMRun          // the run of the virtual machine's interpreter, or nil
 	child  *protocol.Child // that interpreter; nil until it is started
 	pair   *Pair           // the last pair since the process last resumed, or nil
-	result string          // the given result of the call that the innermost frame waits for
+	result string          // the user's result of the call that the innermost frame waits for
 	done   []Done
 }
 
-// Done is an action at this exit that a script can repeat.
+// Done is a user's action at the current exit, which a script can repeat.
 type Done struct{ Slot, Value string }
 
 // OfProcess starts a session with a stopped process. The caller closes the process.
@@ -103,7 +103,7 @@ func (s *Session) Runs() bool { return s.process != nil && s.stop.Why != Ended }
 // errEndedProcess is returned after the process has ended.
 var errEndedProcess = errors.New("the process has ended")
 
-// Target returns the target. It is an error if the process has ended.
+// Target returns the target, or an error if the process has ended.
 func (s *Session) Target() (*ptrace.Target, error) {
 	switch {
 	case s.core != nil:
@@ -152,7 +152,7 @@ func (s *Session) look(v *deopt.View) {
 	}
 }
 
-// moved discards the view and everything derived from it: the process has moved.
+// moved discards the view and everything derived from it, after the process has moved.
 func (s *Session) moved() {
 	s.view, s.result = nil, ""
 	s.leaveRun()
@@ -298,7 +298,7 @@ func (s *Session) SetLevel(n int) error {
 // Run returns the interpreter's run, or nil.
 func (s *Session) Run() *Run { return s.run }
 
-// Resume starts a run of the interpreter at the selected frame, or returns the one under way.
+// Resume starts a run of the interpreter at the selected frame, or returns the current run.
 func (s *Session) Resume() (*Run, error) {
 	if s.run != nil {
 		return s.run, nil
@@ -372,7 +372,8 @@ func (s *Session) SetResult(text string) {
 	s.result = text
 }
 
-// Set changes a slot of the selected frame for the interpreter; the target stays as it is. A run restarts at the exit. It returns the changed slot.
+// Set changes a slot of the selected frame for the interpreter; the target does not change. A current run restarts at the exit. It returns the
+// changed slot.
 func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 	s.LeaveRun()
 	v, at, err := s.here()
@@ -401,7 +402,7 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 	return slotOf(f, slot)
 }
 
-// Stop describes where and why the target is stopped. The zero value is a target that has not been resumed yet.
+// Stop describes the place and the reason of a stop. The zero value describes a target that has not been resumed yet.
 type Stop struct {
 	Why        Reason
 	Breakpoint *Breakpoint // the breakpoint that was hit
@@ -422,10 +423,10 @@ const (
 	Ended                     // the process has ended
 )
 
-// Stop returns where and why the target is stopped.
+// Stop returns the place and the reason of the current stop.
 func (s *Session) Stop() Stop { return s.stop }
 
-// Continue resumes the process to the next exit with a breakpoint, or to its end. When ctx is done it stops the process, which is no error.
+// Continue resumes the process to the next exit with a breakpoint, or to its end. When ctx is done it stops the process, and returns no error.
 func (s *Session) Continue(ctx context.Context) (Stop, error) {
 	if s.process == nil {
 		return s.stop, fmt.Errorf("cannot run native code in %s: step, until and finish run the interpreter", s.Still())

@@ -36,7 +36,7 @@ func records(ids ...uint64) session.Breakpoint {
 	return session.Breakpoint{ExitFilter: trace.ExitFilter{Records: ids}}
 }
 
-// @load of null.ll is called with 0, 1, 2, 3, and each time there is an exit of record 81.
+// TestStopsAtBreakpoints uses null.ll, which calls @load with 0, 1, 2, 3. Each call has an exit of record 81.
 func TestStopsAtBreakpoints(t *testing.T) {
 	s := launched(t, "null.ll")
 	require.Equal(t, session.Began, s.Stop().Why)
@@ -84,7 +84,7 @@ func TestStopsAtBreakpoints(t *testing.T) {
 	}
 }
 
-// Breakpoints at sites and at calls of functions can be set together.
+// TestSitesAndCalls requires that breakpoints at sites and at calls of functions can be set together.
 func TestSitesAndCalls(t *testing.T) {
 	s := launched(t, "guards.ll")
 	_, err := s.Break(session.Breakpoint{At: frametest.Pattern(names.Exact, "call_optimized")})
@@ -109,7 +109,7 @@ func TestSitesAndCalls(t *testing.T) {
 	require.Equal(t, "total_opt", at.Physical.Function)
 }
 
-// A condition that can never hold is rejected when it is set.
+// TestBreakRefuses requires an error for a breakpoint whose condition can never hold.
 func TestBreakRefuses(t *testing.T) {
 	s := launched(t, "null.ll")
 	b := records(81)
@@ -121,7 +121,7 @@ func TestBreakRefuses(t *testing.T) {
 	require.Empty(t, s.Breakpoints())
 }
 
-// An interrupt stops the process where it is, with no breakpoint left in it, and it can continue.
+// TestInterrupt requires that an interrupt stops the process without a breakpoint in its code, and that the process can continue.
 func TestInterrupt(t *testing.T) {
 	const rounds = 1 << 30 // the program does not end by itself
 	p, err := ptrace.LaunchWith(t.Context(), livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: rounds}),
@@ -152,7 +152,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A recorded core has the memory that the interpreter reads from the frame on, at any address.
+// TestRecordHasWhatTheInterpreterReads requires that a recorded core has the memory that the interpreter reads when it resumes the frame, at any
+// address.
 func TestRecordHasWhatTheInterpreterReads(t *testing.T) {
 	module := livetest.Raw(t, header+`declare ptr @malloc(i64)
 define i64 @f(ptr %p) noinline {
@@ -200,7 +201,7 @@ func inLoop(t *testing.T) *session.Session {
 	return atGuard(t, livetest.Lli(t, 19, livetest.Testdata(t, "programs", "deoptimize.ll"), "mcjit"))
 }
 
-// atGuard returns a session with a process that runs that program, or a module made from it.
+// atGuard returns a session with a process that runs deoptimize.ll, or a module made from it.
 func atGuard(t *testing.T, p *livetest.Process) *session.Session {
 	t.Helper()
 	o := frametest.Known(t, p)
@@ -213,7 +214,8 @@ func atGuard(t *testing.T, p *livetest.Process) *session.Session {
 	return session.OfCore(target, session.Config{Options: o, Warn: func(text string) { t.Log(text) }})
 }
 
-// The frame is that of the exit, with values that can be changed; during an interpreter's run, its functions replace the frame.
+// TestLooksAndSteps requires that the session shows the frame of the exit, with values that can be changed. During an interpreter's run, the
+// functions of the run must replace the frame.
 func TestLooksAndSteps(t *testing.T) {
 	s := inLoop(t)
 	at, err := s.Level()
@@ -269,7 +271,7 @@ func TestLooksAndSteps(t *testing.T) {
 	require.ErrorContains(t, err, "in a core")
 }
 
-// What was tried at the exit becomes a script that passes.
+// TestScriptOfWhatWasDone requires that the user's actions at the exit become a script that passes.
 func TestScriptOfWhatWasDone(t *testing.T) {
 	s := inLoop(t)
 	_, err := s.Set("%i", "998")
@@ -289,7 +291,7 @@ func TestScriptOfWhatWasDone(t *testing.T) {
 	require.Contains(t, text, "returns i64 332833500", "what it comes to as it is")
 }
 
-// The list shows the source line beside the IR, where it changes.
+// TestListShowsTheSource requires that the list shows the source line next to the IR, on each line where it changes.
 func TestListShowsTheSource(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ func (r *Run) Frames() (list []Frame) {
 	return list
 }
 
-// Value is a named value of an activation. It is unknown before its instruction has run, and if the exit did not record it.
+// Value is a named value of an activation. It is unknown before its instruction has run, or if the exit did not record it.
 type Value struct {
 	Name  string // as in the module, "%i"
 	Type  *ir.Type
@@ -71,5 +71,5 @@ func (r *Run) Value(frame int, name string) (v Value, ok bool) {
 	return Value{is.Ref(), is.Type(), value}, ok && !value.IsNone()
 }
 
-// Output returns what the program would have printed so far.
+// Output returns the output that the program would have printed so far.
 func (r *Run) Output() string { return r.exec.Output() }

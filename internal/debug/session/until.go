@@ -10,7 +10,7 @@ import (
 )
 
 // UntilAny runs until one of several instructions is the next to run, until at most frames activations are left, or to the end. It always runs the
-// present instruction. A phi is never the next one: it runs with the branch that leads to it. If ctx is done the run returns to where it was.
+// present instruction. A phi is never the next one: it runs with the branch that leads to it. If ctx is done the run returns to its previous place.
 func (r *Run) UntilAny(ctx context.Context, at []*ir.Instr, frames int) error {
 	return r.whole(ctx, func() error { return r.untilAny(ctx, at, frames) })
 }
@@ -75,7 +75,8 @@ func (r *Run) Watch(ctx context.Context, stop func() bool) error {
 	})
 }
 
-// BackUntil goes back to where one of several instructions was last the next to run, or to the exit. If ctx is done the run returns to where it was.
+// BackUntil goes back to the last place at which one of several instructions was the next to run, or to the exit. If ctx is done the run returns to
+// where it was.
 func (r *Run) BackUntil(ctx context.Context, at []*ir.Instr) error {
 	before := r.exec.Steps()
 	return r.whole(ctx, func() error { return r.backUntil(ctx, at, before) })

@@ -19,8 +19,8 @@ func instr(t *testing.T, r *session.Run, function, name string) *ir.Instr {
 	return i
 }
 
-// The test finds by single steps where each instruction is the next one. Runs to it, and back to it, reach the same places, in a called function and
-// after a call.
+// TestRunsToInstructions finds, by single steps, the places at which each instruction is the next one. Runs to an instruction, and back to it, must
+// reach the same places, in a called function and after a call.
 func TestRunsToInstructions(t *testing.T) {
 	for _, c := range []struct{ function, name string }{{"sum", "i1"}, {"sum", "sq"}, {"square", "r"}, {"square", "p"}} {
 		r := inSum(t, deopt.Limits{})
@@ -53,10 +53,10 @@ func TestRunsToInstructions(t *testing.T) {
 	}
 }
 
-// A run out of a function stops at a given instruction in it, or else after its return.
+// TestRunsOutOrToInstructions requires that a run to the end of a function stops at a given instruction in it, or otherwise after its return.
 func TestRunsOutOrToInstructions(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
-	at := []*ir.Instr{instr(t, r, "square", "p")} // it runs for every hundredth number
+	at := []*ir.Instr{instr(t, r, "square", "p")} // this instruction runs for every hundredth number
 	for n := 26; n < 250; n++ {
 		require.NoError(t, r.Step(t.Context(), 1))
 		require.Len(t, r.Frames(), 2, n)
@@ -70,7 +70,7 @@ func TestRunsOutOrToInstructions(t *testing.T) {
 	}
 }
 
-// A value is watched by comparing it after each instruction. A cancelled run stays where it was.
+// TestWatches requires that a watched value is compared after each instruction, and that a cancelled run keeps its place.
 func TestWatches(t *testing.T) {
 	r := inSum(t, deopt.Limits{})
 	value := func(name string) string {

@@ -14,7 +14,7 @@ import (
 type VMLevel struct {
 	// VM holds the method's frame, followed by those of its callers.
 	VM *frame.VM
-	// Text is the instruction at the position, as the interpreter prints it; "" if it prints none.
+	// Text is the instruction at the position, as the interpreter prints it; "" if the interpreter prints none.
 	Text string
 }
 
@@ -38,7 +38,7 @@ func (s *Session) With() bool { return s.config.With != nil }
 // VMRun returns the run of the virtual machine's interpreter, or nil.
 func (s *Session) VMRun() *VMRun { return s.vm }
 
-// ResumeVM starts a run of the virtual machine's interpreter at the selected frame, or returns the one under way.
+// ResumeVM starts a run of the virtual machine's interpreter at the selected frame, or returns the current run.
 func (s *Session) ResumeVM() (*VMRun, error) {
 	if s.vm != nil {
 		return s.vm, nil

@@ -14,9 +14,9 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// VMRun is the run of a virtual machine's own interpreter from an exit, by its instructions. It is stopped between two of them, and can go in both
-// directions, like a [Run]. The interpreter keeps no state: the same frames and memory give the same result. So going back is running again from the
-// exit to an earlier place. A request that fails does not change the place.
+// VMRun is the run of a virtual machine's own interpreter from an exit. It is stopped between two instructions of the virtual machine, and can go in
+// both directions, like a [Run]. The interpreter keeps no state: the same frames and memory give the same result. So a run goes back by running again
+// from the exit to an earlier place. A request that fails does not change the place.
 type VMRun struct {
 	stack  *handover.Stack
 	child  func(context.Context) (*protocol.Child, error) // returns the interpreter, a new one if the last one has ended
@@ -41,8 +41,8 @@ type vmPlace struct {
 // defaultVMSteps bounds the instructions of an interpreter from an exit, unless the user gives a limit.
 const defaultVMSteps = 1e9
 
-// StartVM starts a run from the frames of a stack. It starts the child when the run first continues. The error is the reason why the interpreter
-// cannot take the frames.
+// StartVM starts a run from the frames of a stack. It starts the child when the run first continues. The error is the reason why the frames cannot be
+// passed to the interpreter.
 func StartVM(stack *handover.Stack, child func(context.Context) (*protocol.Child, error), l deopt.Limits) (*VMRun, error) {
 	r := &VMRun{stack: stack, child: child, limits: l}
 	var err error
@@ -68,13 +68,13 @@ func (r *VMRun) stands(p vmPlace) { r.at, r.ended, r.failed = p, nil, nil }
 // Steps returns the number of instructions since the exit, as the interpreter reports it.
 func (r *VMRun) Steps() uint64 { return r.at.steps }
 
-// Output returns what the program would have printed so far.
+// Output returns the output that the program would have printed so far.
 func (r *VMRun) Output() string { return r.at.output }
 
 // Name returns the interpreter's own name.
 func (r *VMRun) Name() string { return cmp.Or(r.name, "the interpreter") }
 
-// Memory returns the target's memory with what the interpreter has written.
+// Memory returns the target's memory with the interpreter's writes.
 func (r *VMRun) Memory() machine.Memory { return r.at.memory }
 
 // Ended returns the result of the run, or nil while it can continue. The error is the interpreter's failure.
@@ -130,8 +130,9 @@ func (r *VMRun) Finish(ctx context.Context) error {
 	return r.Continue(ctx)
 }
 
-// Until runs at least one instruction, and then to where a condition on the innermost frames holds, or to the end. If ctx is done the run returns to
-// where it was. It returns an error if the run has ended and the condition could not be decided anywhere, as with a misspelt name.
+// Until runs at least one instruction, and then to the next place at which a condition on the innermost frames holds, or to the end. If ctx is done
+// the run returns to its previous place. Until returns an error if the run has ended and the condition could not be evaluated at any place, for
+// example because of a misspelt name.
 func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
 	before := r.at
 	decided, undecided := false, ""

@@ -20,7 +20,7 @@ import (
 )
 
 // stepsOnce is an interpreter as a sh script. It writes into the object on the stack of Foo.bar, prints 7 and stops. When it is resumed again, it
-// writes another value and runs END. It reads only the address of the object from the request.
+// writes another value and runs the shell command END. It reads only the address of the object from the request.
 const stepsOnce = `
 read l; echo '{"jsonrpc":"2.0","id":1,"result":{"protocol":"reframe.vm/1","name":"sh","step":true}}'
 read l; at=$(echo "$l" | sed 's/.*"stack":\[{"index":0,"type":"ref",[^}]*"bits":"\(0x[0-9a-f]*\)".*/\1/')
@@ -31,8 +31,8 @@ read l; echo '{"jsonrpc":"2.0","id":1,"method":"memory.write","params":{"ranges"
 read l; END
 `
 
-// An interpreter that is cancelled, that dies, or that fails does not change the place of the run or its memory. Another interpreter continues from
-// there.
+// TestVMRunStandsWhereItStood requires that an interpreter that is cancelled, dies or fails does not change the place or the memory of the run.
+// Another interpreter must continue from that place.
 func TestVMRunStandsWhereItStood(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -13,12 +13,12 @@ import (
 // computed is one execution of an instruction of the activation.
 type computed struct {
 	instr *ir.Instr
-	step  uint64 // number of instructions between the exit and it
+	step  uint64 // number of instructions between the exit and this execution
 	value interp.Value
 	from  *computed   // for a phi, the source of its value; nil if that is not an instruction, or ran before the exit
 	args  []*computed // the operands; for a load also the stores that it read
 	chose []taken     // for a phi, the branches taken since the last site
-	// agreed is set when a later site has shown that native code has the same value. Its operands no longer matter.
+	// agreed is set when a later site has shown that native code has the same value. The operands then no longer matter.
 	agreed bool
 }
 
@@ -32,13 +32,13 @@ func (c *computed) root() *computed {
 
 // taken is a branch that the run took.
 type taken struct {
-	cond *computed // the condition; nil if it is not an instruction
+	cond *computed // the execution of the condition; nil if the condition is not an instruction
 	br   *ir.Instr
 	to   *ir.Block
-	way  int // number of sites before it
+	way  int // number of sites before the branch
 }
 
-// walk is a second run from the exit that records where each value came from.
+// walk is a second run from the exit. It records the instruction that computed each value.
 type walk struct {
 	r       *Run
 	seen    *seen
@@ -59,7 +59,7 @@ type seen struct {
 	unsure map[ir.Value]bool        // the values that could not be compared at some site
 }
 
-// walk runs again from the exit to the present place of the run. It tracks the last store to each byte of watched.
+// walk runs again from the exit to the current place of the run. It tracks the last store to each byte of watched.
 func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*walk, error) {
 	end, over := r.Steps(), r.over()
 	w := &walk{r: r, seen: sites, last: map[ir.Value]*computed{}, bytes: map[machine.Addr]*computed{}, writes: map[*ir.Instr]*computed{},
@@ -82,10 +82,10 @@ func (r *Run) walk(ctx context.Context, sites *seen, watched []machine.Addr) (*w
 	return w, nil
 }
 
-// step runs one instruction of the activation, including what it calls.
+// step runs one instruction of the activation, including the functions that it calls.
 func (w *walk) step(ctx context.Context) error {
 	r := w.r
-	if r.exec.Depth() > 1 { // the exit had further frames inside
+	if r.exec.Depth() > 1 { // the exit had inner frames
 		return w.forward(ctx)
 	}
 	i := r.exec.At(0)
@@ -133,8 +133,8 @@ func (w *walk) step(ctx context.Context) error {
 // maxComputed bounds the recorded executions of a run.
 const maxComputed = 4 << 20
 
-// access records the loads and stores of the next instruction. The effects of a call are unknown: it may read everything stored before, and a later
-// load may read its stores.
+// access records the loads and stores of the next instruction. The effects of a call are unknown: the call may read every earlier store, and a later
+// load may read stores of the call.
 func (w *walk) access(c *computed) {
 	i := c.instr
 	switch {
