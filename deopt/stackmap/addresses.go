@@ -103,24 +103,24 @@ func (a *addresses) search(addr uint64) int {
 
 // bucket returns the range of indexes that an offset in r may have.
 func (a *addresses) bucket(r *region, offset uint64) (first, end int) {
-	at := uint64(r.table) + offset>>(r.shift&63) // the mask saves the compiler a shift check
+	at := uint64(r.table) + offset>>(r.shift&63) // the mask makes the compiler omit a check of the shift count
 	return int(a.table[at]), int(a.table[at+1])
 }
 
-// run returns the range of indexes with address addr; all of them are in one region. It is a variant of search for many lookups. It has no branches
-// on the addresses, which the processor could not predict, so the memory accesses of several calls overlap.
+// run returns the range of indexes with address addr, all in one region. It is a variant of search for many lookups. It does not branch on
+// addresses, because the processor could not predict such branches, so the memory accesses of several calls overlap.
 func (a *addresses) run(addr uint64) (first, end int) {
 	if len(a.regions) == 0 {
 		return 0, 0
 	}
 	r := a.region(addr)
-	if addr-r.base > uint64(r.span) { // also true if addr is before the region
+	if addr-r.base > uint64(r.span) { // an addr before the region wraps around
 		return 0, 0
 	}
 	offset := uint32(addr - r.base)
 	first, _ = a.bucket(r, addr-r.base)
 	if first+block <= int(r.end) {
-		// The offsets past the bucket are greater.
+		// The block may extend past the bucket: the offsets there are greater and count as 0.
 		b := (*[block]uint32)(a.offsets[first:])
 		first += less(b[0], offset) + less(b[1], offset) + less(b[2], offset) +
 			less(b[3], offset) + less(b[4], offset) + less(b[5], offset) +

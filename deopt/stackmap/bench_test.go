@@ -15,8 +15,8 @@ import (
 
 const million = 1_000_000
 
-// big makes a section of layout V3 with n records, per records to a function. A record takes 112 bytes including its function's row if each has its
-// own, otherwise 118.
+// big makes a section of layout V3 with n records, and with per records in each function. A record takes 112 bytes including its function's row
+// if each has its own, otherwise 118.
 func big(t testing.TB, n, per int) []byte {
 	blob := &Blob{Version: 3, Dialect: V3}
 	locations := []Location{

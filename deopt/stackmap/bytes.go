@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// These functions read one integer at an offset. Methods of binary.ByteOrder cannot be inlined through the interface, and a section has millions of
-// integers.
+// These functions read one integer at an offset. They do not use binary.ByteOrder, because the compiler cannot inline calls through an interface,
+// and a section has millions of integers.
 
 func u16(b []byte, at int, big bool) uint16 {
 	v := binary.LittleEndian.Uint16(b[at:])

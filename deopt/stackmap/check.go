@@ -8,15 +8,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Code gives [Check] the code that maps describe.
+// Code provides [Check] with the code that the maps describe.
 type Code interface {
 	// Function describes the function that starts at addr: whether addr is in executable memory, and an upper bound of the function's end. endKnown
 	// means that end is exact. An end of 0 means unknown.
 	Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool)
-	// Placed reports whether the address of the function whose field is at pos in the section is known. In an unlinked object the bytes alone do not
-	// give it.
+	// Placed reports whether a function's address is known; pos is the position of its address field in the section. In an unlinked object the
+	// bytes alone do not give the address.
 	Placed(pos int64) bool
-	// Pointer returns the size of an address in bytes. A 32-bit ABI on a 64-bit architecture has a smaller one than the architecture.
+	// Pointer returns the size of an address in bytes. A 32-bit ABI on a 64-bit architecture has smaller addresses than the architecture.
 	Pointer() int
 	machine.Memory
 }
@@ -24,7 +24,7 @@ type Code interface {
 // Rule is a property that every map must have.
 type Rule struct {
 	Name string
-	Fact string // why every map has it, with the source
+	Fact string // why every map has the property, with the source
 }
 
 // Violation is one place where a rule is broken.
@@ -34,7 +34,7 @@ type Violation struct {
 	Function machine.Addr // address of the function, 0 if none
 	Record   RecordID
 	Index    int   // index of the record in its function; -1 if no record is concerned
-	Pos      int64 // position in the section; -1 if something is missing from the section
+	Pos      int64 // position in the section; -1 if the violation is a missing part
 	What     string
 }
 
@@ -48,7 +48,7 @@ type Result struct {
 	Broken     int // number of these places that violate the rule
 	Unknown    int // number of these places where the result is unknown; Skipped has the reason
 	Violations []Violation
-	Skipped    string // why the rule was not checked, or not everywhere; "" if it was
+	Skipped    string // why the rule was not checked, or not everywhere; "" if it was checked everywhere
 }
 
 // Add counts a violation, and stores it if there are not too many.
@@ -59,14 +59,14 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// AddUnknown counts a place where the result for the rule is unknown, with the reason. The reason must not contain a place, so that there are few
-// different ones.
+// AddUnknown counts a place where the result for the rule is unknown, with the reason. The reason must not contain the place, so that there are
+// few different reasons.
 func (r *Result) AddUnknown(why string) {
 	r.Unknown++
 	r.Skip(why)
 }
 
-// Skip records why a rule was not checked, or not everywhere; each reason once.
+// Skip records why a rule was not checked, or not everywhere. It records each reason once.
 func (r *Result) Skip(why string) {
 	if !slices.Contains(strings.Split(r.Skipped, "; "), why) {
 		r.Skipped = strings.TrimPrefix(r.Skipped+"; "+why, "; ")
@@ -74,12 +74,12 @@ func (r *Result) Skip(why string) {
 }
 
 // Check checks the maps of a section against all rules, and returns one result per rule, in a fixed order. arch is nil if the architecture is
-// unknown, and code is nil if there is none; rules that need them are then skipped. A map satisfies a rule if the rule was checked, and is neither
-// broken nor unknown.
+// unknown, and code is nil if no code is available; Check then skips the rules that need them. A map satisfies a rule if the rule was checked,
+// with no broken and no unknown place.
 //
 // The functions of s must be those that Parse found, but their addresses may have been relocated.
 //
-// Check reads code once, up to the last record of each function. It bounds the code that it reads again for overlapping functions.
+// Check reads code once, up to the last record of each function. If functions overlap, it reads a bounded amount of code again.
 func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	c := &checker{arch: arch, code: code}
 	for _, rule := range rules {
@@ -218,7 +218,7 @@ func (c *checker) records(n int, m *Map, f *Function) {
 		c.record(p)
 		p.index++
 	}
-	// Reserved yields bytes in the order of the records.
+	// Reserved yields the bytes in the order of the records. Set no record: the message names the place.
 	p.record, p.index = nil, 0
 	for b := range m.Reserved(f) {
 		p.pos = b.Pos

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Functions that a linker folded into one are decoded once.
+// TestCheckFolded requires that functions that a linker folded into one are decoded once.
 func TestCheckFolded(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[1] = BlobFunction{Addr: 0x1000, StackSize: 8, Records: []Record{{ID: 1, Offset: 3}, {ID: 1, Offset: 1}}}
@@ -22,7 +22,8 @@ func TestCheckFolded(t *testing.T) {
 	require.Equal(t, 0, results[ruleBoundary].Violations[0].Index)
 }
 
-// Rules about code of the other architectures; live objects are in TestCheckLive.
+// TestCheckOtherCode checks the rules about code for the architectures other than x86-64, with handwritten code. TestCheckLive checks objects
+// from llc.
 func TestCheckOtherCode(t *testing.T) {
 	blob := func(offset uint32) *Blob {
 		return &Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{Addr: 0x1000, Records: []Record{{ID: 1, Offset: offset}}}}}
@@ -30,7 +31,7 @@ func TestCheckOtherCode(t *testing.T) {
 	for _, c := range []struct {
 		arch *machine.Arch
 		code []byte
-		// violation by offset; "" for none
+		// expected violation by offset; "" for none
 		want map[uint32]string
 	}{
 		{machine.ARM64, make([]byte, 16), map[uint32]string{4: "", 16: "", 6: "offset 0x6 of record 1: 0x1006 is not a multiple of 4, as instructions are"}},
@@ -65,7 +66,7 @@ func TestCheckOtherCode(t *testing.T) {
 			}
 		}
 	}
-	// If all instructions have the same length, no code is needed.
+	// On an architecture whose instructions have one length, the check needs no code.
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 1}, Check(parsedBlob(t, blob(8)), machine.ARM64, nil)[ruleBoundary])
 	require.Equal(t, 1, Check(parsedBlob(t, blob(7)), machine.ARM64, nil)[ruleBoundary].Broken)
 	require.Equal(t, 1, Check(parsedBlob(t, blob(8)), machine.S390X, nil)[ruleBoundary].Unknown)
@@ -105,7 +106,7 @@ func TestCheckOddities(t *testing.T) {
 	require.Equal(t, "an extra location of location 0 of record 0: x86-64 has no register of number 300", r.Violations[0].What)
 }
 
-// The stored violations are bounded, and all are counted.
+// TestCheckMany requires that Check counts all violations and stores a bounded number of them.
 func TestCheckMany(t *testing.T) {
 	blob := &Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{}}}
 	for range 250 {
@@ -133,7 +134,7 @@ func TestCheckWork(t *testing.T) {
 	require.Equal(t, 1999, results[ruleInside].Broken, "functions do not overlap")
 	require.Less(t, code.reads, size+1<<20)
 
-	// Overlapping symbols repeat some of the work, but not all.
+	// With overlapping symbols, Check may read some code again, but not all of it.
 	for i := range 2000 {
 		code.ends[machine.Addr(0x10000+i)] = 0x10000 + size
 	}
@@ -145,7 +146,7 @@ func TestCheckWork(t *testing.T) {
 	require.Less(t, code.reads, size+maxOverlap+16<<20)
 }
 
-// A check of arbitrary bytes allocates in proportion to the section, and does not panic.
+// TestCheckHostile requires that a check of arbitrary bytes does not panic, and allocates memory in proportion to the section.
 func TestCheckHostile(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)

@@ -190,7 +190,7 @@ func (l *liveCase) open(t testing.TB, version int, program string) (*elfCode, *S
 	return c, s
 }
 
-// llc's output violates no rule on any architecture, and each rule is checked completely.
+// TestCheckLive requires that llc's output violates no rule on any architecture, and that each rule is checked completely.
 func TestCheckLive(t *testing.T) {
 	livetest.Slow(t)
 	objects := 0
@@ -219,7 +219,7 @@ func TestCheckLive(t *testing.T) {
 	require.GreaterOrEqual(t, objects, livetest.Times(50, 150))
 }
 
-// The rules about code also hold in a linked file with several maps.
+// TestCheckLinked requires that a linked file with several maps violates no rule about code.
 func TestCheckLinked(t *testing.T) {
 	for _, flags := range [][]string{{"-no-pie"}, {"-shared"}} {
 		out := filepath.Join(t.TempDir(), "linked")
@@ -354,7 +354,7 @@ func vectorOf(a *machine.Arch) machine.DWARFReg {
 	return a.Registers()[i]
 }
 
-// The instruction boundaries in llc's code are those of llvm-objdump, for each architecture.
+// TestCheckBoundaries requires the instruction boundaries that llvm-objdump shows for llc's code, on each architecture.
 func TestCheckBoundaries(t *testing.T) {
 	livetest.Slow(t)
 	for _, l := range liveCases {

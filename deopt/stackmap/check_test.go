@@ -170,7 +170,7 @@ func TestCheckBroken(t *testing.T) {
 	}
 }
 
-// TestCheckReserved has each kind of reserved byte with a non-zero value.
+// TestCheckReserved requires a violation for each kind of reserved byte that is not zero.
 func TestCheckReserved(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestCheckReserved(t *testing.T) {
 	}
 }
 
-// The record counts of a map that was changed after parsing are inconsistent.
+// TestCheckCounts requires a violation if the record counts in the bytes of a map are inconsistent.
 func TestCheckCounts(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)
@@ -278,7 +278,7 @@ func TestCheckUnknown(t *testing.T) {
 	}, of(parsedBlob(t, loose), machine.AMD64, sampleText()))
 }
 
-// hole is code whose functions end after the readable bytes.
+// hole is code with functions that extend past the readable bytes.
 type hole struct{ *text }
 
 func (h hole) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {
@@ -298,7 +298,7 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 3,
 		Skipped: "for offsets outside of their function; for functions outside of executable memory"}, results[ruleBoundary])
 
-	// If the end of the first function is unknown, it is still before the second.
+	// If the end of the first function is unknown, the start of the second one bounds it.
 	blob = sampleBlob()
 	blob.Functions[0].Records[0].Offset = 0x11
 	code := sampleText()
@@ -308,7 +308,7 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, "offset 0x11 of record 7: 0x10 bytes after the function's start its code ends or another function starts", r.Violations[0].What)
 }
 
-// The rules about code have an unknown result for a function with an unknown address.
+// TestCheckNowhere requires an unknown result of the rules about code for a function with an unknown address.
 func TestCheckNowhere(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[1].Addr = 0 // as in an object that lost its relocations
@@ -321,7 +321,7 @@ func TestCheckNowhere(t *testing.T) {
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: why}, results[ruleBoundary])
 }
 
-// A 32-bit ABI on a 64-bit architecture has addresses of 4 bytes.
+// TestCheckNarrow checks a map of a 32-bit ABI on a 64-bit architecture, where addresses have 4 bytes.
 func TestCheckNarrow(t *testing.T) {
 	blob := sampleBlob()
 	code := sampleText()

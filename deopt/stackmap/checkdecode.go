@@ -8,7 +8,7 @@ import (
 // boundaries describes how to find the instruction boundaries of an architecture.
 type boundaries struct {
 	align int                // alignment of every instruction, in bytes
-	fixed bool               // all instructions have that length
+	fixed bool               // all instructions are align bytes long
 	size  func(b []byte) int // length of the instruction that b starts with, 0 if unknown; nil without a decoder
 }
 

@@ -155,7 +155,7 @@ func (c *checker) part(p spot, i int, l Location, info machine.RegisterInfo) {
 	case p.m.layout.variables:
 		// ykllvm writes the spill location of the value into this field.
 	case info.Class == machine.Flags && first >= 0 && first < bits:
-		// One bit of a condition register is recorded with the size of its slot.
+		// LLVM records one bit of a condition register with the size of its spill slot.
 	case first < 0 || first+int64(l.Size)*8 > bits:
 		c.broken(ruleSizes, p, "location %d of record %d: %d bytes from bit %d of %s, which has %d bits", i, p.record.ID, l.Size, first, info.Name, bits)
 	}

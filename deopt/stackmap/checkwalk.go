@@ -15,7 +15,7 @@ type walk struct {
 
 	at, end machine.Addr // end is an upper bound of the function's end
 	last    machine.Addr // start of the instruction that ends at at
-	why     string       // why it cannot advance; "" if it can
+	why     string       // why the walk cannot advance; "" if it can
 
 	furthest machine.Addr // end of the code decoded so far
 	again    uint64       // bytes decoded more than once
@@ -38,7 +38,7 @@ func (w *walk) begin(addr, end machine.Addr) {
 	w.at, w.last, w.end, w.why = addr, addr, end, ""
 }
 
-// to advances to the first boundary at or after addr. addr must not be before w.last. It returns the reason why it could not, or "".
+// to advances to the first boundary at or after addr. addr must not be before w.last. If the walk cannot advance that far, to returns the reason.
 func (w *walk) to(addr machine.Addr) (why string) {
 	for w.at < addr && w.why == "" {
 		b := w.bytes()
@@ -80,7 +80,7 @@ func (w *walk) bytes() []byte {
 	return w.buf[skip:min(skip+longest, uint64(w.n))]
 }
 
-// fill reads at w.at: a whole buffer, or half of it, and so on, until the memory can be read.
+// fill reads from w.at on: a whole buffer, or half as much after each failure.
 func (w *walk) fill() {
 	w.first, w.n = w.at, 0
 	for size := min(uint64(len(w.buf)), uint64(w.end-w.at)); size > 0; size /= 2 {

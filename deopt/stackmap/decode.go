@@ -46,7 +46,7 @@ type decoder struct {
 	vars []int
 	more [][]int16
 
-	// Inline space that is enough for most records: a new decoder is made per function.
+	// Space for most records, without an allocation: Records makes a decoder for each function.
 	fewLocs [12]Location
 	fewOuts [12]LiveOut
 

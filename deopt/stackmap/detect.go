@@ -67,7 +67,7 @@ func (p *parser) detect(at int) (*Section, error) {
 	if own == nil {
 		return p.partial(at)
 	}
-	// Nearly always this is the layout, so the same pass also reads the maps.
+	// The layout of the version is nearly always right, so this pass also reads the maps.
 	maps, chosen, bad := p.read(at, own)
 	fits := p.fitting(at, own)
 	if bad == nil {
@@ -175,7 +175,7 @@ func (p *parser) partial(at int) (*Section, error) {
 	for at < len(p.data) {
 		r := &scan{layout: named(p.data[at]), data: p.data, big: p.big}
 		if r.layout == nil {
-			r.layout = &layouts[lastVersion-1] // any layout gives the error that lists the known versions
+			r.layout = &layouts[lastVersion-1] // for an unknown version every layout gives the same error, with the known versions
 		}
 		if budget > 0 {
 			list, looked := p.options(at)

@@ -16,8 +16,8 @@ const (
 	// V3 is the layout of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and padding to 8 bytes before the live-outs.
 	V3 Dialect = "v3"
 	// Yk is the current layout of ykllvm (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at 126a0def, emitCallsiteEntries and emitCSRInfo, with
-	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and the locations. A location is that of V3 with a 16-bit count
-	// and 16-bit extra locations before its offset. An unpadded table of prologues, one for each function, ends the map.
+	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and the locations. A location is that of V3, with a 16-bit
+	// count of extra locations and their 16 bits each before the offset. An unpadded table of prologues, one for each function, ends the map.
 	Yk Dialect = "yk"
 	// YkOld is the layout of ykllvm before the prologue table and the extra locations (vext01/llvm-project, the same file at 16975b81), and the
 	// current one without YkStackMapAdditionalLocs: V3 with live variables.
@@ -35,8 +35,9 @@ type layout struct {
 	extended     bool // locations have extra locations, functions a prologue
 }
 
-// layouts lists the layouts in the order in which to try them. Yk comes before YkOld because it is stricter. Data in layout YkOld has no table at its
-// end, so it fits Yk only by chance and with trailing zeros, while a Yk table of zeros looks like padding to YkOld.
+// layouts lists the layouts in the order in which to try them. Yk comes before YkOld because it is stricter. Data in layout YkOld has no prologue
+// table at its end, so it fits Yk only by chance and with trailing zeros. Data in layout Yk also fits YkOld if its table consists of zeros, which
+// look like padding.
 //
 // Only V3 occurs under other versions than its own: ykllvm writes only version 3, and no LLVM writes an old layout under a new version.
 var layouts = [...]layout{

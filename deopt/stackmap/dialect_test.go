@@ -30,7 +30,7 @@ func join(sections ...[]byte) []byte {
 	return b
 }
 
-// Each handwritten section, twice, is read in its own layout and in no other.
+// TestDialectOfSeveral requires that two copies of each handwritten section are read in its own layout and in no other.
 func TestDialectOfSeveral(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -44,7 +44,8 @@ func TestDialectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No pair has another reading.
+// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No tested pair fits another choice
+// of layouts.
 func TestMixed(t *testing.T) {
 	for i, a := range literals {
 		for j, b := range literals {
@@ -67,7 +68,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestAmbiguous has handwritten sections that fit several layouts.
+// TestAmbiguous requires the chosen layout and the other ones for handwritten sections that fit several layouts.
 func TestAmbiguous(t *testing.T) {
 	head := func(w *raw, functions, records uint32) *raw { return w.u8(3, 0, 0, 0).u32(functions, 0, records) }
 	for _, c := range []struct {
@@ -76,28 +77,28 @@ func TestAmbiguous(t *testing.T) {
 		dialect Dialect
 		also    []Dialect
 	}{
-		// One live variable with one location takes 13 bytes and one location of V3 takes 12; padding makes both 16. But read as V3, the count is the
-		// kind, and V3 has zero at the kind.
+		// One live variable with one location takes 13 bytes and one location of V3 takes 12; padding makes both 16. V3 reads the count as the
+		// kind of the location, and the kind as a reserved byte, which should be zero.
 		{"a live variable", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0)
 			w.u16(0, 0).u32(0)
 		}, YkOld, []Dialect{V3}},
-		// The same in the current layout, for a function without a frame pointer and saved registers: its prologue is all zeros, which could be
-		// padding.
+		// The same record in the current layout. The function saves no frame pointer and no registers, so its prologue consists of zeros, which
+		// could be padding.
 		{"a live variable and a prologue of zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).u8(1, 0).u16(8, 3, 0).u16(0).u32(0).u8(0)
 			w.u16(0, 0).u32(0)
 			w.u8(0, 0).u32(0)
 		}, Yk, []Dialect{V3, YkOld}},
-		// Without locations V3 and YkOld do not differ.
+		// V3 and YkOld are equal for records without locations.
 		{"no locations", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)
 			w.u16(0, 1).u16(7).u8(0, 8)
 		}, V3, nil},
-		// With zeros after it, they may be a prologue.
+		// Zeros after such a map may be a prologue.
 		{"no locations, and zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)
@@ -111,7 +112,7 @@ func TestAmbiguous(t *testing.T) {
 			s, err := Parse(w.b, Options{Order: order})
 			require.NoError(t, err, c.name)
 			require.Equal(t, &Section{Maps: s.Maps, Dialect: c.dialect, Also: c.also}, s, c.name)
-			// Each of these layouts can be forced.
+			// [Options].Dialect selects each of these layouts.
 			for _, d := range append(c.also, c.dialect) {
 				s, err := Parse(w.b, Options{order, d})
 				require.NoError(t, err, c.name)
@@ -123,7 +124,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// A forced layout that does not fit gives an error.
+// TestForcedDialect requires an error if the layout in [Options].Dialect does not fit.
 func TestForcedDialect(t *testing.T) {
 	text := map[string]string{}
 	for _, l := range literals {
@@ -169,7 +170,8 @@ func TestNoDialectFits(t *testing.T) {
 	}
 }
 
-// Many layouts fit these sections at many places, and none fits to the end: twice the bytes must take about twice the time.
+// TestDetectionTime requires that twice the bytes take about twice the time, for sections that many layouts fit at many places and none fits to
+// the end.
 func TestDetectionTime(t *testing.T) {
 	livetest.Slow(t)
 	empty := append([]byte{3, 0, 0, 0}, make([]byte, 12)...)
@@ -177,11 +179,11 @@ func TestDetectionTime(t *testing.T) {
 	function.u8(3, 0, 0, 0).u32(1, 0, 1).u64(0x1000, 8, 1)
 	function.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0).u16(0, 0).u32(0)
 	yk := literals[len(literals)-1].data(binary.LittleEndian)
-	// Each map may end where it does. By a count that zeros or the following bytes satisfy, it may also end much later.
+	// long returns maps that can end at different places: the count of records is also valid if the following maps are read as records.
 	long := func(n int) []byte {
 		w := &raw{order: binary.LittleEndian}
 		for i := range n / 64 {
-			rest := min(uint32(n-i*64)/32, 65535) // more would be locations in the next header, read as a record
+			rest := min(uint32(n-i*64)/32, 65535) // a larger count would need locations where the next header is read as a record
 			w.u8(3, 0, 0, 0).u32(1, 0, rest).u64(0x1000, 8, uint64(rest))
 			w.u64(5).u32(4).u16(0, 0).u16(0, 0).u32(0)
 		}

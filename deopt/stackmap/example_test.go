@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// A section with one record, which has a value in a register and one in the frame. Addresses are those that the linker or the JIT wrote.
+// This example parses a section with one record, which has a value in a register and one in the frame. The addresses are those that the linker or
+// the JIT wrote.
 func ExampleParse() {
 	section, err := hex.DecodeString("03000000" + "01000000" + "00000000" + "01000000" + // version 3, 1 function, no constants, 1 record
 		"0010400000000000" + "1800000000000000" + "0100000000000000" + // the function at 0x401000, its frame of 24 bytes, 1 record

@@ -100,7 +100,7 @@ func requireHead(t *testing.T, m *Map, f *Function) {
 	}
 }
 
-// The fields of the handwritten section.
+// TestFieldsOfSample requires the names of the fields at the start of a record.
 func TestFieldsOfSample(t *testing.T) {
 	m, _, err := ParseOne(sample(binary.LittleEndian), little)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Bounds on the allocations of a parse: a small multiple of its input, and an error.
+// Bounds on the bytes that a parse allocates: a small multiple of its input, plus a constant for an error.
 const (
 	perByte = 64
 	perCall = 2048
@@ -130,7 +130,7 @@ func TestEveryByteChanged(t *testing.T) {
 	}
 }
 
-// TestAllocationIsBounded has the largest counts that the following bytes permit.
+// TestAllocationIsBounded bounds the allocations for sections with the largest counts that the following bytes permit.
 func TestAllocationIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	const size = 1 << 18

@@ -39,7 +39,7 @@ type indexRow struct {
 	record   uint32 // offset in its blob, in units of 8 bytes
 }
 
-// indexed is a map of an index.
+// indexed is a map whose records an index holds.
 type indexed struct {
 	m         *Map
 	functions []Function // m.Functions when the index was made
@@ -148,8 +148,8 @@ func (x *Index) Range(from, to machine.Addr) Span {
 	return Span{x, first, max(first, x.addrs.search(uint64(to)))}
 }
 
-// Nearest returns the record whose site is nearest to addr, or false if the index is empty. Of two at the same distance it returns the one before
-// addr.
+// Nearest returns the record whose site is nearest to addr, or false if the index is empty. Of two records at the same distance it returns the
+// one before addr.
 func (x *Index) Nearest(addr machine.Addr) (Entry, bool) {
 	n := x.Len()
 	if n == 0 {

@@ -93,14 +93,14 @@ func TestIndex(t *testing.T) {
 	require.Equal(t, []RecordID{}, ids(x.At(0x1000)), "the function was deleted")
 }
 
-// Unattributed records of a blob have no address.
+// TestIndexUnattributed requires that an index has no unattributed records, because their addresses are unknown.
 func TestIndexUnattributed(t *testing.T) {
 	m := written(t, &Blob{Version: 1, Dialect: V1, Functions: []BlobFunction{{Addr: 0x1000}, {Addr: 0x2000}}, Unattributed: []Record{at(1, 0)}})
 	require.Equal(t, 1, m.Len())
 	require.Zero(t, NewIndex(m).Len())
 }
 
-// TestIndexSearch compares the index with a search of a sorted list: addresses close together, far apart, all the same, and mixed.
+// TestIndexSearch compares the index with a search of a sorted list. The addresses are close together, far apart, all equal, or mixed.
 func TestIndexSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	shapes := map[string]func(i int) uint64{

@@ -73,7 +73,7 @@ type literal struct {
 	dialect Dialect
 	bytes   func(w *raw)
 	want    Blob
-	// exact means that the writer makes the same bytes. It writes zeros to reserved fields.
+	// exact means that the writer makes the same bytes. It does not if a reserved field is not zero, because it writes zeros there.
 	exact bool
 }
 

@@ -10,7 +10,7 @@ import (
 // Pairs sets [frame.Slot].GC in the slots of a statepoint's record. The collector updates each slot whose location is in a pair of base and derived
 // pointer, whatever its type. It does not update constants.
 func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
-	baseOf := map[frame.Place]frame.Place{} // by the derived pointer; of several pairs the first
+	baseOf := map[frame.Place]frame.Place{} // by the derived pointer: the base of its first pair
 	isBase := map[frame.Place]bool{}
 	relocates := false
 	for _, p := range sp.Pairs {

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestReadobj requires that the output of llc reads the same here and in the llvm-readobj of its own release.
+// TestReadobj requires that Parse and the llvm-readobj of the same release read the same from llc's output.
 func TestReadobj(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
@@ -60,7 +60,8 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// A linker concatenates the maps of its objects and fills in the addresses of their functions; the rest of each map is that of its object.
+// TestLinked requires that a linked file has the maps of its objects, one after the other, with the addresses of their functions filled in and
+// all other fields unchanged.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	stubs := filepath.Join(t.TempDir(), "stubs.c")
@@ -84,7 +85,7 @@ func TestLinked(t *testing.T) {
 			var want []*Map
 			for i, p := range order {
 				path := object(t, 19, p, "-relocation-model=pic")
-				if i == 2 { // the same code again, under other names
+				if i == 2 { // link the same code a second time, with other symbol names
 					renamed := filepath.Join(t.TempDir(), "again.o")
 					run(t, livetest.Tool(t, "objcopy"), "--prefix-symbols=again_", path, renamed)
 					for _, name := range []string{"use", "callee"} {
@@ -123,7 +124,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// relocate does the work of the dynamic linker for load address 0.
+// relocate applies the relocations as the dynamic linker does, for load address 0.
 func relocate(t *testing.T, f *elf.File, data []byte) {
 	t.Helper()
 	s := f.Section(".llvm_stackmaps")

@@ -73,7 +73,7 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// parsed parses a whole section of little-endian bytes, in the layout determined from them.
+// parsed parses a whole little-endian section, and detects its layout.
 func parsed(t testing.TB, data []byte) []*Map {
 	t.Helper()
 	s, err := Parse(data, Options{Order: binary.LittleEndian})

@@ -20,7 +20,7 @@ func written(t testing.TB, blob *Blob) *Map {
 	return m
 }
 
-// The expected values are from the descriptions of the layouts, not from the results of Parse.
+// TestParse requires the contents of the handwritten sections. The expected values come from the descriptions of the layouts.
 func TestParse(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -40,7 +40,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Records are decoded into the same memory; a caller must clone those that it keeps.
+// TestRecords requires that Records yields the records of each function, and the counts of records. Records decodes all of them into the same
+// memory, so a caller that keeps one must clone it.
 func TestRecords(t *testing.T) {
 	for _, l := range literals {
 		m, _, err := ParseOne(l.data(binary.BigEndian), Options{binary.BigEndian, l.dialect})
@@ -76,7 +77,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// Deleting a function changes no other.
+// TestDeletedFunction requires that the deletion of a function from Map.Functions does not change the records of the others.
 func TestDeletedFunction(t *testing.T) {
 	l := literals[3]
 	require.Equal(t, V2, l.dialect)
@@ -172,8 +173,8 @@ type broken struct {
 	text   string
 }
 
-// Offsets in sample: header 0, functions 16, constants 64, first record 80 (its
-// locations 96, its live-outs' head 160), second record 168.
+// TestParseErrors requires an error with its place for each field that can be wrong. Offsets in sample: header 0, functions 16, constants 64,
+// first record 80 (its locations 96, the head of its live-outs 160), second record 168.
 func TestParseErrors(t *testing.T) {
 	good := sample(binary.LittleEndian)
 	require.Len(t, good, 192)
@@ -213,9 +214,8 @@ func wrong(t *testing.T, good []byte, dialect Dialect, c broken) {
 	require.ErrorContains(t, err, c.text, c.name)
 }
 
-// Offsets in the section of layout Yk: functions 16, constants 64, record 72 (its live
-// variables 88 and 107, extra locations of the first 97), live-outs 128, prologues 136 (the
-// second at 158).
+// TestYkErrors does the same as TestParseErrors for layout Yk. Offsets in its section: functions 16, constants 64, record 72 (its live variables
+// 88 and 107, extra locations of the first 97), live-outs 128, prologues 136 (the second at 158).
 func TestYkErrors(t *testing.T) {
 	good := literals[len(literals)-1].data(binary.LittleEndian)
 	require.Len(t, good, 164)
@@ -232,7 +232,7 @@ func TestYkErrors(t *testing.T) {
 	}
 }
 
-// Several maps, as a linker writes them: padding between them, and after the last.
+// TestParseAll reads several maps as a linker writes them, with padding between them and after the last one.
 func TestParseAll(t *testing.T) {
 	one := sample(binary.LittleEndian)
 	two := append(append(append([]byte{}, one...), make([]byte, 24)...), one...)

@@ -1,8 +1,7 @@
 package stackmap
 
-// Statepoint is a record read as that of a gc.statepoint ("Garbage Collection
-// Safepoints in LLVM", Stack Map Format): three constants, then the values of
-// the "deopt" bundle, the gc pointers and the allocas of the "gc-live" bundle.
+// Statepoint holds the locations of a gc.statepoint's record ("Garbage Collection Safepoints in LLVM", Stack Map Format). These are three
+// constants, the values of the "deopt" bundle, and the gc pointers and allocas of the "gc-live" bundle.
 type Statepoint struct {
 	CallConv uint64
 	Flags    uint64 // bit 0: a gc transition
@@ -17,9 +16,9 @@ type Pair struct{ Base, Derived Location }
 // StatepointHead is the number of constants before the deopt values of a statepoint's record.
 const StatepointHead = 3
 
-// AsStatepoint reads rec as a statepoint's record. A record does not say that it is one, so true only means that it has the shape. It begins with
-// three small constants: a possible calling convention (at most 1023, LLVM's CallingConv.h), defined flags (Statepoint.h), and a count of values that
-// does not exceed those present.
+// AsStatepoint reads rec as a statepoint's record. A record does not contain the kind of its site, so true only means that it has the shape of a
+// statepoint's record. Such a record begins with three small constants: a possible calling convention (at most 1023, LLVM's CallingConv.h),
+// defined flags (Statepoint.h), and a count of values that does not exceed those present.
 func (rec *Record) AsStatepoint() (Statepoint, bool) {
 	if len(rec.Locations) < StatepointHead {
 		return Statepoint{}, false

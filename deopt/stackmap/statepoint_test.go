@@ -48,7 +48,7 @@ func TestStatepoint(t *testing.T) {
 	}
 }
 
-// transition of shapes.ll: flag 1, one deopt value, one alloca and nothing else.
+// TestStatepointAlloca reads the statepoint of @transition in shapes.ll: flag 1, one deopt value, one alloca and no gc pointer.
 func TestStatepointAlloca(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		m := parsed(t, section(t, object(t, version, "testdata/shapes.ll")))[0]

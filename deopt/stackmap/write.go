@@ -14,8 +14,8 @@ type Blob struct {
 	Dialect   Dialect
 	Functions []BlobFunction
 	Constants []uint64
-	// Unattributed holds the records of a map of layout V1 with several functions, which does not show the function of a record. They come after the
-	// records of Functions.
+	// Unattributed holds the records of a map of layout V1 with several functions, whose layout does not show the function of a record. They come
+	// after the records of Functions.
 	Unattributed []Record
 }
 

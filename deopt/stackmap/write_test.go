@@ -93,7 +93,7 @@ func anything(r *rand.Rand, l *layout) *Blob {
 		b.Functions = append(b.Functions, f)
 	}
 	if !l.counted && len(b.Functions) != 1 {
-		for i := range b.Functions { // the functions of these records would be lost
+		for i := range b.Functions { // layout V1 could not store the functions of these records
 			b.Functions[i].Records = nil
 		}
 		for range r.IntN(4) {
@@ -138,8 +138,8 @@ func someRecord(r *rand.Rand, l *layout) Record {
 	return rec
 }
 
-// roundTrip writes one or several blobs and reads them again. With the layout given they must be unchanged. With a detected layout it must be the
-// same one, one with the same reading, or one whose result lists it as another possibility.
+// roundTrip writes one or several blobs and reads them again. Read with the layout l, they must be unchanged. If Parse detects another layout, it
+// must read the same, or list l in [Section].Also.
 func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	var data []byte
 	var want []*Blob
@@ -193,7 +193,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Reserved fields of each kind, in sections written by hand.
+// TestReserved requires that Reserved yields a field of each kind, in handwritten sections.
 func TestReserved(t *testing.T) {
 	all := func(data []byte, o Options) []Reserved {
 		m, _, err := ParseOne(data, o)
