@@ -15,8 +15,8 @@ func (b *bench) delveTrace(p tickProcess) watcher {
 		group, err = native.Attach(p.PID, nil, nil)
 		return err
 	})
-	// Delve 1.27.2 does not remove its own breakpoint in the dynamic linker when it detaches, because it clears only a user's breakpoints; that one
-	// would kill the process.
+	// Delve 1.27.2 does not remove its own breakpoint in the dynamic linker when it detaches, because it clears only a user's breakpoints. The
+	// process would die when it reaches that breakpoint.
 	for addr, own := range group.Selected.Breakpoints().M {
 		for _, let := range own.Breaklets {
 			let.Kind = proc.UserBreakpoint
@@ -35,7 +35,7 @@ func (b *bench) delveTrace(p tickProcess) watcher {
 				if err != nil {
 					return err
 				}
-				if regs.PC() != uint64(p.at) { // it also stops for internal reasons
+				if regs.PC() != uint64(p.at) { // Delve also stops for internal reasons
 					continue
 				}
 				if _, err := regs.Slice(true); err != nil {

@@ -9,20 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// host is the part of testing.TB that livetest and require use, so that this program, which is no test, can start the processes that the tests
-// start. Methods that are not overridden here panic on the nil interface.
+// host is the part of testing.TB that livetest and require use. With it this program, which is not a test, can start the same processes as the tests.
+// Methods that are not overridden here panic, because the embedded interface is nil.
 type host struct {
-	testing.TB // for its private method alone
+	testing.TB // only for its private method
 	name       string
 	failed     bool
 	cleanups   []func()
 }
 
-// run calls f, then undoes what was registered with Cleanup, last first, and reports
-// whether f failed.
+// run calls f, then calls the functions registered with Cleanup, last first, and reports whether f failed.
 func (h *host) run(f func()) (failed bool) {
 	done := make(chan struct{})
-	// A goroutine of its own, because FailNow ends the goroutine it is called from.
+	// f runs in a goroutine of its own, because FailNow ends the calling goroutine.
 	go func() {
 		defer close(done)
 		defer func() {
@@ -54,7 +53,7 @@ func (h *host) FailNow() {
 	runtime.Goexit()
 }
 
-// TempDir makes a directory that goes away when the measurement ends.
+// TempDir makes a directory that is removed when the measurement ends.
 func (h *host) TempDir() string {
 	dir, err := os.MkdirTemp("", "reframe-bench-")
 	require.NoError(h, err)

@@ -63,7 +63,8 @@ func (b *bench) interpreters() {
 	b.print(rows...)
 }
 
-// inOrder sorts lines. lli's interpreter has its own printf, whose stream differs from that of puts, to which clang turns some of the calls.
+// inOrder sorts lines. Output of lli's interpreter may be in another order: it has its own printf, whose stream differs from that of puts, and clang
+// replaces some calls of printf by puts.
 func inOrder(text []byte) []byte {
 	all := bytes.SplitAfter(text, []byte("\n"))
 	slices.SortFunc(all, bytes.Compare)

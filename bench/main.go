@@ -1,13 +1,10 @@
 // Command bench measures the time and memory that reframe costs a process and its user, beside gdb, eu-stack and llvm-readobj in the same run. Run it
 // with `make bench`; it takes about seven minutes, and `go run ./bench records` measures one section of it.
 //
-// Its main type is [bench]: the built binary, the peers, and where rows are printed.
-// A figure is the median of several runs, with the smallest and the largest behind
-// it; the runs of the contestants are interleaved, so that whatever else the machine
-// does meets all of them alike. Every run must have done its work (named the
-// function, listed all the threads) or the whole measurement fails: the time of a tool
-// that gave up says nothing. A target that was missed is said in words and is no
-// failure, because a busy machine can miss any.
+// Its main type is [bench]: the built binary, the peers, and where rows are printed. A figure is the median of several runs, followed by the smallest
+// and the largest. The runs of different tools are interleaved, so that other load of the machine affects all of them alike. Every run must have done
+// its work (named the function, listed all threads), otherwise the whole measurement fails, because the time of a tool that gave up is meaningless. A
+// missed target is reported in words but is not a failure, because a busy machine can miss any.
 //
 // # Security
 //
@@ -31,7 +28,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// bench is one measurement of everything.
+// bench is one run of all measurements.
 type bench struct {
 	*host
 	ctx     context.Context
@@ -50,7 +47,8 @@ func main() {
 	}
 	h := &host{name: "bench"}
 	failed := h.run(func() {
-		require.NoError(h, os.Setenv("REFRAME_TOOLS", "1")) // as make sets it: package livetest skips what needs tools without it
+		// Livetest skips functions that require tools, unless this variable is set, as in the Makefile.
+		require.NoError(h, os.Setenv("REFRAME_TOOLS", "1"))
 		b := newBench(ctx, h)
 		b.describeMachine()
 		for _, name := range order {

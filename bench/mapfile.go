@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	mapCode      = 0x401000 // where the first function of a map file is
+	mapCode      = 0x401000 // address of the first function of a map file
 	mapConstants = 64       // entries of its constant table
 	mapShapes    = 4096     // different lists of locations and live-outs
 	mapsSection  = ".llvm_stackmaps"
 )
 
-// mapBlob makes a map with that many records like those that llc writes for x86-64: a function has one to seven; of four records two have the form
-// of a statepoint, one of a patchpoint and one of a stackmap; they have four to eight locations, and patchpoints have live-outs too. The same number
-// gives the same map.
+// mapBlob returns a map with a number of records like those that llc writes for x86-64. A function has one to seven records. Of four records, two
+// have the form of a statepoint, one of a patchpoint and one of a stackmap. They have four to eight locations, and patchpoints have live-outs, too.
+// The same number always gives the same map.
 func mapBlob(records int) *stackmap.Blob {
 	random := rand.New(rand.NewPCG(3, uint64(records)))
 	blob := &stackmap.Blob{Version: 3, Dialect: stackmap.V3}
 	for range mapConstants {
 		blob.Constants = append(blob.Constants, random.Uint64())
 	}
-	// Records share these, so that a million of them do not take a gigabyte.
+	// Records share these shapes, so that a million records do not take a gigabyte.
 	shapes := make([]stackmap.Record, mapShapes)
 	for i := range shapes {
 		shapes[i] = mapShape(random, i%4)
@@ -58,7 +58,7 @@ func mapBlob(records int) *stackmap.Blob {
 // statepointID is the ID that LLVM gives to a statepoint without one (DefaultStatepointID in llvm/IR/Statepoint.h).
 const statepointID = 0xABCDEF00
 
-// mapShape makes a record: of a statepoint for form 0 and 1, of a patchpoint for 2, of a stackmap for 3; the last two have no ID yet.
+// mapShape returns a record: of a statepoint for forms 0 and 1, of a patchpoint for 2, of a stackmap for 3. The caller sets the ID of the last two.
 func mapShape(random *rand.Rand, form int) stackmap.Record {
 	var r stackmap.Record
 	n := 4 + random.IntN(5)
@@ -83,7 +83,7 @@ func mapShape(random *rand.Rand, form int) stackmap.Record {
 	return r
 }
 
-// mapLocation makes the location of one value, spilled or in any possible place.
+// mapLocation returns the location of one value, spilled or in any possible place.
 func mapLocation(random *rand.Rand, spilled bool) stackmap.Location {
 	slot := int32(8 * random.IntN(64))
 	saved := []machine.DWARFReg{3, 6, 12, 13, 14, 15}[random.IntN(6)]

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// llvm-readobj reads the file that the benchmark writes, and finds the intended content.
+// TestMapFile requires that llvm-readobj reads the file that the benchmark writes, and finds the intended records.
 func TestMapFile(t *testing.T) {
 	const records = 1000
 	blob := mapBlob(records)

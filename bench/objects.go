@@ -14,11 +14,11 @@ const (
 	objectRounds = 20
 	gdbRounds    = 5
 
-	compiled = 9000 // objects of a JIT when it begins to register one more all the time
+	compiled = 9000 // objects of a JIT that from then on continuously registers more
 )
 
-// coldCaches bounds the additional time of a stop after 20,000 objects were read before it: some microseconds for caches that were evicted. It is
-// 2.5 ns an object, while reading the smallest part of one from another process takes 500.
+// coldCaches bounds the additional duration of a stop if 20,000 objects were read before it: some microseconds, because caches were evicted. That is
+// 2.5 ns for each object; reading the smallest part of an object from another process takes 500.
 const coldCaches = 50 * time.Microsecond
 
 // jitHost is a process with many registered objects, and its measurements.
@@ -52,12 +52,12 @@ func (b *bench) objects() {
 		}
 	}
 	interleave(objectRounds, measure(few), measure(some), measure(many), measure(quiet), func() {
-		compiling.Process = livetest.ManyObjects(b, compiled, "compile") // a new one each time, because its list grows
+		compiling.Process = livetest.ManyObjects(b, compiled, "compile") // a new process each time, because its list grows
 		measure(compiling)()
 		compiling.Kill()
 	})
 	interleave(gdbRounds, debugger(few), debugger(some))
-	// This run is the last: a gdb that is killed half-way leaves the process in the state that it had then.
+	// This run is the last, because a gdb that is killed leaves the process in its current state.
 	last := b.runGDB(many.PID, n)
 	for _, h := range []*jitHost{few, some, many, quiet} {
 		h.Kill()
@@ -94,7 +94,7 @@ func (b *bench) manyObjects(n int) *jitHost {
 func (b *bench) memoryRow(what, peer string, theirs, ours series[int64]) row {
 	var self syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &self))
-	// A child's peak counts this program's own memory up to exec (Linux, fs/exec.c), so a value below that is only a bound.
+	// A child's peak includes the memory of this program before exec (Linux, fs/exec.c), so a smaller value is only a bound.
 	bounded := func(n int64) string {
 		if n <= int64(self.Maxrss)<<10 {
 			return "at most " + mebibytes(n)

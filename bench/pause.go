@@ -19,8 +19,8 @@ const pauseRounds = 20
 // pauses measures for how long a process is stopped, by the process's own clock.
 func (b *bench) pauses() {
 	b.section("Pause of the target, largest gap between two readings of its own clock, %d runs", pauseRounds)
-	// clock.c has a main thread besides the requested ones. One thread samples: more would compete for the CPUs and measure the scheduler instead.
-	// Of the threads that take turns some are always running.
+	// clock.c has a main thread in addition to the requested ones. Only one thread samples: more would compete for the processors, so that the
+	// scheduler would be measured. If threads take turns, some are always running.
 	rows := b.pausesOf("1 thread reads the clock", time.Millisecond, 1, 0, 0)
 	rows = append(rows, b.pausesOf("64 threads, 1 reads it", 64*time.Millisecond/10+time.Millisecond, 1, 62, 0)...)
 	rows = append(rows, b.pausesOf("16 threads read it in turn", hotPause, 0, 0, 16)...)
@@ -28,11 +28,11 @@ func (b *bench) pauses() {
 	b.print(rows...)
 }
 
-// hotPause bounds the stop of a process whose threads all run, and are more than the processors. Each thread needs a processor to stop on; that wait
+// hotPause bounds the stop of a process that has more running threads than there are processors. Each thread needs a processor to stop, and that wait
 // depends on the load.
 const hotPause = 5 * time.Millisecond
 
-// ownPause measures reframe's own part of a pause: all except the wait for threads that had no processor to stop on.
+// ownPause measures reframe's own part of a pause, without the wait for threads that had no processor to stop.
 func (b *bench) ownPause(threads int) row {
 	p := livetest.C(b, "clock.c", nil, "0", "0", fmt.Sprint(threads))
 	defer p.Kill()
@@ -66,7 +66,7 @@ func (b *bench) layoutPause() row {
 	return r
 }
 
-// pausesOf measures one process with these numbers of threads that sample, sleep and sample in turn.
+// pausesOf measures one process with the given numbers of threads that sample, sleep, and sample in turn.
 func (b *bench) pausesOf(what string, limit time.Duration, samplers, sleepers, sharers int) []row {
 	threads := 1 + samplers + sleepers + sharers
 	p := livetest.C(b, "clock.c", nil, fmt.Sprint(samplers), fmt.Sprint(sleepers), fmt.Sprint(sharers))
@@ -93,7 +93,8 @@ func (b *bench) pausesOf(what string, limit time.Duration, samplers, sleepers, s
 	if ours.median() > limit && idle.median() > limit {
 		first.target += ", and by the noise alone: the machine is busy"
 	}
-	// eu-stack attaches to one thread, walks it, detaches and takes the next: the pause is shorter, and the stacks are of different moments.
+	// eu-stack attaches to one thread, unwinds it, detaches, and continues with the next. Its pauses are shorter, but the stacks are of different
+	// moments.
 	return []row{
 		first,
 		against("", "eu-stack, one thread at a time", euStack, ours),

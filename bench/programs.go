@@ -11,14 +11,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// program is a program of the fidelity suite that LLVM's interpreter can run as well. That interpreter has no variadic functions and crashes on
-// callbacks of the C library, which excludes Lua and cmark.
+// program is a program of the fidelity suite that LLVM's interpreter can also run. That interpreter does not support variadic functions, and crashes
+// on callbacks of the C library, which excludes Lua and cmark.
 type program struct {
 	name, pack string
 	files      []string
-	without    string // base names of files that it does not have
+	without    string // base names of files that the program does not include
 	flags      []string
-	fed        bool // reads standard input
+	fed        bool // the program reads standard input
 	args       []string
 }
 
@@ -31,11 +31,10 @@ var programs = []program{
 		without: "gzclose.c gzlib.c gzread.c gzwrite.c compress.c uncompr.c", flags: []string{"-DZ_SOLO"}},
 }
 
-// programInput is the number of bytes of Lua's sources that the compressors get.
+// programInput is the number of bytes of Lua's sources that the compressors read.
 const programInput = 150_000
 
-// programModule compiles a program to a module that LLVM's interpreter can run: with -O1 there are no vectors, and fused operations, which it does
-// not run, are disabled.
+// programModule compiles a program to a module that LLVM's interpreter can run: with -O1, which generates no vectors, and without fused operations.
 func (b *bench) programModule(p program) string {
 	dir := livetest.DebianSource(b, p.pack)
 	var files []string

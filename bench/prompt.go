@@ -14,14 +14,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The number of timed steps, and the number of instructions of the IR that run before the measurement of going back.
+// The number of timed steps, and the number of IR instructions that are run before a step back is timed.
 const (
 	promptSteps = 300
 	promptFar   = 1_000_000
 )
 
-// prompts measures what a user waits for at the prompt: a step of the interpreter beside gdb's step of an instruction, and going back from a million
-// instructions after the exit.
+// prompts measures the time that a user waits at the prompt: for a step of the interpreter, compared with gdb's step of an instruction, and for a
+// step back after a million instructions.
 func (b *bench) prompts() {
 	b.section("A step at the prompt, of %d (deoptimize.ll in lli-19)", promptSteps)
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "deoptimize.ll"))
@@ -49,7 +49,7 @@ func (b *bench) prompts() {
 		row{what: fmt.Sprintf("back, %d steps behind the exit", promptFar), ours: spread(back)})
 }
 
-// asked is a debugger that is controlled line by line.
+// asked is a debugger that reads commands from standard input.
 type asked struct {
 	b   *bench
 	in  io.WriteCloser
@@ -90,6 +90,6 @@ func (a *asked) until(text string) {
 // leave ends the debugger; the process continues.
 func (a *asked) leave() {
 	require.NoError(a.b, a.in.Close())
-	_, _ = io.Copy(io.Discard, a.out) // from its start to its end
-	_ = a.cmd.Wait()                  // gdb's status at the end of its input is its own matter
+	_, _ = io.Copy(io.Discard, a.out) // the rest of the output
+	_ = a.cmd.Wait()                  // gdb's exit status at the end of its input does not matter
 }

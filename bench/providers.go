@@ -48,7 +48,7 @@ func (b *bench) providers() {
 			gdbRemote.add(o.wall)
 		},
 	}
-	interleave(1, once...) // their files come into the page cache
+	interleave(1, once...) // loads the files into the page cache
 	process, gdb, remote, gdbRemote, delve = nil, nil, nil, nil, nil
 	interleave(providerRounds, once...)
 	b.print(
@@ -57,7 +57,7 @@ func (b *bench) providers() {
 		against("", "reframe -p", process, remote),
 		against("--delve, on the same machine", "reframe -p", process, delve),
 	)
-	free.Kill() // the others are killed after the debuggers that hold them, which are ended later
+	free.Kill() // the other processes must be killed after the debuggers that hold them, so they are killed later
 	b.goProvider()
 	b.insideGDB()
 }
@@ -65,7 +65,7 @@ func (b *bench) providers() {
 // Limits of the comparison with dlv.
 const (
 	manyGoroutines = 10_000
-	delveFactor    = 3 // frames takes at most 1/delveFactor of dlv's time
+	delveFactor    = 3 // frames may take at most 1/delveFactor of dlv's time
 )
 
 // goProvider measures frames of a Go program with many goroutines beside dlv, which attaches to the process, prints the same stacks and detaches.
@@ -87,7 +87,7 @@ func (b *bench) goProvider() {
 		args := []string{"TERM=dumb", "NO_COLOR=1", "XDG_CONFIG_HOME=" + b.TempDir(), livetest.DLV(b), "attach", pid, "--check-go-version=false", "--allow-non-terminal-interactive=true", "--init", script}
 		return func() {
 			var output bytes.Buffer
-			o, text := b.startFed(strings.NewReader("n\n"), &output, "env", args...) // do not kill the process
+			o, text := b.startFed(strings.NewReader("n\n"), &output, "env", args...) // "n": do not kill the process
 			require.GreaterOrEqual(b, bytes.Count(output.Bytes(), []byte(needed)), least, "%s\n%s", text, output.Bytes())
 			s.add(o.wall)
 		}
@@ -95,7 +95,7 @@ func (b *bench) goProvider() {
 	var one, all, inJSON, delveOne, delveAll times
 	once := []func(){
 		frames(&one, "runtime.asmcgocall", 1),
-		frames(&all, fmt.Sprintf("and %d more goroutines with the same stack: ", manyGoroutines/10-1), 10, "--goroutines"), // receive has 10 depths
+		frames(&all, fmt.Sprintf("and %d more goroutines with the same stack: ", manyGoroutines/10-1), 10, "--goroutines"), // receive is at 10 different depths
 		frames(&inJSON, "main.receive", manyGoroutines, "--goroutines", "--json"),
 		dlv(&delveOne, "  0x", 3, "stack"),
 		dlv(&delveAll, "in main.receive", manyGoroutines, "goroutines -exec stack"),
@@ -111,7 +111,8 @@ func (b *bench) goProvider() {
 	p.Kill()
 }
 
-// insideGDB measures gdb's backtrace of JIT code with the unwinder and the frame filter of reframe beside gdb's own, which stops early without CFI.
+// insideGDB measures gdb's backtrace of JIT-compiled code with reframe's unwinder and frame filter, compared with gdb's own, which ends early without
+// CFI.
 func (b *bench) insideGDB() {
 	b.section("gdb's backtrace of a deep stack with the plugin of reframe, start to end of gdb, %d runs", providerRounds)
 	o, text := b.start(b.reframe, "gdb")
@@ -121,7 +122,7 @@ func (b *bench) insideGDB() {
 	var rows []row
 	for _, c := range []struct {
 		what, program string
-		alone         int // the least number of frames that gdb finds alone
+		alone         int // the least number of frames that gdb finds without reframe
 	}{{"JIT code with CFI", deepProgram, deepest}, {"JIT code without CFI", withoutTables.Replace(deepProgram), 1}} {
 		path := filepath.Join(b.TempDir(), "deep.ll")
 		require.NoError(b, os.WriteFile(path, []byte(c.program), 0o644))
@@ -158,12 +159,12 @@ func (b *bench) gdbserver(pid int) string {
 	require.NoError(b, err)
 	require.NoError(b, c.Start())
 	b.Cleanup(func() {
-		_ = c.Process.Kill() // an error: it has ended
+		_ = c.Process.Kill() // an error means that it has ended
 		_ = c.Wait()
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with gdbserver
+			go func() { _, _ = io.Copy(io.Discard, out) }() // ends with gdbserver
 			return "127.0.0.1:" + m[1]
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// mayPause bounds the time for which a process may be stopped for a minimal core.
+// mayPause bounds the duration of the stop for a minimal core.
 const mayPause = 2 * time.Millisecond
 
-// records measures for how long a process is stopped while a core is recorded.
+// records measures how long a process is stopped while a core is recorded.
 func (b *bench) records() {
 	b.section("Pause of a process that is kept as a core, largest gap between two readings of its own clock, %d runs", pauseRounds)
 	var rows []row

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The number of cores for each run: a tool that takes long for one gets fewer, and rates are compared.
+// The number of cores for each run. A slow tool gets fewer cores, and rates are compared.
 const (
 	replayRuns   = 5
 	replayed     = 1000
@@ -24,8 +24,8 @@ const (
 	gdbCores     = 4
 )
 
-// replays measures how many cores a second each tool looks at, with as many at once as there are processors. The other tools do less: a backtrace,
-// without the values of any frame.
+// replays measures how many cores each tool processes in a second, with one tool process for each processor. The other tools do less: they print a
+// backtrace, without the values of any frame.
 func (b *bench) replays() {
 	b.section("Cores a second (deoptimize.ll, LLVM 19; %d cores, of eu-stack %d, of gdb %d), %d at once, %d runs", replayed, euStackCores, gdbCores, runtime.NumCPU(), replayRuns)
 	var rows []row
@@ -72,7 +72,7 @@ func (b *bench) replayOf(what string, p *livetest.Process, memory *int64) []row 
 		func() { frames.add(b.replay(many, 0, memory)) },
 		func() { resumed.add(b.replay(many, replayed, memory, known...)) },
 	)
-	if seen < whole-1 { // gdb counts the innermost one twice
+	if seen < whole-1 { // gdb shows the innermost frame twice
 		b.note("%s: eu-stack shows %d of %d frames: it knows nothing of code that a JIT made", what, seen, whole-1)
 	}
 	return []row{coreRates("frames, "+what, "eu-stack --core", euStack, frames), coreRates("", "gdb -batch, bt", gdb, frames),
@@ -86,7 +86,7 @@ func (b *bench) backtrace(exe, core string) []byte {
 	return o.output
 }
 
-// eachCore runs once n times, as many at once as there are processors, and returns the elapsed time divided by n.
+// eachCore calls once n times, with one call at a time for each processor, and returns the elapsed time divided by n.
 func (b *bench) eachCore(n int, once func()) time.Duration {
 	work := make(chan struct{}, n)
 	for range n {
@@ -107,7 +107,7 @@ func (b *bench) eachCore(n int, once func()) time.Duration {
 	return time.Since(began) / time.Duration(n)
 }
 
-// replay runs reframe on a folder of cores, of which resumed must be resumed.
+// replay runs reframe on a folder of cores, and requires that the given number of them is resumed.
 func (b *bench) replay(dir string, resumed int, memory *int64, args ...string) time.Duration {
 	o, text := b.start(b.reframe, append([]string{"replay", "--cores", dir, "--json"}, args...)...)
 	var last struct{ OK, Items int }

@@ -12,14 +12,14 @@ import (
 
 const resumeRounds = 10
 
-// resumedReport is the part of the output of `reframe resume --json` that is used.
+// resumedReport holds the members of the JSON of `reframe resume` that are used.
 type resumedReport struct {
 	Result  struct{ Value string }
 	PauseUS int64 `json:"pause_us"`
 }
 
-// resumption measures for how long a process is stopped while one of its frames runs in the interpreter. No other tool does that; the comparison is
-// with reframe's own capture of the process.
+// resumption measures how long a process is stopped while one of its frames runs in the interpreter. Because no other tool does that, the comparison
+// is with reframe's own capture of the process.
 func (b *bench) resumption() {
 	b.section("Time the process is stopped while a frame is resumed (deoptimize.ll, MCJIT), %d runs", resumeRounds)
 	layout := livetest.Testdata(b, "programs", "deoptimize.layout.json")

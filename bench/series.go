@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// series holds the results of one contestant's runs: durations, or bytes.
+// series holds the results of one tool's runs: durations, or bytes.
 type series[T cmp.Ordered] []T
 
 func (s *series[T]) add(v T) { *s = append(*s, v) }
@@ -15,7 +15,7 @@ func (s *series[T]) add(v T) { *s = append(*s, v) }
 // times is a series of durations.
 type times = series[time.Duration]
 
-// median returns the middle value, or, for an even number, the one above the middle: a value that was measured.
+// median returns the middle value. For an even number of values it returns the upper middle one, so that the median is a measured value.
 func (s series[T]) median() T {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]

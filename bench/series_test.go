@@ -8,7 +8,7 @@ import (
 )
 
 func TestSpread(t *testing.T) {
-	const ms = time.Millisecond // a number to print, for which nothing slow has to wait
+	const ms = time.Millisecond // a duration to print; the test does not wait for it
 	for _, c := range []struct {
 		in   times
 		want string
@@ -48,7 +48,7 @@ func TestInterleave(t *testing.T) {
 	require.Equal(t, "abc"+"bca"+"cab", order)
 }
 
-// A failure ends the measurement where it happens, and the cleanups still run, last first.
+// TestHost requires that a failure ends the measurement where it happens, and that the cleanups still run, last first.
 func TestHost(t *testing.T) {
 	h := &host{name: "bench"}
 	var done string

@@ -18,11 +18,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The targets, most of them as parts of llvm-readobj's time.
+// The targets. Most are fractions of llvm-readobj's time.
 const (
 	parsePart    = 0.1
 	printPart    = 1.0 / 3
-	jsonPart     = 1.0 // of the text of llvm-readobj-22
+	jsonPart     = 1.0 // of the time in which llvm-readobj-22 prints text
 	lookupNS     = 40
 	residentPart = 1.5
 )
@@ -30,10 +30,10 @@ const (
 // lookups is the number of addresses that are looked up in one run.
 const lookups = 1 << 20
 
-// readobjs are the measured releases of llvm-readobj: 19 is as fast as those before it, 22 prints the same three times as fast.
+// readobjs are the measured releases of llvm-readobj. 19 is as fast as earlier releases; 22 prints the same three times as fast.
 var readobjs = []int{19, 22}
 
-// stackMaps measures reading and printing the stack maps of a file, compared with llvm-readobj, which prints as it reads.
+// stackMaps measures reading and printing the stack maps of a file. llvm-readobj, with which it is compared, prints while it reads.
 func (b *bench) stackMaps() {
 	b.mapsOfSize(20_000, 20)
 	b.mapsOfSize(1_000_000, 5)
@@ -57,7 +57,7 @@ func (b *bench) mapsOfSize(records, rounds int) {
 	b.print(append(rows, m.resident())...)
 }
 
-// reading compares the time to have all records, in an index or in print.
+// reading compares the time until all records are in an index, or are printed.
 func (m *mapRun) reading() []row {
 	section := mapsOf(m, m.path)
 	var inMemory, fromFile times
@@ -81,7 +81,7 @@ func (m *mapRun) reading() []row {
 	}
 	text := printed("\n    record ", m.reframe, "maps", m.path)
 	llvm := printed("\n  Record ID: ", m.reframe, "maps", "--format=llvm", m.path)
-	// With a million records each run would take the better part of a minute, and show nothing else.
+	// JSON of a million records is not measured: each run would take nearly a minute, and show nothing more.
 	var json *times
 	if m.records < 100_000 {
 		json = printed("\n              \"id\": ", m.reframe, "maps", "--json", m.path)
@@ -136,7 +136,7 @@ func (m *mapRun) indexOf(s *stackmap.Section) *stackmap.Index {
 	return x
 }
 
-// indexFile does the same with the file, opened as the commands open one.
+// indexFile does the same for the file, which it opens as the commands do.
 func (m *mapRun) indexFile() {
 	maps, err := maps.OfFile(m.path, maps.Options{})
 	require.NoError(m, err)
@@ -146,7 +146,7 @@ func (m *mapRun) indexFile() {
 	m.indexOf(maps.Images[0].Section)
 }
 
-// printsAll runs a tool once and requires that it prints all records. It also loads its files into the page cache.
+// printsAll runs a tool once and requires that it prints all records. This also loads the files into the page cache.
 func (m *mapRun) printsAll(pattern, tool string, args ...string) {
 	c := counter{pattern: []byte(pattern)}
 	o, text := m.startTo(&c, tool, args...)
@@ -225,7 +225,7 @@ func (m *mapRun) resident() row {
 // heap returns the number of bytes in heap spans that hold something reachable.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // the first run may have started before the previous object was released
+	runtime.GC() // the first collection may have started before the previous object was released
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapInuse)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// standIns are functions that replace intrinsics which LLVM's interpreter does not know: for a type T that is W bits wide.
+// standIns are functions that replace intrinsics which LLVM's interpreter does not support. T stands for a type, which is W bits wide.
 var standIns = map[string]struct{ params, body string }{
 	"umin":     {"T %a, T %b", compared("ult")},
 	"umax":     {"T %a, T %b", compared("ugt")},

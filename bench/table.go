@@ -17,7 +17,7 @@ type row struct {
 	theirs string
 	ours   string
 	ratio  string
-	target string // the target and, as text, whether it was met
+	target string // text with the target, and whether it was met
 }
 
 // against compares two series of durations, ours with that of another tool.
@@ -25,13 +25,13 @@ func against(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: spread(theirs), ours: spread(ours), ratio: ratio(ours.median(), theirs.median())}
 }
 
-// atMost adds a target for our median to a row.
+// atMost adds a limit for our median to a row.
 func (r row) atMost(ours times, limit time.Duration) row {
 	r.target = "at most " + duration(limit) + ": " + verdict(ours.median() <= limit)
 	return r
 }
 
-// fraction adds a target for the quotient of our median and a peer's to a row: at most one part in parts.
+// fraction adds a target to a row: our median is at most 1/parts of a peer's.
 func (r row) fraction(ours, theirs times, parts int) row {
 	r.target = fmt.Sprintf("at most 1/%d: %s", parts, verdict(ours.median()*time.Duration(parts) <= theirs.median()))
 	return r

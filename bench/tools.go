@@ -19,12 +19,12 @@ const patience = 60 * time.Second
 
 // outcome is the result of one run of a tool from its start to its end.
 type outcome struct {
-	output []byte // standard output, of start
+	output []byte // standard output, if start ran the tool
 	wall   time.Duration
 	cpu    time.Duration // of all its threads
 	memory int64         // bytes resident at the peak
-	code   int           // exit status, -1 of a tool that was killed
-	over   bool          // it was killed when patience was up
+	code   int           // exit status, -1 if the tool was killed
+	over   bool          // the tool was killed because it exceeded patience
 }
 
 // start runs a tool. It accepts any exit status: the output shows whether the tool did its work, and reframe and eu-stack have statuses for partial
@@ -36,13 +36,13 @@ func (b *bench) start(tool string, args ...string) (outcome, string) {
 	return o, fmt.Sprintf("%s\n%s", text, o.output)
 }
 
-// startTo is start with the output of the tool written to stdout, or discarded if that is nil. The returned text is the command and its standard
-// error.
+// startTo is like start, but writes the output of the tool to stdout, or discards it if stdout is nil. The returned text is the command and its
+// standard error.
 func (b *bench) startTo(stdout io.Writer, tool string, args ...string) (outcome, string) {
 	return b.startFed(nil, stdout, tool, args...)
 }
 
-// startFed is startTo with a standard input.
+// startFed is like startTo, with a standard input.
 func (b *bench) startFed(stdin io.Reader, stdout io.Writer, tool string, args ...string) (outcome, string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
@@ -68,7 +68,7 @@ func (b *bench) startFed(stdin io.Reader, stdout io.Writer, tool string, args ..
 // need describes what the output of a run must contain.
 type need struct {
 	threads  int
-	function string // that a frame of some thread is in; "" for any
+	function string // the function of a frame in some thread; "" for any
 }
 
 // runGDB runs gdb's backtrace of all threads, or of the only thread. -nx ignores the user's own start-up file and changes nothing else.
@@ -85,14 +85,14 @@ func (b *bench) runGDB(pid int, n need) outcome {
 	return o
 }
 
-// runEUStack runs eu-stack. It finds no unwind information of JIT code and may stop there, so it only has to list each thread.
+// runEUStack runs eu-stack. JIT-compiled code has no CFI that eu-stack finds, so its stacks may end early, and it must only list each thread.
 func (b *bench) runEUStack(pid int, n need) outcome {
 	o, text := b.start(b.euStack, "-p", fmt.Sprint(pid))
 	require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)
 	return o
 }
 
-// framesReport is the part of the output of `reframe frames --json` that is used. It does not use the library's own type, because the JSON is an
+// framesReport holds the members of the JSON of `reframe frames` that are used. It does not use the library's own type, because the JSON is an
 // interface to other programs.
 type framesReport struct {
 	Target struct {
@@ -127,7 +127,7 @@ func (b *bench) runFrames(pid int, n need) (outcome, time.Duration) {
 	return o, time.Duration(report.Target.PauseUS) * time.Microsecond
 }
 
-// interleave calls each function once per round, and starts each round with another one.
+// interleave calls each function once per round. Each round starts with another function.
 func interleave(rounds int, once ...func()) {
 	for round := range rounds {
 		for i := range once {

@@ -21,17 +21,17 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Exits of one round of the program, and rounds of each tool: slower tools run fewer rounds, and rates are compared.
+// The number of exits in one round of the program, and the number of rounds for each tool. Slow tools run fewer rounds, and rates are compared.
 const (
 	exitsOfRound   = 1000
 	traceRuns      = 5
 	quickRounds    = 100
 	gdbTraceRounds = 10
 	delveRounds    = 1
-	threadRounds   = 6 // of each of 16 threads
+	threadRounds   = 6 // for each of 16 threads
 )
 
-// traces measures how many exits a second each tool reports.
+// traces measures how many exits each tool reports in a second.
 func (b *bench) traces() {
 	b.section("Exits reported a second (tick.ll, four slots: two registers, two on the stack; 100,000 exits, of gdb 10,000, of Delve 1,000), %d runs", traceRuns)
 	object, module := livetest.PICObject(b, 19, "tick.ll", "-O2"), livetest.IR(b, 19, "tick.ll")
@@ -57,7 +57,7 @@ func (b *bench) traces() {
 	debugged.target = "at least 3: " + verdict(3*ours.median() <= gdb.median())
 	limit := rates("", "only stepped over, in C", bare, ours)
 	limit.target = "at least 0.5: " + verdict(ours.median() <= 2*bare.median())
-	// Most instructions at a site are emulated. Where one has to be run, the other thread, which waits, is stopped for it.
+	// Most instructions at a site are emulated. To execute one that is not, the other thread, which waits, is stopped.
 	stepping := rates("trace, not emulated", "only stepped over, in C", bare, notEmulated)
 	stepping.target = "at least 0.5: " + verdict(notEmulated.median() <= 2*bare.median())
 	b.print(debugged, limit,
@@ -67,8 +67,8 @@ func (b *bench) traces() {
 		stepping)
 }
 
-// steppedTick returns tick.ll with an instruction after the stackmap that reframe does not emulate, and that changes nothing: the direction flag is
-// clear anyway.
+// steppedTick returns tick.ll with an instruction after the stackmap that reframe does not emulate. It has no effect, because the direction flag is
+// already clear.
 func (b *bench) steppedTick() string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
@@ -80,7 +80,7 @@ func (b *bench) steppedTick() string {
 	return path
 }
 
-// vmTraces measures the cost of showing the frames of a virtual machine at each exit, compared with the same exits without.
+// vmTraces measures the cost of showing the frames of a virtual machine at each exit, compared with the same exits without these frames.
 func (b *bench) vmTraces() {
 	b.section("Exits reported a second with VM frames (tick.ll with 20 values in the convention simple; 100,000 exits), %d runs", traceRuns)
 	module := b.vmTick(0)
@@ -110,7 +110,8 @@ func (b *bench) vmTraces() {
 	b.print(plain, decoded)
 }
 
-// vmTick returns tick.ll with a frame of 20 locals at its stackmap, in the convention simple. how is its encoding: 0 plain, 1 boxed.
+// vmTick returns tick.ll with a VM frame of 20 locals at its stackmap, in the format of the layout simple. how is the encoding of values: 0 plain, 1
+// boxed.
 func (b *bench) vmTick(how int) string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
@@ -125,12 +126,12 @@ func (b *bench) vmTick(how int) string {
 	return path
 }
 
-// rates compares rates of reported exits, given the time of each exit.
+// rates compares rates of exits, given the time of each exit.
 func rates(what, peer string, theirs, ours times) row {
 	return row{what: what, peer: peer, theirs: rate(theirs), ours: rate(ours), ratio: ratio(theirs.median(), ours.median())}
 }
 
-// rate formats a series as exits a second: "median (smallest to largest)".
+// rate formats a series as exits per second: "median (smallest to largest)".
 func rate(each times) string {
 	per := func(d time.Duration) int { return int(time.Second / d) }
 	return fmt.Sprintf("%d/s (%d to %d)", per(each.median()), per(slices.Max(each)), per(slices.Min(each)))
@@ -141,14 +142,14 @@ type tickProcess struct {
 	*livetest.Process
 	exits  int
 	at     machine.Addr
-	values []string // how gdb spells the four values
+	values []string // the four values as gdb prints them
 }
 
-// watcher is a tool that is attached. Called after the process has ended, it returns the number of exits that the tool reported.
+// watcher waits for an attached tool. It is called after the process has ended, and returns the number of exits that the tool reported.
 type watcher func() (told int)
 
-// exitTime returns the time of one exit, measured from the start of the process's run until the tool has reported all exits and has ended. It does
-// not include what the tool does before.
+// exitTime returns the time of one exit. It measures from the start of the process's run until the tool has reported all exits and has ended. It
+// excludes the time before, in which the tool attaches.
 func (b *bench) exitTime(object string, threads, rounds int, attach func(tickProcess) watcher) time.Duration {
 	o := livetest.ObjectHostOptions{Threads: threads, Rounds: rounds}
 	process, begin := livetest.ObjectHost(b, object, o)
@@ -198,7 +199,7 @@ func (b *bench) locate(p *tickProcess) {
 	require.NotEmpty(b, p.values, text)
 }
 
-// command starts a tool and reads its output up to a line that shows that it is attached. rest reads the remaining output.
+// command starts a tool and reads its output up to a line which shows that it has attached. rest reads the remaining output.
 func (b *bench) command(ready string, tool string, args ...string) (rest func() []byte) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	cmd := exec.CommandContext(ctx, tool, args...)
@@ -224,7 +225,7 @@ func (b *bench) command(ready string, tool string, args ...string) (rest func() 
 	}
 }
 
-// reframeTrace runs reframe, which writes the exits to a file, or with --count nowhere.
+// reframeTrace runs reframe, which writes the exits to a file, or with --count writes no exits.
 func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
 	file := filepath.Join(b.TempDir(), "exits")
 	var summary bytes.Buffer
@@ -247,7 +248,7 @@ func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
 	}
 }
 
-// awaitBreakpoint returns once a breakpoint is set and the process runs, or waits in the kernel, again.
+// awaitBreakpoint returns when a breakpoint has been set and the process runs, or waits in the kernel, again.
 func (b *bench) awaitBreakpoint(p tickProcess) {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.PID))
 	require.NoError(b, err)
@@ -265,7 +266,7 @@ func (b *bench) awaitBreakpoint(p tickProcess) {
 	}
 }
 
-// gdbTrace runs gdb, which prints the same values by the commands of a breakpoint.
+// gdbTrace runs gdb, which prints the same values with the commands of a breakpoint.
 func (b *bench) gdbTrace(p tickProcess) watcher {
 	script := filepath.Join(b.TempDir(), "trace.gdb")
 	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, `set pagination off

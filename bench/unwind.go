@@ -21,7 +21,7 @@ import (
 
 const (
 	warmRounds = 21
-	warmWalks  = 100 // of a stack, in one run
+	warmWalks  = 100 // walks of a stack in one run
 	warmLimit  = 2 * time.Microsecond
 
 	// deepest is the least number of frames of deepProgram.
@@ -31,7 +31,7 @@ const (
 //go:embed testdata/deep.ll
 var deepProgram string
 
-// withoutTables replaces the attributes in deepProgram by those of functions for which LLVM writes no unwind information on x86-64.
+// withoutTables replaces the attributes in deepProgram, so that LLVM writes no CFI for x86-64.
 var withoutTables = strings.NewReplacer("{ uwtable }", "{ nounwind }")
 
 // deepStack is a thread of a captured process, and the unwinder that walks its stack.
@@ -43,7 +43,7 @@ type deepStack struct {
 	frames    int
 }
 
-// deep captures deepProgram, under lli of an LLVM release.
+// deep runs deepProgram in lli of an LLVM release and captures the process.
 func (b *bench) deep(version int, program, kind string) *deepStack {
 	path := filepath.Join(b.TempDir(), "deep.ll")
 	require.NoError(b, os.WriteFile(path, []byte(program), 0o644))
@@ -59,7 +59,7 @@ func (b *bench) deep(version int, program, kind string) *deepStack {
 	return &deepStack{p, target, view.Unwinder(), target.Threads()[0].Registers, len(thread.Frames)}
 }
 
-// unwinding measures the time per frame once the code of the stack is known.
+// unwinding measures the time per frame when the code on the stack has been examined before.
 func (b *bench) unwinding() {
 	b.section("Unwinding a stack whose code is known, per frame, %d runs of %d walks", warmRounds, warmWalks)
 	cfi := b.deep(19, deepProgram, "mcjit")
@@ -101,7 +101,7 @@ func (s *deepStack) walk(before *unwind.Stack) *unwind.Stack {
 	return s.unwinder.Walk(s.registers, before)
 }
 
-// perFrame walks the stack many times and returns the time per frame.
+// perFrame unwinds the stack many times and returns the time per frame.
 func (s *deepStack) perFrame(before *unwind.Stack) time.Duration {
 	began := time.Now()
 	for range warmWalks {

@@ -15,7 +15,7 @@ const coldRounds = 15
 
 // firstBacktrace measures the time of the first backtrace of a process that has libLLVM mapped: the whole program, from its start to its end.
 //
-// eu-stack stops at JIT code, a few frames from the innermost, before it reads libLLVM. Its time for a stack that leads through libLLVM is measured
+// eu-stack stops at JIT-compiled code, after a few frames, before it reads libLLVM. Therefore its time for a stack with frames in libLLVM is measured
 // on another process of the same lli, which waits for a module.
 func (b *bench) firstBacktrace() {
 	b.section("First backtrace of an lli process, start to end of the tool, %d runs", coldRounds)
@@ -32,7 +32,7 @@ func (b *bench) firstBacktrace() {
 			func() { o, _ := b.runFrames(waiting.PID, need{threads: 1, function: "main"}); oursWaiting.add(o.wall) },
 			func() { euStackWaiting.add(b.runEUStack(waiting.PID, n).wall) },
 		}
-		interleave(1, once...) // their files come into the page cache
+		interleave(1, once...) // loads the files into the page cache
 		ours, gdb, euStack, oursWaiting, euStackWaiting = nil, nil, nil, nil, nil
 		interleave(coldRounds, once...)
 		found := b.framesFound(jit.PID)
@@ -52,7 +52,7 @@ func (b *bench) firstBacktrace() {
 	b.print(rows...)
 }
 
-// waitingLli starts lli without a program and returns once it waits for one, in libLLVM.
+// waitingLli starts lli without a program, and returns when lli waits for one in libLLVM.
 func (b *bench) waitingLli(version int) *livetest.Process {
 	p := livetest.Program(b, "/bin/sh", "-c", `echo ready; exec "$0" -jit-kind=mcjit -`, livetest.LLVM(b, version, "lli"))
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -17,13 +17,13 @@ const (
 	corruptedLimit  = time.Millisecond
 )
 
-// corruption is a way to overwrite a stack: a function that returns the word for an address.
+// corruption is a way to overwrite a stack: a function that returns the word at an address.
 type corruption struct {
 	what string
 	word func(*rand.Rand, machine.Addr) machine.Addr
 }
 
-// corruptions returns ways to overwrite a stack with the given return addresses, in a process with that code.
+// corruptions returns ways to overwrite a stack: with random words, return addresses, addresses of code, or addresses of the stack itself.
 func corruptions(returns []machine.Addr, code func(*rand.Rand) machine.Addr) []corruption {
 	some := func(r *rand.Rand) machine.Addr { return returns[r.IntN(len(returns))] }
 	near := func(r *rand.Rand, at machine.Addr) machine.Addr { return at + 8*machine.Addr(r.IntN(64)) }
@@ -45,7 +45,7 @@ func corruptions(returns []machine.Addr, code func(*rand.Rand) machine.Addr) []c
 	}
 }
 
-// corrupted measures the time per frame of an overwritten stack, with code that was not examined before.
+// corrupted measures the time per frame of an overwritten stack. The code has not been examined before.
 func (b *bench) corrupted(stacks ...*deepStack) {
 	b.section("Unwinding stacks of which %d MiB were overwritten, per frame, %d walks of each", corruptedBytes>>20, corruptedRounds*len(stacks))
 	var spent []times
@@ -96,8 +96,7 @@ func (s *deepStack) code() func(*rand.Rand) machine.Addr {
 	}
 }
 
-// walkCorrupted walks an overwritten stack once and returns the time per frame. It starts at the program counter of the thread, or at one of the
-// return addresses.
+// walkCorrupted unwinds an overwritten stack once, and returns the time per frame. It starts at the thread's pc or at one of the return addresses.
 func (b *bench) walkCorrupted(s *deepStack, c corruption, random *rand.Rand, returns []machine.Addr) time.Duration {
 	arch := s.target.Arch()
 	sp, err := s.registers.Addr(arch.SP)

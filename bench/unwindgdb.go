@@ -28,7 +28,7 @@ for _ in range(%d):
 
 var gdbWalked = regexp.MustCompile(`walked (\d+) (\d+)\n`)
 
-// gdbWalks returns gdb's time per frame once it knows the code; the stack must have at least least frames.
+// gdbWalks returns gdb's time per frame after it has read the information about the code. The stack must have at least least frames.
 func (b *bench) gdbWalks(pid, least int) times {
 	script := filepath.Join(b.TempDir(), "walk.py")
 	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, gdbWalk, warmRounds+1), 0o644))
@@ -36,7 +36,7 @@ func (b *bench) gdbWalks(pid, least int) times {
 	walks := gdbWalked.FindAllSubmatch(o.output, -1)
 	require.Len(b, walks, warmRounds+1, text)
 	var series times
-	for _, m := range walks[1:] { // the first reads the tables
+	for _, m := range walks[1:] { // the first walk reads the tables
 		frames, err := strconv.Atoi(string(m[1]))
 		require.NoError(b, err)
 		require.GreaterOrEqual(b, frames, least, text)
@@ -52,9 +52,9 @@ func (b *bench) gdbFrames(pid int) [][]byte {
 	return framesIn(b.runGDB(pid, need{threads: 1}).output)
 }
 
-// framesIn returns the lines of frames in a tool's output: gdb and eu-stack begin them alike.
+// framesIn returns the lines of frames in the output of gdb or eu-stack, which both begin with # and a number.
 func framesIn(output []byte) (lines [][]byte) {
-	seen := false // gdb shows the innermost one without a command
+	seen := false // gdb shows the innermost frame also without a command
 	for line := range bytes.Lines(output) {
 		if bytes.HasPrefix(line, []byte("#0 ")) {
 			lines, seen = nil, true

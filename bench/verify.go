@@ -13,14 +13,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// verifyRuns is the number of times that each contestant verifies each program.
+// verifyRuns is the number of times that each tool verifies each program.
 const verifyRuns = 5
 
-// beforeVariable names a reframe that was built from an earlier commit, which is measured beside this one.
+// beforeVariable is an environment variable with the path of a reframe built from an earlier commit, which is also measured.
 const beforeVariable = "REFRAME_BEFORE"
 
-// verifications measures how many exits a second are verified, compared with how many are only reported and, if one is given, with an earlier
-// reframe.
+// verifications measures how many exits are verified in a second, compared with how many are only reported and, if beforeVariable is set, with an
+// earlier reframe.
 func (b *bench) verifications() {
 	b.section("Exits verified a second (LLVM 19, -O2), %d runs", verifyRuns)
 	before := os.Getenv(beforeVariable)
@@ -31,7 +31,7 @@ func (b *bench) verifications() {
 		what, program string
 		rounds        int
 		flags         []string
-		old           bool // an earlier one knows the flags
+		old           bool // an earlier reframe has these flags
 	}{
 		{"memory.ll: much memory, a call that prints", "memory.ll", 200, nil, true},
 		{"recursion.ll", "recursion.ll", 4, []string{"--limit", "300"}, true},

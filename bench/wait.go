@@ -19,7 +19,7 @@ func (b *bench) waits() {
 		frames := func() { o, _ := b.runFrames(p.PID, n); ours.add(o.wall) }
 		debugger := func() { gdb.add(b.runGDB(p.PID, n).wall) }
 		stack := func() { euStack.add(b.runEUStack(p.PID, n).wall) }
-		interleave(1, frames, debugger, stack) // their files come into the page cache
+		interleave(1, frames, debugger, stack) // loads the files into the page cache
 		ours, gdb, euStack = nil, nil, nil
 		interleave(waitRounds, frames, debugger, stack)
 		p.Kill()

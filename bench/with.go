@@ -10,11 +10,11 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// withRuns is the number of times that each contestant verifies the program.
+// withRuns is the number of times that each tool verifies the program.
 const withRuns = 5
 
-// interpretersOfVMs measures the cost of the VM's own interpreter: how many activations of tinyvm's compiled code it verifies a second, compared
-// with the reference interpreter, which knows the IR; and how many requests it sends for one exit.
+// interpretersOfVMs measures the cost of the VM's own interpreter: how many activations of tinyvm's compiled code it verifies in a second, compared
+// with the reference interpreter, which runs the IR; and how many requests it sends for one exit.
 func (b *bench) interpretersOfVMs() {
 	b.section("Activations of tinyvm verified a second by its own interpreter (points.tvm, LLVM 19), %d runs", withRuns)
 	vm, program := tinyvmtest.Binary(b, 19), livetest.Testdata(b, "..", "examples", "tinyvm", "points.tvm")

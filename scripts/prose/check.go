@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// pattern is a form of words that readers must read twice.
+// pattern is an expression that makes a sentence hard to read.
 type pattern struct {
 	matches *regexp.Regexp
-	say     string // instead
+	say     string // the suggested replacement
 	only    kind
 }
 
-// kind selects the texts that a pattern is for.
+// kind selects the texts that a pattern applies to.
 type kind int
 
 const (
@@ -35,7 +35,7 @@ var patterns = []pattern{
 	{regexp.MustCompile(`(?i)\b(?:teh|recieve|occured|seperate|adress|lenght|wich|becuase|existance|neccessary|succesful|refered)\b`), "the right spelling", anywhere},
 }
 
-// userNobody is the account of Unix, which is no riddle.
+// userNobody matches the Unix account, which is allowed.
 var userNobody = regexp.MustCompile("(?i)user `?nobody`?")
 
 // check reports the texts that match a pattern.
@@ -48,7 +48,7 @@ func check(names []string) error {
 	}
 	found := 0
 	for _, name := range names {
-		if filepath.Dir(name) == "scripts/prose" { // which spells the patterns
+		if filepath.Dir(name) == "scripts/prose" { // these files contain the patterns
 			continue
 		}
 		texts, err := textsOf(name)
@@ -56,7 +56,8 @@ func check(names []string) error {
 			return err
 		}
 		for _, t := range texts {
-			if !t.comment && (strings.HasSuffix(name, "_test.go") || !strings.Contains(t.words, " ")) { // names, and messages of tests, which quote what they test
+			// Skip names, and messages of tests, which quote the texts that they test.
+			if !t.comment && (strings.HasSuffix(name, "_test.go") || !strings.Contains(t.words, " ")) {
 				continue
 			}
 			for _, p := range patterns {

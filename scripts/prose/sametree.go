@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// sameTree checks that each Go file which changed since a commit has the same syntax tree as there, apart from comments. Comments that direct the compiler
-// (//go:…) must be the same, too.
+// sameTree requires that each Go file which changed since a commit has the same syntax tree as in that commit, apart from comments. Comments that
+// direct the compiler (//go:…) must also be the same.
 func sameTree(commit string) error {
 	out, err := exec.Command("git", "diff", "--name-only", "--diff-filter=ACDMR", "--no-renames", commit, "--", "*.go").Output()
 	if err != nil {
@@ -52,7 +52,7 @@ func sameTree(commit string) error {
 	return nil
 }
 
-// bare returns a Go file without its comments, and with all of it on lines that only the syntax tree determines.
+// bare returns a Go file without its comments, with line breaks that depend only on the syntax tree.
 func bare(source []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "", source, parser.ParseComments)

@@ -44,7 +44,8 @@ func sample(seed uint64) error {
 	return nil
 }
 
-// isMessage reports whether a string of the product is a sentence or phrase: it has four words or more. Strings of tests are not printed to users.
+// isMessage reports whether a string of the product is a sentence or phrase, which means four words or more. Strings of tests are excluded, because
+// users do not see them.
 func isMessage(t text) bool {
 	if strings.HasSuffix(t.file, "_test.go") || strings.HasPrefix(t.file, "test/") || strings.HasPrefix(t.file, "bench/") || strings.HasPrefix(t.file, "scripts/") {
 		return false

@@ -19,7 +19,7 @@ type text struct {
 	words   string
 }
 
-// files returns the committed and new files of the repository with these endings.
+// files returns the tracked and new files of the repository whose names have one of the endings.
 func files(endings ...string) ([]string, error) {
 	args := []string{"ls-files", "-co", "--exclude-standard", "--"}
 	for _, e := range endings {
@@ -49,7 +49,7 @@ func textsOf(name string) ([]text, error) {
 		return nil, err
 	}
 	var all []text
-	code := false // inside of a fenced block
+	code := false // inside a fenced block
 	n := 0
 	for line := range strings.Lines(string(content)) {
 		n++

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// A file is a file of an archive: its name there, with slashes, the path of its content, and its mode.
+// A file is an entry of an archive: its name, with slashes, the path of its content, and its mode.
 type file struct {
 	name, path string
 	mode       int64
@@ -21,7 +21,7 @@ func (r *release) tar(output, dir string, files []file) error {
 	if err != nil {
 		return err
 	}
-	z, err := gzip.NewWriterLevel(f, gzip.BestCompression) // with neither name nor time in its header
+	z, err := gzip.NewWriterLevel(f, gzip.BestCompression) // the header contains neither a name nor a time
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -49,7 +49,7 @@ func (r *release) tar(output, dir string, files []file) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// zip writes the same as a .zip for Windows.
+// zip writes the same files as a .zip for Windows.
 func (r *release) zip(output, dir string, files []file) error {
 	f, err := os.Create(output)
 	if err != nil {

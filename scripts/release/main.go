@@ -1,11 +1,11 @@
-// Command release makes what is published of one commit: for each platform an archive with the program, its documents, manual pages, completions and examples, for
-// Linux a .deb and an .rpm too, and SHA256SUMS. Run by make release:
+// Command release builds the files that are published for one commit: for each platform an archive with the program, its documents, manual pages,
+// completions and examples; for Linux also a .deb and an .rpm; and SHA256SUMS. make release runs it:
 //
 //	go run ./scripts/release [-o DIR] [-only linux/amd64,...] [-toolchain local]
 //
-// It builds an archive of the commit that is checked out, never the working tree, or the tree itself where that is such an archive, without git. The
-// same commit gives the same bytes, wherever and whenever it is built: the release of Go is given, no path and no name of a machine gets into a file, and all
-// times are the commit's. Its main type is release, one run. It trusts the repository and what runs it.
+// It builds from an archive of the commit that is checked out, never from the working tree. Without git, the directory must be such an archive. The
+// same commit gives the same bytes on any machine and at any time: the release of Go is fixed, the files contain no path or name of the machine, and
+// all times are the commit's. Its main type is release, one run. It trusts the repository and its environment.
 package main
 
 import (
@@ -79,21 +79,21 @@ func run(out string, platforms []string, toolchain string) error {
 	if err := r.sums(); err != nil {
 		return err
 	}
-	return command("", "cp", "-r", r.out, out).Run() // across file systems too
+	return command("", "cp", "-r", r.out, out).Run() // cp works across file systems, too
 }
 
-// A release is the release of one commit.
+// A release holds the state of one run.
 type release struct {
 	work, src, out, toolchain string
 
-	version string    // without the v of a tag
+	version string    // without the v of the tag
 	date    time.Time // of the commit
-	share   []string  // the files that every platform gets besides the program, as paths below work/share
+	share   []string  // paths below work/share of the files that every platform gets in addition to the program
 }
 
 // source sets or extracts the source of the commit.
 func (r *release) source() error {
-	if _, err := os.Stat(".git"); err != nil { // an archive, or identify says that it is not
+	if _, err := os.Stat(".git"); err != nil { // not a checkout: an archive, or identify returns an error
 		here, err := os.Getwd()
 		r.src = here
 		return err
@@ -130,7 +130,7 @@ func (r *release) identify() error {
 	r.date = time.Unix(seconds, 0).UTC()
 	commit := fields[len(fields)-2]
 	r.version = fmt.Sprintf("0.0.0+%s.%s", r.date.Format("20060102150405"), commit[:min(12, len(commit))])
-	if len(fields) == 3 { // v1.2.3, or v1.2.3-4-g0123abc for the fourth commit behind it
+	if len(fields) == 3 { // v1.2.3, or v1.2.3-4-g0123abc for the fourth commit after it
 		tag, distance, behind := strings.Cut(strings.TrimPrefix(fields[0], "v"), "-")
 		r.version = tag
 		if behind {
@@ -140,7 +140,7 @@ func (r *release) identify() error {
 	return nil
 }
 
-// documents collects the files that every platform gets, some of which the program writes itself, built for this machine.
+// documents collects the files that every platform gets. The program itself, built for this machine, writes some of them.
 func (r *release) documents() error {
 	share, manuals, own := filepath.Join(r.work, "share"), filepath.Join(r.work, "manuals"), filepath.Join(r.work, "own")
 	if err := r.build(own, runtime.GOOS+"/"+runtime.GOARCH); err != nil {
@@ -167,7 +167,7 @@ func (r *release) documents() error {
 	})
 }
 
-// epoch returns the variable from which tools take the time of files (reproducible-builds.org).
+// epoch returns the environment variable that sets the time of files in tools (reproducible-builds.org).
 func (r *release) epoch() string { return fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix()) }
 
 func (r *release) build(output, platform string) error {
@@ -210,7 +210,7 @@ func (r *release) sums() error {
 		return err
 	}
 	var text strings.Builder
-	for _, e := range entries { // by name
+	for _, e := range entries { // sorted by name
 		content, err := os.ReadFile(filepath.Join(r.out, e.Name()))
 		if err != nil {
 			return err

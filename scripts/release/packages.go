@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// packages builds a .deb and an .rpm with nfpm. The nfpm.mod beside this file pins its version, so that its modules are not dependencies of the
+// packages builds a .deb and an .rpm with nfpm. nfpm.mod in this folder pins the version of nfpm, so that nfpm's modules are not dependencies of the
 // project.
 func (r *release) packages(architecture, program string) error {
 	type entry = map[string]any
 	contents := []entry{{"src": program, "dst": "/usr/bin/reframe", "file_info": entry{"mode": 0o755}}}
 	for _, path := range r.share {
 		content := filepath.Join(r.work, "share", path)
-		if strings.HasPrefix(path, "man1/") { // Debian policy 12.1
+		if strings.HasPrefix(path, "man1/") { // Debian policy 12.1 requires compressed manual pages
 			packed := filepath.Join(r.work, filepath.Base(path)+".gz")
 			if err := gzipped(packed, content); err != nil {
 				return err
@@ -29,7 +29,7 @@ func (r *release) packages(architecture, program string) error {
 	for _, c := range contents {
 		c["file_info"].(entry)["mtime"] = r.date
 	}
-	config, err := json.MarshalIndent(entry{ // which is YAML
+	config, err := json.MarshalIndent(entry{ // JSON is also valid YAML
 		"name": "reframe", "arch": architecture, "platform": "linux", "version": r.version, "version_schema": "none", "release": "1", "section": "devel", "priority": "optional",
 		"maintainer": "Reframe authors <reframe@localhost>", "license": "MIT", "mtime": r.date,
 		"description": "rebuild interpreter frames of code that LLVM compiled just in time\n" +
@@ -47,7 +47,7 @@ func (r *release) packages(architecture, program string) error {
 	for _, format := range []string{"deb", "rpm"} {
 		c := command(r.src, "go", "tool", "-modfile=scripts/release/nfpm.mod", "nfpm", "package", "-f", name, "-p", format, "-t", r.out)
 		c.Env = append(os.Environ(), r.epoch(), "GOFLAGS=", "GOWORK=off", "TZ=UTC")
-		c.Stdout = nil // it names its files
+		c.Stdout = nil // nfpm prints the names of its files
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("nfpm: %w", err)
 		}

@@ -27,12 +27,12 @@ func sh(t *testing.T, dir, script string, args ...string) string {
 	return string(out)
 }
 
-// The working tree as a commit with a tag is released from its repository, and from an archive without git, in another directory, with another umask
-// and time zone: the bytes are the same. make release-check does this for all platforms and without a build cache.
+// TestRelease commits the working tree with a tag. It requires that the commit gives the same release from its repository and from an archive without
+// git, in another directory, with another umask and time zone. make release-check does this for all platforms and without a build cache.
 func TestRelease(t *testing.T) {
 	livetest.OnlyWhole(t)
 	work := t.TempDir()
-	first, second := filepath.Join(work, "first"), filepath.Join(work, "the second of the two") // which has spaces
+	first, second := filepath.Join(work, "first"), filepath.Join(work, "the second of the two") // a path with spaces
 	sh(t, "../..", `mkdir "$1" "$2"
 { git ls-files -z -co --exclude-standard 2>/dev/null || find . -type f -print0; } | tar --null --ignore-failed-read -T - -cf - 2>/dev/null | tar -xf - -C "$1"
 cd "$1"
@@ -87,7 +87,7 @@ dpkg --root=root --log=/dev/null -i a/*.deb > /dev/null 2>&1; test "$(dpkg --roo
 test -s root2/usr/share/man/man1/reframe-trace.1 && test -s root2/usr/share/zsh/site-functions/_reframe && test -s root2/usr/share/fish/vendor_completions.d/reframe.fish`)
 	require.Empty(t, sh(t, first, `make -s uninstall DESTDIR="$1" PREFIX=/usr; find "$1" -type f`, work+"/root2"))
 
-	// The files do not reveal where, when and by whom they were built.
+	// The files must not reveal where, when and by whom they were built.
 	content := sh(t, work, "tar -tvzf a/*.tar.gz; dpkg-deb -c a/*.deb; strings -a deb/usr/bin/reframe | grep -F "+work+" || true", work)
 	require.NotContains(t, content, work)
 	for line := range strings.Lines(content) {
@@ -96,7 +96,7 @@ test -s root2/usr/share/man/man1/reframe-trace.1 && test -s root2/usr/share/zsh/
 	}
 }
 
-// Uncommitted changes, and a directory that is no checkout, are refused.
+// TestReleaseRefused requires that uncommitted changes, and a directory that is neither a checkout nor an archive, are refused.
 func TestReleaseRefused(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -110,7 +110,8 @@ func TestReleaseRefused(t *testing.T) {
 	require.NoFileExists(t, "out")
 }
 
-// A package's version sorts after that of the tag that it follows: deb-version(7), and rpm's rules are the same here.
+// TestVersions requires that a package's version sorts after the version of the tag that precedes its commit: by deb-version(7), whose rules here are
+// the same as rpm's.
 func TestVersions(t *testing.T) {
 	for text, want := range map[string]string{
 		"v1.2.3 0123456789abcdef 1700000000":             "1.2.3",

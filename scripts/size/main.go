@@ -21,7 +21,7 @@ import (
 // counts holds the counts of some packages.
 type counts struct {
 	packages, files, lines, testLines int
-	exported, public                  int // names; public ones are those of libraries outside of internal
+	exported, public                  int // exported names; public ones belong to libraries outside of internal
 	imports, areas                    int // imports of packages of this module, and pairs of different areas
 }
 
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// measure counts the packages of this module. Imports are those of the platform that it runs on; lines are those of all platforms.
+// measure counts the packages of this module. Imports are those for the current platform; lines are those for all platforms.
 func measure() (product, rest counts, err error) {
 	const format = `{{.ImportPath}} {{.Name}} {{join .Imports ","}}{{"\t"}}{{.Dir}}`
 	out, err := exec.Command("go", "list", "-f", format, house.Module+"...").Output()
@@ -90,7 +90,8 @@ func measure() (product, rest counts, err error) {
 	return product, rest, nil
 }
 
-// add adds the files of a folder, and returns the number of names that they export. A name that files of several platforms declare counts once.
+// add adds the files of a folder, and returns the number of names that they export. If files of several platforms declare the same name, it counts
+// once.
 func (c *counts) add(dir string) (int, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
