@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestBriefLook requires that a process is not held while layouts run, and that their frames have the values from pointers that they follow.
+// TestBriefLook requires that a process continues while layouts run, and that the frames have the values to which pointers lead.
 func TestBriefLook(t *testing.T) {
 	p := livetest.Lli(t, 19, "vmsimple.ll", "mcjit")
 	k := inputs{pid: p.PID, mute: true, Inputs: flags.Inputs{Modules: []string{p.IR}, Layouts: []string{"simple"}}}
@@ -37,7 +37,7 @@ func TestBriefLook(t *testing.T) {
 	require.Equal(t, "Foo.bar Foo.main", strings.Join(list, " "))
 }
 
-// briefly looks at a process without holding it, and requires that this succeeds.
+// briefly builds the frames of a process without holding it, and requires that this succeeds.
 func briefly(t *testing.T, k *inputs, a *app) (*ptrace.Target, *deopt.View) {
 	t.Helper()
 	o, err := k.options(a)
@@ -49,8 +49,8 @@ func briefly(t *testing.T, k *inputs, a *app) (*ptrace.Target, *deopt.View) {
 	return target, view
 }
 
-// reading starts a process, and writes a layout that reads n blocks of its memory to make a frame, and n more for the name of its method. A short stop
-// copies none of them at first, and an attempt finds at most 4096 more.
+// reading starts a process, and writes a layout that reads n blocks of its memory for a frame, and n more for the name of the frame's method. The
+// first short stop copies none of these blocks, and each attempt finds at most 4096 more.
 func reading(t *testing.T, n int) (k inputs, a *app, said func() string) {
 	p := livetest.Lli(t, 19, "vmsimple.ll", "mcjit")
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
@@ -106,7 +106,7 @@ func methods(view *deopt.View) (list []string) {
 	return list
 }
 
-// TestBriefLookAgain requires that an attempt that did not have all memory leaves no error and no output, and that its stop counts.
+// TestBriefLookAgain requires that an attempt in which memory was missing leaves no error and no output, and that the time of its stop is counted.
 func TestBriefLookAgain(t *testing.T) {
 	k, a, said := reading(t, 3000)
 	target, view := briefly(t, &k, a)
@@ -119,8 +119,8 @@ func TestBriefLookAgain(t *testing.T) {
 	require.Contains(t, lines[1], "end")
 }
 
-// TestBriefLookExhausted requires that a process is held after five attempts in which layouts read uncopied memory, and that the pause contains all
-// their stops.
+// TestBriefLookExhausted requires that a process is held after five attempts in which layouts read uncopied memory, and that the pause includes the
+// stops of all attempts.
 func TestBriefLookExhausted(t *testing.T) {
 	k, a, said := reading(t, 12000)
 	o, err := k.options(a)

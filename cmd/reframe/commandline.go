@@ -20,7 +20,7 @@ var (
 	fileFlags   = []string{"ir", "object", "layout"}
 )
 
-// given returns those of the named flags that were given, with their values, in the order of names.
+// given returns those of the named flags that the user set, with their values, in the order of names.
 func given(flags *pflag.FlagSet, names ...string) (words []string) {
 	for _, name := range names {
 		f := flags.Lookup(name)
@@ -70,7 +70,7 @@ func quoted(word string) string {
 	case word == text.Printable(word):
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	// POSIX.1-2024 has $'...', which Debian's sh does not support. Command substitution removes trailing line ends from the output of printf.
+	// POSIX.1-2024 has $'...', but Debian's sh does not support it. Command substitution removes newlines at the end of printf's output.
 	text := strings.TrimRight(word, "\n")
 	var b strings.Builder
 	for _, c := range []byte(text) {
@@ -87,8 +87,8 @@ func quoted(word string) string {
 	return spelled
 }
 
-// hint suggests on standard error what to do after a view was printed: about stacks that were copied only partly, about flags that would name values,
-// and about the innermost frame that can be resumed.
+// hint suggests on standard error what to do after frames were printed: about stacks that were copied only partly, about flags that would name
+// values, and about the innermost frame that can be resumed.
 func (a *app) hint(flags *pflag.FlagSet, v *deopt.View) {
 	var b strings.Builder
 	about := slices.Concat(given(flags, targetFlags...), given(flags, fileFlags...))

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// shells are scripts that complete the words of a command line as the Tab key does, without a terminal: each prints its candidates, one a line. $1
-// is the file that reframe completion wrote.
+// shells are scripts that complete a command line as the Tab key does, but without a terminal. Each prints its candidates, one per line. $1 is the
+// file that reframe completion wrote.
 var shells = map[string]string{
 	"bash": `source /usr/share/bash-completion/bash_completion; source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
@@ -26,7 +26,7 @@ words=("$@"); CURRENT=$#; _reframe`,
 	"fish": `source $argv[1]; complete -C (string escape -- $argv[2..-2] | string join ' ')" $argv[-1]"`,
 }
 
-// The script for each shell completes in that shell.
+// TestCompletion requires that the completion script for each shell works in that shell.
 func TestCompletion(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestCompletion(t *testing.T) {
 			require.ElementsMatch(t, []string{"always", "auto", "never"}, complete("frames", "--color", ""))
 			require.Contains(t, strings.Join(complete("frames", "--layo"), " "), "--layout")
 			for _, words := range [][]string{{"frames", "-p", ""}, {"resume", ""}} {
-				// Processes with JIT code come first. The search for them stops before a user would notice, so that on a slow machine it does not
-				// reach all.
+				// Processes with JIT-compiled code come first. The search stops before a user would notice it, so on a slow machine it may not find
+				// all of them.
 				first := map[string]int{}
 				require.Eventually(t, func() bool {
 					clear(first)

@@ -83,7 +83,7 @@ func (a *app) dap(ctx context.Context, k *served, listens bool) error {
 	}
 	// Re-enable the garbage collector: a session is long-lived.
 	collecting(100)
-	// A client that disconnects must not end reframe before it has detached from the process.
+	// Ignore SIGPIPE: if the client disconnects, reframe must first detach from the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	server := &dap.Server{Open: a.openForEditor}
 	var err error
@@ -164,7 +164,7 @@ func (a *app) openForEditor(ctx context.Context, o *dap.Opening) (*dap.Target, e
 	if err := meantTarget(o); err != nil {
 		return nil, err
 	}
-	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // the target's own description is used anyway
+	k.Modules = slices.DeleteFunc(k.Modules, func(name string) bool { return name == inProcess }) // the target's own description is used in any case
 	k.follows = !k.still()
 	options, err := k.options(nil)
 	if err != nil {

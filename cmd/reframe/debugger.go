@@ -13,10 +13,10 @@ import (
 	"example.com/reframe/ptrace/remote"
 )
 
-// kinds lists the flags of which each selects a target.
+// kinds lists the flags that select a target.
 var kinds = []string{"pid", "core", "remote", "delve"}
 
-// kindsGiven returns those of them that were given.
+// kindsGiven returns the flags in kinds that the user set.
 func kindsGiven(c *cobra.Command) (list []string) {
 	for _, name := range kinds {
 		if c.Flags().Changed(name) {
@@ -26,7 +26,7 @@ func kindsGiven(c *cobra.Command) (list []string) {
 	return list
 }
 
-// debuggerHelp is the help text of every verb that can look at a process that another debugger holds.
+// debuggerHelp is the help text of every verb that can read a process which another debugger holds.
 const debuggerHelp = `--remote ADDR looks at the process that a stub of gdb's remote protocol holds: gdbserver,
 lldb-server, qemu, valgrind. --delve ADDR looks at the process that dlv --headless holds.
 Both read, and send nothing that changes the process. When reframe disconnects, some
@@ -38,7 +38,7 @@ func (k *inputs) debuggerFlags(c *cobra.Command) {
 	c.Flags().StringVar(&k.delve, "delve", "", "look at the process that dlv --headless holds: `ADDR` is host:port or unix:PATH")
 }
 
-// remoteFlags adds --remote and the flags for its files, for a verb that runs the process and reads no core.
+// remoteFlags adds --remote and the flags for its files, for a verb that runs the process and does not read cores.
 func (k *inputs) remoteFlags(c *cobra.Command) {
 	k.withoutCore(c, "core", "delve")
 	f := c.Flags()
@@ -50,7 +50,7 @@ func (k *inputs) remoteFlags(c *cobra.Command) {
 	k.replyFlag(c)
 }
 
-// replyFlag adds --timeout for a verb that runs the process.
+// replyFlag adds --timeout, for a verb that runs the process.
 func (k *inputs) replyFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&k.wait, "timeout", 0, "with --remote: bound the `TIME` of the first answers together, and of each later one (default 1m0s and 10s)")
 	k.waits = true
@@ -62,7 +62,7 @@ func (k *inputs) waitFlag(c *cobra.Command) {
 	k.waits = true
 }
 
-// checkWait rejects --timeout without a debugger, and values that are not above 0.
+// checkWait rejects --timeout without a debugger, and values that are not positive.
 func (k *inputs) checkWait(c *cobra.Command) error {
 	switch {
 	case !k.waits || !c.Flags().Changed("timeout"):
@@ -75,12 +75,12 @@ func (k *inputs) checkWait(c *cobra.Command) error {
 	return nil
 }
 
-// still reports whether the verb does not run the target: a core, or a process that another debugger holds.
+// still reports whether the verb does not run the target, which is a core, or a process that another debugger holds.
 func (k *inputs) still() bool {
 	return k.core != "" || k.delve != "" || k.remote != "" && !k.controls
 }
 
-// elsewhere reports whether the target is not a process that reframe reads by its number.
+// elsewhere reports whether the target is anything except a process that reframe reads by its number.
 func (k *inputs) elsewhere() bool { return k.core != "" || k.delve != "" || k.remote != "" }
 
 // attach controls the process of -p or of --remote.
@@ -105,7 +105,7 @@ func (k *inputs) attach(ctx context.Context) (*ptrace.Session, error) {
 	return s, err
 }
 
-// openStill opens such a target.
+// openStill opens a target for which still returns true.
 func (k *inputs) openStill(ctx context.Context, o ptrace.CoreOptions) (*ptrace.Target, error) {
 	if k.core != "" {
 		return ptrace.OpenCore(k.core, o)

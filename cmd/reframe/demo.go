@@ -138,8 +138,8 @@ func (a *app) demo(ctx context.Context) error {
 	return a.demoVM()
 }
 
-// demoVM shows frames of a virtual machine. Of the output of `reframe frames` it prints only the frame that holds them, without the operands of its
-// record: the VM frames show all of those in their own terms.
+// demoVM shows frames of a virtual machine. From the output of `reframe frames` it prints only the frame that contains them, without the operands of
+// its record, because the VM frames show these in their own terms.
 func (a *app) demoVM() error {
 	process, err := demo.StartVM()
 	if err != nil {
@@ -189,7 +189,7 @@ func (a *app) demoFrames(pid int, o deopt.Options) error {
 	return text.PrintView(text.Fold(a.stdout), a.style(), view)
 }
 
-// returned is a result of native code, and the function that it returned to.
+// returned is the result of a function in native code, and the function to which it returned.
 type returned struct{ where, value string }
 
 // native lets the target run until the frame's function returns, and reads the result there.
@@ -202,7 +202,7 @@ func (a *app) native(ctx context.Context, p *demo.Process, v *deopt.View, t *deo
 	if err != nil {
 		return returned{}, err
 	}
-	defer session.Detach() // no effect after an earlier Detach; the target dies with this process
+	defer session.Detach() // has no effect after an earlier Detach; the target ends with this process
 	if err := p.Wake(); err != nil {
 		return returned{}, err
 	}

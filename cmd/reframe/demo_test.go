@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// marked gives a command an environment of its own, and returns a function that lists the running processes that have inherited it.
+// marked sets an environment variable for a command, and returns a function that lists the running processes that have inherited the variable.
 func marked(t *testing.T, c *exec.Cmd) func() []string {
 	t.Helper()
 	mark := fmt.Sprintf("REFRAME_TEST=%s %d", t.Name(), time.Now().UnixNano())
@@ -48,7 +48,7 @@ func tellsTheStory(t *testing.T, r clitest.Result) {
 	require.NotContains(t, r.Stdout, clitest.Escape)
 }
 
-// The values are those that internal/demo/target/orders.tvm computes up to the day on which a price times a count overflows: the sum of 1000 × day² - 50, and
+// The values are those of internal/demo/target/orders.tvm on the first day on which a price times a count overflows: the sum of 1000 × day² - 50, and
 // 0.5.
 const ordersFrames = `
       vm Order.total @ 4, reexecute
@@ -66,7 +66,7 @@ const ordersFrames = `
            +32              i32    50                     slot 28
 `
 
-// The demo runs without PATH, HOME or any file and, the second time, without privileges: the program contains all that it needs.
+// TestDemo requires that the demo runs without PATH, HOME and files, and without privileges, because the program contains everything that it needs.
 func TestDemo(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// An interrupted demo ends its target.
+// TestDemoInterrupted requires that an interrupted demo ends its target.
 func TestDemoInterrupted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
-// If the demo is killed while its target is stopped, the kernel kills the target.
+// TestDemoKilled requires that the kernel kills the target if the demo is killed while the target is stopped.
 func TestDemoKilled(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestDemoKilled(t *testing.T) {
 	}
 }
 
-// Each command that demo --keep prints does what it says. The target outlives the program, and its terminal.
+// TestDemoKeep requires that each command which demo --keep prints works, and that the target outlives the program and its terminal.
 func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"go", "kill"} {
@@ -165,7 +165,7 @@ func TestDemoKeep(t *testing.T) {
 		require.Contains(t, screens, ordersFrames)
 		require.Contains(t, screens, "  1    Shop.total @ 18, in call  (frame #1, being deoptimized)")
 		for _, number := range numbers {
-			// A container's first process may leave an ended process as a zombie.
+			// The first process of a container may leave an ended process as a zombie.
 			require.Eventually(t, func() bool {
 				state := clitest.ThreadStatus(number, number, "State")
 				return state == "" || strings.HasPrefix(state, "Z")

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// All commands of doc/user/host.md are typed.
+// TestHostDocument runs all commands of doc/user/host.md.
 func TestHostDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestHostDocument(t *testing.T) {
 	}
 }
 
-// All commands of doc/user/layouts.md are typed, with the programs and layouts that it shows.
+// TestLayoutsDocument runs all commands of doc/user/layouts.md, with the programs and layouts that it shows.
 func TestLayoutsDocument(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestLayoutsDocument(t *testing.T) {
 	clitest.TypeDocument(t, "../../doc/user/layouts.md", dir)
 }
 
-// This tests what doc/user/host.md says about a call with a "deopt" bundle that no pass has made a statepoint.
+// TestBundleWithoutPass tests the statement in doc/user/host.md about a call with a "deopt" bundle that no pass has turned into a statepoint.
 func TestBundleWithoutPass(t *testing.T) {
 	t.Parallel()
 	object := filepath.Join(t.TempDir(), "bundle.o")

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A program that a verb launches inherits exactly the file descriptors above 2 that it would have without reframe.
+// TestLaunchedHasAllFiles requires that a program which a verb launches inherits the same file descriptors above 2 as without reframe.
 func TestLaunchedHasAllFiles(t *testing.T) {
 	livetest.NeedsTools(t)
 	livetest.Slow(t)
@@ -47,7 +47,7 @@ func TestLaunchedHasAllFiles(t *testing.T) {
 					}
 				}
 				out, err := c.Output()
-				if c.ProcessState.ExitCode() != 2 { // record fails with 2 if no exit occurred
+				if c.ProcessState.ExitCode() != 2 { // record exits with 2 because no exit occurred
 					require.NoError(t, err)
 				}
 				return string(out)

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A command that is copied from a narrow terminal is the original command.
+// TestFoldCommand requires that a command which is copied from a narrow terminal equals the original command.
 func TestFoldCommand(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()

@@ -124,8 +124,8 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 	return c
 }
 
-// outcome returns the exit status of a view that was printed, and prints why the view shows no record. frames and records count the frames before
-// the user's choice was applied, and those with a record.
+// outcome returns the exit status for frames that were printed, and prints why no record is shown. frames and records count all frames, and those
+// with a record, before the user's choice was applied.
 func (a *app) outcome(v *deopt.View, frames, records int) error {
 	switch {
 	case frames == 0:
@@ -152,7 +152,7 @@ func noSuchFrame(c deopt.Choice, numbers, nearest string) string {
 	return fmt.Sprintf("frame %d is not of %s, or does not exist; %s", c.Number(), c.Function.Text, numbers)
 }
 
-// note prints a note on standard error: something that is not a failure but that a user may want to know.
+// note prints a note on standard error about something that is not a failure.
 func (a *app) note(message string) {
 	fmt.Fprintln(text.Fold(a.stderr), "reframe: note: "+text.PrintableLines(message))
 }

@@ -14,7 +14,7 @@ import (
 
 // goroutines reads the goroutines of a Go program for a verb.
 type goroutines struct {
-	parked bool // also those that no thread runs
+	parked bool // also goroutines that no thread runs
 	reader *goroutine.Reader
 	of     goProgram
 	err    error
@@ -45,12 +45,12 @@ func (g *goroutines) layout(t *ptrace.Target) *ptrace.GoLayout {
 	}
 	l, err := g.reader.Layout(g.parked)
 	if err != nil {
-		return nil // reading the goroutines reports it
+		return nil // the error is reported when the goroutines are read
 	}
 	return l
 }
 
-// open opens the reader for the program of a target, unless it is open.
+// open opens the reader for the program of a target, unless it is already open.
 func (g *goroutines) open(t *ptrace.Target) {
 	program := programOf(t)
 	if g.of == program {
@@ -68,12 +68,12 @@ func (g *goroutines) close() {
 	g.reader, g.of = nil, goProgram{}
 }
 
-// describe adds to each thread of a view the goroutine that it runs, if the target is a Go program, and then the parked goroutines.
+// describe adds to each thread of a view the goroutine that it runs, if the target is a Go program, and then adds the parked goroutines.
 func (g *goroutines) describe(a *app, t *ptrace.Target, view *deopt.View) error {
 	return g.add(t, view, a.note)
 }
 
-// add does the same, and reports with note what it leaves out.
+// add is like describe, and reports omitted goroutines with note.
 func (g *goroutines) add(t *ptrace.Target, view *deopt.View, note func(string)) error {
 	defer g.close()
 	g.open(t)
@@ -119,7 +119,8 @@ func (g *goroutines) add(t *ptrace.Target, view *deopt.View, note func(string)) 
 	return nil
 }
 
-// touch reads the goroutines of a target with their stacks, so that a core of it contains them. Without them the core is still useful.
+// touch reads the goroutines of a target with their stacks, so that a core of the target contains them. Errors are ignored, because the core is also
+// useful without goroutines.
 func (g *goroutines) touch(t *ptrace.Target) {
 	if t.GoProgram() == nil {
 		return
@@ -129,5 +130,5 @@ func (g *goroutines) touch(t *ptrace.Target) {
 	}
 }
 
-// maxParkedFrames bounds the frames of parked goroutines. A frame takes some kilobytes of memory.
+// maxParkedFrames bounds the number of frames of parked goroutines, because each takes some kilobytes of memory.
 const maxParkedFrames = 1 << 17

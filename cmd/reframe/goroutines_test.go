@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestGoroutinesAfterExec requires that the debug information of another program is read if an exec replaces the program of a target during a capture.
+// TestGoroutinesAfterExec requires that, if an exec replaces the program of a target during a capture, the debug information of the new program is
+// read.
 func TestGoroutinesAfterExec(t *testing.T) {
 	capture := func(dir, arg string) *ptrace.Target {
 		p := livetest.Program(t, livetest.CgoBinary(t, "../../test/gohost/testdata/"+dir, "-gcflags=-l"), arg)
@@ -27,7 +28,7 @@ func TestGoroutinesAfterExec(t *testing.T) {
 	require.Same(t, first, g.reader)
 	modules := target.Modules
 	defer func() { target.Modules = modules }()
-	target.Modules = other.Modules // as a survey after the exec does
+	target.Modules = other.Modules // a survey after the exec sets the modules in this way
 	require.NotNil(t, g.layout(target))
 	require.NotSame(t, first, g.reader)
 	require.Equal(t, target.GoProgram().Path, g.of.path)

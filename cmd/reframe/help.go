@@ -16,7 +16,7 @@ import (
 // helpWidth is the width of help in cells, unless the terminal is narrower.
 const helpWidth = 80
 
-// help prints what a command does and its usage. No line is wider than the terminal, or than 80 cells.
+// help prints the description and usage of a command. No line is wider than the terminal, or than 80 cells.
 func (a *app) help(c *cobra.Command, out *os.File) {
 	width := helpWidth
 	if w := text.TerminalWidth(out); w > 0 {
@@ -88,8 +88,8 @@ func usageOf(b *strings.Builder, c *cobra.Command, width int) {
 	}
 }
 
-// filled writes paragraphs folded at width. Indented lines stay lines of their own; a line that continues a label, indented as far as its text, is
-// joined with it.
+// filled writes paragraphs folded at width. An indented line starts a new line of output, except that a line which continues a label, indented as far
+// as its text, is joined with it.
 func filled(b *strings.Builder, long string, width int) {
 	write := func(line string, more int) {
 		for _, part := range text.FoldLine(line, width, more) {
@@ -195,7 +195,7 @@ func manCommand() *cobra.Command {
 			pages := append([]*cobra.Command{c.Root()}, c.Root().Commands()...)
 			pages = slices.DeleteFunc(pages, func(c *cobra.Command) bool { return c.Hidden || c.Name() == "help" })
 			for _, page := range pages {
-				page.InitDefaultHelpFlag() // cobra adds it to other commands when they run
+				page.InitDefaultHelpFlag() // cobra adds this flag to other commands when they run
 				name := filepath.Join(args[0], manualName(page)+".1")
 				if err := os.WriteFile(name, manualPage(page, pages), 0o644); err != nil {
 					return err

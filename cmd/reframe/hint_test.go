@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Each suggested command is run in the state that printed it, and works.
+// TestHints requires that each suggested command works in the state in which it was printed.
 func TestHints(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestHints(t *testing.T) {
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Threads: 3})
 	wrong, wrongIR := clitest.WrongTick(t)
 	wrongHost := livetest.ObjectHostCommand(t, wrong, livetest.ObjectHostOptions{Rounds: 2})
-	ticks := filepath.Join(t.TempDir(), "tick.core") // of a thread other than the first
+	ticks := filepath.Join(t.TempDir(), "tick.core") // the core is of a thread that is not the first
 	args := func(lists ...any) (all []string) {
 		for _, l := range lists {
 			switch l := l.(type) {
@@ -55,7 +55,7 @@ func TestHints(t *testing.T) {
 		args  []string
 		code  int    // exit status of the command that prints the hint
 		hint  string // pattern for the suggested command
-		words string // text beside the hint
+		words string // text that surrounds the hint
 		again int    // exit status of the suggested command
 		shows string // pattern for its output
 	}{
@@ -104,7 +104,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A quoted word passes unchanged through a shell, and is safe for the terminal that shows it.
+// TestQuoted requires that a quoted word passes unchanged through a shell, and is safe for the terminal that shows it.
 func TestQuoted(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -123,7 +123,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// trace prints once, and not for each exit, which flag would name the values that it shows.
+// TestTraceSaysWhatNames requires that trace prints once, and not for each exit, which flag would name the values.
 func TestTraceSaysWhatNames(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// shutdown is the time after the first signal in which a second one is ignored, so that a verb can clean up.
+// shutdown is the time after the first signal in which a second one is ignored, because the verb cleans up.
 const shutdown = 5 * time.Second
 
-// orderly lists the verbs that clean up after a signal. All others have nothing to restore: a signal ends them at once.
+// orderly lists the verbs that clean up after a signal. Other verbs have nothing to restore, so a signal ends them immediately.
 var orderly = []string{"dap", "debug", "demo", "protocol", "record", "replay", "resume", "run", "stress", "trace", "verify"}
 
 // atOnce lets signals end a verb that does not watch its context.
@@ -24,8 +24,8 @@ func atOnce(verb string) {
 
 // interruptible returns a context that a signal cancels, with an [interruption] as its cause.
 //
-// Signals come in pairs: timeout(1) signals its command and then its whole group, and a shell and the kernel both send SIGHUP when a terminal
-// closes. So a second signal ends reframe only after the shutdown time, and a third at once.
+// Signals often come in pairs: timeout(1) signals its command and then the process group, and both the shell and the kernel send SIGHUP when a
+// terminal closes. Therefore a second signal ends reframe only after the shutdown time, and a third one immediately.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 3)
@@ -35,7 +35,7 @@ func interruptible() context.Context {
 		}
 	}
 	go func() {
-		first := (<-signals).(syscall.Signal) // all of them have this type
+		first := (<-signals).(syscall.Signal) // all signals of the channel have this type
 		over := time.After(shutdown)
 		cancel(interruption{first})
 		last := <-signals
@@ -48,7 +48,7 @@ func interruptible() context.Context {
 		if err == nil {
 			err = self.Signal(last) // the default action of the signal ends the program
 		}
-		if err != nil { // Windows cannot send itself such a signal
+		if err != nil { // Windows cannot send such a signal to itself
 			os.Exit(interruption{last.(syscall.Signal)}.status())
 		}
 	}()

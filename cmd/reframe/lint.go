@@ -81,7 +81,7 @@ func (a *app) lint(k *inputs) error {
 		}
 	}
 	if err == nil && report.Count(lint.CannotResume) > 0 {
-		err = &status{code: exitPartial} // each was printed
+		err = &status{code: exitPartial} // each finding was printed
 	}
 	return err
 }

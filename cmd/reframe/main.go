@@ -1,8 +1,8 @@
 // Command reframe inspects a process whose code LLVM compiled just in time, and rebuilds the frames that an interpreter would have had at the same
 // point.
 //
-// It consists of flags, one call into the library, and printing. Data goes to standard output, messages to standard error. Its main type is app, one
-// run of the program.
+// It consists of flags, one call into the library, and printing. Data is written to standard output, messages to standard error. Its main type is
+// app, one run of the program.
 //
 // # Security
 //
@@ -31,14 +31,14 @@ import (
 const (
 	exitOK       = 0
 	exitPartial  = 1 // some value or frame is unavailable
-	exitFailed   = 2 // nothing, or failed
+	exitFailed   = 2 // the answer is empty, or the verb failed
 	exitDisagree = 3 // interpreter and native code disagree
 	exitUsage    = 64
 )
 
 func main() {
 	withoutCollecting()
-	// Use one processor: a second one would be taken from the target, which is stopped.
+	// Use one processor: a second one would be taken from the target's threads, which need processors until they are stopped.
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(interruptible(), os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -56,7 +56,7 @@ func usage(format string, args ...any) error {
 	return &status{exitUsage, fmt.Sprintf(format, args...)}
 }
 
-// flagError returns an error that describes the values that a flag takes, where err reports an invalid one.
+// flagError returns err, or for an invalid value of a flag an error that describes the values that the flag takes.
 func flagError(err error) error {
 	takes := map[string]string{"bool": "expected true or false", "int": "expected a whole number", "uint64": "expected a whole number, 0 or more", "duration": "expected a time, such as 5s or 100ms"}
 	var invalid *pflag.InvalidValueError
@@ -101,7 +101,7 @@ func needs(what string) cobra.PositionalArgs {
 	}
 }
 
-// run is the whole program except for its process: it returns the exit status.
+// run runs the program without ending its process, and returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	app := &app{stdout: stdout, stderr: stderr}
 	root := app.root()
@@ -141,7 +141,7 @@ type app struct {
 	json           bool
 	started        bool
 	modules        []*ir.Module        // the modules of --ir and of the target
-	warned         map[ir.Warning]bool // their unknown words that were reported
+	warned         map[ir.Warning]bool // unknown words of the modules that were already reported
 }
 
 func (a *app) root() *cobra.Command {
@@ -179,8 +179,8 @@ interpreter.`,
 	return root
 }
 
-// archived is "$Format:...$" in a checkout. In an archive, git archive replaces that (gitattributes(5), export-subst) by the nearest tag with the
-// distance from it, if any, the commit, and its time in seconds since 1970.
+// archived is "$Format:...$" in a checkout. In an archive, git archive replaces this text (gitattributes(5), export-subst) by the nearest tag with
+// the distance from it, if any, the commit, and the commit's time in seconds since 1970.
 //
 //go:embed version.txt
 var archived string
@@ -197,7 +197,8 @@ func version() string {
 	return fmt.Sprintf("%s, %s, %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// archivedVersion returns the tag with the distance from it, or else the commit, of an archive, and "" for text from a checkout.
+// archivedVersion returns the version in an archive: the nearest tag with the distance from it, or else the commit. For text of a checkout it returns
+// "".
 func archivedVersion(text string) string {
 	fields := strings.Fields(text)
 	switch {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
-// The README promises one static binary.
+// TestBinaryIsStatic requires that the program is one static binary, as the README promises.
 func TestBinaryIsStatic(t *testing.T) {
 	f, err := elf.Open(clitest.Binary())
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func manuals(t *testing.T) map[string]string {
 	return pages
 }
 
-// Each verb has a manual page with the text of its help, in which a man(7) renderer finds no errors.
+// TestManualPages requires that each verb has a manual page with the text of its help, and that a man(7) renderer finds no errors in it.
 func TestManualPages(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestManualPages(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 		require.Empty(t, string(out))
 		text := clitest.RunTool(t, "mandoc", "-Tutf8", path)
-		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // bold characters are struck twice
+		text = regexp.MustCompile(`.\x08`).ReplaceAllString(text, "") // bold characters are overstruck
 		require.Contains(t, text, "2023-11-14")
 		if name == "reframe.1" {
 			for _, verb := range verbs() {

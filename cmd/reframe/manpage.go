@@ -16,7 +16,7 @@ import (
 // manualName returns the name of a command's page, without its section.
 func manualName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// date returns the date of a page. It is not today, so that the same source gives the same bytes. A build sets SOURCE_DATE_EPOCH
+// date returns the date of a page. It does not use the current date, so that the same source gives the same bytes. A build sets SOURCE_DATE_EPOCH
 // (reproducible-builds.org).
 func date() string {
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
@@ -26,7 +26,7 @@ func date() string {
 	return time.Unix(seconds, 0).UTC().Format(time.DateOnly)
 }
 
-// manualPage returns the manual page of a command. The page of the root command lists those of the others.
+// manualPage returns the manual page of a command. The page of the root command lists the pages of the other commands.
 func manualPage(c *cobra.Command, pages []*cobra.Command) []byte {
 	p := &roff{}
 	p.line(".TH %s 1 %q reframe", strings.ToUpper(manualName(c)), date())
@@ -80,7 +80,7 @@ func (p *roff) line(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n
 // width bounds a line of the source of a page.
 const width = 76
 
-// words writes words that are filled.
+// words writes a filled paragraph.
 func (p *roff) words(text string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -153,7 +153,7 @@ func (p *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// escaped escapes text so that none of it is a request or an escape.
+// escaped escapes text so that roff takes no part of it as a request or an escape sequence.
 func escaped(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -176,7 +176,7 @@ func (a *app) maps(c *cobra.Command, args []string, f *mapsFlags) error {
 	return nil
 }
 
-// noMaps prints why there is no stack map. It returns an error only if the user asked for one.
+// noMaps prints why there is no stack map. It returns an error only if the user requires maps or selects records.
 func (a *app) noMaps(none *maps.Maps, f *mapsFlags, want *maps.Filter, why error) error {
 	if f.require || !want.All() {
 		return &status{exitPartial, why.Error()}
@@ -287,7 +287,7 @@ func recordID(text string) (uint64, error) {
 	return id, nil
 }
 
-// open reads the maps. release closes them, after they are printed.
+// open reads the maps. release closes them, and must be called after they were printed.
 func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (found *maps.Maps, release func(), err error) {
 	if len(args) == 1 {
 		found, err = maps.OfFile(args[0], o)
@@ -318,7 +318,7 @@ func (f *mapsFlags) open(ctx context.Context, args []string, o maps.Options) (fo
 	return found, t.Close, err
 }
 
-// checkMaps prints which rules the stack maps keep. It returns a status of exitPartial if a rule is broken.
+// checkMaps prints which rules the stack maps satisfy. It returns exitPartial as the status if a rule is violated.
 func (a *app) checkMaps(m *maps.Maps, vms []*vmlayout.Layout) error {
 	report, err := m.Check(vms...)
 	if err != nil {

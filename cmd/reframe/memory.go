@@ -13,14 +13,14 @@ const collectAt = 1 << 30
 // target may share the group.
 func maxMemory() int64 {
 	limit := debug.SetMemoryLimit(-1)
-	if group, err := memlimit.FromCgroup(); err == nil { // an error: there is no group with a limit
+	if group, err := memlimit.FromCgroup(); err == nil { // an error means that no control group has a limit
 		limit = min(limit, int64(group/2))
 	}
 	return limit
 }
 
-// withoutCollecting turns garbage collection off until collectAt bytes are in use: a short verb ends before a collection would pay, and a collection
-// lengthens the stop of the target.
+// withoutCollecting disables garbage collection until collectAt bytes are in use. A short verb ends before a collection would be useful, and a
+// collection lengthens the stop of the target.
 func withoutCollecting() {
 	mayUse = maxMemory()
 	debug.SetMemoryLimit(min(collectAt, mayUse))
@@ -30,7 +30,7 @@ func withoutCollecting() {
 // mayUse is the value of [maxMemory] at the start.
 var mayUse int64
 
-// collecting turns garbage collection on for a long-running verb: a collection starts when the heap has grown by this many percent.
+// collecting enables garbage collection for a long-running verb: a collection starts when the heap has grown by this percentage.
 func collecting(percent int) {
 	debug.SetMemoryLimit(mayUse)
 	debug.SetGCPercent(percent)

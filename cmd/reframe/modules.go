@@ -25,8 +25,8 @@ import (
 	"example.com/reframe/replay"
 )
 
-// options reads the files. A broken file is an error here, before any process is touched. The body of a function of a large module is read when a
-// frame needs it. Unknown words of the modules are reported unless a is nil.
+// options reads the files of the flags. It reports a broken file before any process is stopped. The body of a function in a large module is read when
+// a frame needs it. Unknown words of the modules are reported unless a is nil.
 func (k *inputs) options(a *app) (deopt.Options, error) {
 	o := deopt.Options{Thread: k.thread, Depth: k.depth}
 	k.embedded = slices.Contains(k.Modules, inProcess)
@@ -39,10 +39,10 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 		return o, err
 	}
 	if k.follows && len(files) > 0 {
-		var began time.Time // zero for a process that is not started yet
+		var began time.Time // zero if the process has not started yet
 		if k.pid > 0 {
 			if began, err = system.Started(k.pid); err != nil {
-				began = time.Time{} // no such process; opening it reports that
+				began = time.Time{} // the process was not found; opening it reports the error
 			}
 		}
 		k.dumps = described.NewDumps(files, modules, began)
@@ -80,7 +80,7 @@ func (k *inputs) options(a *app) (deopt.Options, error) {
 	return o, nil
 }
 
-// showPrints shows on standard error what layouts print. It does nothing without an app.
+// showPrints prints the output of layouts on standard error. Without an app it does nothing.
 func (a *app) showPrints(layouts []*vmlayout.Layout) {
 	if a == nil {
 		return
@@ -90,7 +90,8 @@ func (a *app) showPrints(layouts []*vmlayout.Layout) {
 	}
 }
 
-// layoutApart runs a user's layout in a process of its own: it runs for each of many sites, and Starlark bounds the steps but not the memory.
+// layoutApart runs a user's layout in a process of its own, because the layout runs for many sites, and Starlark limits only its steps, not its
+// memory.
 func layoutApart(name string) (*vmlayout.Layout, error) {
 	text, err := vmlayout.ReadText(name)
 	if err != nil {
@@ -120,7 +121,7 @@ func (k *inputs) readModules(names []string) (modules []*ir.Module, notes []stri
 	return modules, notes, err
 }
 
-// inProcess is the value of --ir that stands for the IR embedded in the target.
+// inProcess is the value of --ir that selects the IR embedded in the target.
 const inProcess = "process"
 
 // inProcess adds the IR that is embedded in the target to o.
@@ -138,22 +139,23 @@ func (k *inputs) inProcess(a *app, t *ptrace.Target, o *deopt.Options) error {
 	return nil
 }
 
-// undescribed reports what reframe takes from the target itself: modules, also in addition to given ones, and layouts if none was given.
+// undescribed returns which descriptions reframe reads from the target: modules, which can be combined with given ones, and layouts if none was
+// given.
 func (k *inputs) undescribed() trace.Undescribed {
 	return trace.Undescribed{Modules: !k.mute, Layouts: !k.mute && len(k.Layouts) == 0}
 }
 
-// yet reports what is unknown before the target runs: its modules if none was given, or if a folder or a pattern may match more files later, and its
-// layouts if none was given.
+// yet returns what is unknown before the target runs: its modules, if none was given or if a folder or pattern may match more files later, and its
+// layouts, if none was given.
 func (k *inputs) yet() trace.Undescribed {
 	return trace.Undescribed{Modules: !k.mute && len(k.Modules) == 0 || k.grows, Layouts: k.undescribed().Layouts}
 }
 
-// describes reports whether reframe asks the target to describe itself.
+// describes reports whether reframe reads descriptions from the target.
 func (k *inputs) describes() bool { return k.undescribed() != trace.Undescribed{} }
 
-// description adds to o the IR that the target contains, and its layouts if none was given. A process that has a layout and was released is captured
-// again and held. All others are stopped only as long as a copy takes.
+// description adds to o the IR that the target contains, and its layouts if none was given. If a released process has a layout, the process is
+// captured again and held. All others are stopped only while memory is copied.
 func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held bool, o *deopt.Options) (*ptrace.Target, error) {
 	layouts, modules := len(k.Layouts) == 0, true
 	if layouts && !held && !k.still() {
@@ -184,7 +186,7 @@ func (k *inputs) description(ctx context.Context, a *app, t *ptrace.Target, held
 	return t, nil
 }
 
-// once prints a note about the target unless it was printed before: a target may be captured again.
+// once prints a note about the target unless the note was printed before, because a target may be captured several times.
 func (k *inputs) once(note string, print func()) {
 	if k.told[note] {
 		return
@@ -196,8 +198,8 @@ func (k *inputs) once(note string, print func()) {
 	print()
 }
 
-// take adds a target's description of itself to the options. It returns a summary of what it added, and notes about what could not be read. A layout
-// that does not name a builtin one runs in a process of its own, which ends with this one.
+// take adds the description in a target to the options. It returns a summary of what it added, and notes about what could not be read. A layout that
+// is not the name of a builtin one runs in a process of its own, which ends with this process.
 func take(d *described.Description, group *vmlayout.Group, o *deopt.Options) (what string, notes []string) {
 	var said []string
 	more, failed := 0, 0
@@ -232,7 +234,7 @@ func take(d *described.Description, group *vmlayout.Group, o *deopt.Options) (wh
 	return strings.Join(said, ", "), d.Notes
 }
 
-// shownLayouts bounds the layouts of a target that a message names.
+// shownLayouts bounds the number of a target's layouts that a message names.
 const shownLayouts = 8
 
 // newGroup returns the processes in which the layouts of a target run.
@@ -241,7 +243,7 @@ func newGroup() (*vmlayout.Group, error) {
 	return &vmlayout.Group{Command: []string{self, layoutCommand}}, err
 }
 
-// using tells the user which kinds of descriptions reframe takes from the process.
+// using returns a text for the user about the descriptions that reframe uses from the process.
 func using(d *described.Description) string {
 	what := "IR"
 	switch {
@@ -253,7 +255,7 @@ func using(d *described.Description) string {
 	return "using the " + what + " found in the process"
 }
 
-// describedLayout starts a layout that the target holds, and returns its name for messages.
+// describedLayout starts a layout that the target contains, and returns it with its name for messages.
 func describedLayout(l described.Layout, group *vmlayout.Group) (*vmlayout.Layout, string, error) {
 	if name := string(l.Text); vmlayout.IsBuiltin(name) {
 		is, err := vmlayout.Read(name)
@@ -263,8 +265,8 @@ func describedLayout(l described.Layout, group *vmlayout.Group) (*vmlayout.Layou
 	return is, "layout of " + l.Where, err
 }
 
-// describer is description for a target that keeps running: each object that it registers may contain IR or a layout, and it may write more of the
-// given files. It returns nil if neither can happen. Call it once for each process.
+// describer is like description, for a target that keeps running. Each object that it registers may contain IR or a layout, and it may write more of
+// the given files. describer returns nil if neither can happen. It must be called once for each process.
 func (k *inputs) describer(warn func(string)) described.Ask {
 	ask := described.Ask(func(string, *object.Image) ([]*ir.Module, []*vmlayout.Layout) { return nil, nil })
 	switch {
@@ -291,12 +293,12 @@ func (k *inputs) describer(warn func(string)) described.Ask {
 	}
 }
 
-// nameless reports whether neither the user nor the target gave a module or a layout, from which slots get their names.
+// nameless reports whether neither the user nor the target gave a module or a layout, which are the sources of slot names.
 func (k *inputs) nameless() bool {
 	return len(k.Modules) == 0 && len(k.Layouts) == 0 && !k.learned.modules && !k.learned.layouts
 }
 
-// withoutModules adds to why, for a verb that runs modules, that there were none.
+// withoutModules adds to why, for a verb that runs modules, that no module was given.
 func (k *inputs) withoutModules(why string) string {
 	if len(k.Modules) == 0 && !k.learned.modules {
 		why += "; no module for the interpreter: the target contains none, and --ir FILE.ll was not given"
@@ -304,9 +306,9 @@ func (k *inputs) withoutModules(why string) string {
 	return why
 }
 
-// describer takes layouts, modules or both from a target. When it first finds any, it warns once, with a hint.
+// describer reads layouts, modules or both from a target. When it first finds any, it calls warn once, with a hint.
 func describer(wantLayouts, wantModules bool, hint string, warn func(string)) described.Ask {
-	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // by the text of a layout; nil for an unusable one
+	d, said, started := &described.Description{}, false, map[string]*vmlayout.Layout{} // the layouts by their text; nil for an unusable one
 	group, err := newGroup()
 	if err != nil {
 		warn("its layouts cannot be used: " + err.Error())
@@ -354,10 +356,10 @@ func layoutServer() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return vmlayout.Serve(os.Stdin, os.Stdout) }}
 }
 
-// shownWords bounds the unknown words of a module that are reported; lint lists all.
+// shownWords bounds the number of a module's unknown words that are reported; lint reports all.
 const shownWords = 8
 
-// warn reports the unknown words of the modules, each once: those in a function of a large module are found when it is read.
+// warn reports each unknown word of the modules once. Words in the functions of a large module are found when a function is read.
 func (a *app) warn() {
 	if a.warned == nil {
 		a.warned = map[ir.Warning]bool{}
@@ -379,7 +381,7 @@ func (a *app) warn() {
 	}
 }
 
-// compiledFrom determines for each frame whether its code was compiled from the given module, and warns where it was not.
+// compiledFrom determines for each frame whether its code was compiled from the given module, and warns if it was not.
 func (a *app) compiledFrom(v *deopt.View) {
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// maxQueued bounds the bytes that wait for the reader of the output.
+// maxQueued bounds the number of bytes that wait for the reader of the output.
 const maxQueued = 1 << 20
 
-// chunk is the number of bytes that are written at once. A pipe has room for a chunk again when its reader has read one (PIPE_BUF of pipe(7)).
+// chunk is the number of bytes that are written at once. When the reader of a pipe has read a chunk, the pipe has room for another (PIPE_BUF of
+// pipe(7)).
 const chunk = 4096
 
-// outputQueue writes in a goroutine of its own, so that Write never waits for the reader of the file.
+// outputQueue writes in a separate goroutine, so that Write never waits for the reader of the file.
 type outputQueue struct {
 	to      io.Writer
 	mu      sync.Mutex
@@ -24,8 +25,8 @@ type outputQueue struct {
 	closed  bool
 	err     error // the first error of a write
 	done    chan struct{}
-	taken   chan struct{} // has an element when something was written
-	went    time.Time     // when the reader last made room after the process was let run
+	taken   chan struct{} // receives an element when something was written
+	went    time.Time     // when the reader's last stall ended
 }
 
 func newOutputQueue(to io.Writer) *outputQueue {
@@ -54,7 +55,7 @@ func (q *outputQueue) run() {
 	}
 }
 
-// wrote accounts for n written bytes and the error of the write.
+// wrote records n written bytes and the error of the write.
 func (q *outputQueue) wrote(n int, err error) {
 	q.mu.Lock()
 	q.writing -= n
@@ -68,14 +69,14 @@ func (q *outputQueue) wrote(n int, err error) {
 	}
 }
 
-// fits reports whether there is room for n bytes. An empty queue has room for any.
+// fits reports whether the queue has room for n bytes. An empty queue has room for any number.
 func (q *outputQueue) fits(n int) bool {
 	size := q.size()
 	return size == 0 || size+n <= maxQueued-flushAt
 }
 
-// The reader of the output has stalled when it takes nothing for stalledFor. After that, it may stop a process again for at most 1/heldShare of the
-// time since then.
+// A reader of the output has stalled if it reads nothing for stalledFor. After its first stall it stalls earlier: when it reads nothing for 1/heldShare
+// of the time since its last stall ended. So it can stop a process only for a small part of the time.
 const (
 	stalledFor = time.Second
 	heldShare  = 20
@@ -107,12 +108,12 @@ func (q *outputQueue) wait(ctx context.Context, n int, stalled func()) error {
 	return nil
 }
 
-// patience returns the time after which a reader that takes nothing has stalled.
+// patience returns the time after which a reader that reads nothing counts as stalled.
 func (q *outputQueue) patience() time.Duration {
 	return min(stalledFor, time.Since(q.went)/heldShare)
 }
 
-// offer appends text if there is room, and reports whether there was.
+// offer appends text if the queue has room, and reports whether it has.
 func (q *outputQueue) offer(text string) bool {
 	if !q.fits(len(text)) {
 		return false
@@ -129,7 +130,7 @@ func (q *outputQueue) take() (content []byte, ok bool) {
 		q.changed.Wait()
 	}
 	if q.err != nil {
-		q.waiting = nil // make room: the next Write returns the error
+		q.waiting = nil // discard the rest; the next Write returns the error
 		return nil, false
 	}
 	content, q.waiting = q.waiting, nil
@@ -156,18 +157,18 @@ func (q *outputQueue) size() int {
 	return len(q.waiting) + q.writing
 }
 
-// errUnread is returned if the reader takes nothing after the run was interrupted.
+// errUnread is returned if the reader reads nothing after the run was interrupted.
 var errUnread = errors.New("the reader of the output has stalled; the rest was not written")
 
-// leave is finish without an error: it waits only as long as the reader takes something.
+// leave is like finish, but returns no error, and waits only as long as the reader reads something.
 func (q *outputQueue) leave() {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = q.finish(done) // there is nowhere to report it
+	_ = q.finish(done) // the error cannot be reported anywhere
 }
 
-// finish waits until everything is written, or a write has failed, and returns the first error. Once ctx is done it waits only as long as the reader
-// takes something.
+// finish waits until everything is written, or a write has failed, and returns the first error. After ctx is done, it waits only as long as the
+// reader reads something.
 func (q *outputQueue) finish(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true

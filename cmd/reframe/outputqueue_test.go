@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWarningsWithoutReader requires that unread warnings take bounded memory. When a reader comes, each warning is written or counted as left out: as
-// text beside other output, and as objects in JSON that goes to standard error.
+// TestWarningsWithoutReader requires that unread warnings take bounded memory. When a reader starts to read, each warning must be written or counted
+// as left out: as text beside other output, and as objects in JSON that goes to standard error.
 func TestWarningsWithoutReader(t *testing.T) {
 	const warnings = 50_000
 	for name, json := range map[string]bool{"text": false, "JSON on standard error": true} {

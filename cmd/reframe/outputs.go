@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// named is a file, and the flag or other source of its name.
+// named is a file with the flag or other source of its name.
 type named struct{ by, path string }
 
 // standard is the file name that means standard output.
@@ -53,7 +53,7 @@ func refuseLoss(force bool, outputs, inputs []named) error {
 // inputFiles lists the files that are read.
 func (k *inputs) inputFiles(command []string) []named {
 	list := []named{{"--core", k.core}, {"--exe", k.files.Exe}}
-	files, _ := ir.Files(k.Modules) // reading them reports the error
+	files, _ := ir.Files(k.Modules) // an error is reported when the files are read
 	for _, f := range files {
 		list = append(list, named{"--ir", f.Path})
 	}
@@ -63,7 +63,7 @@ func (k *inputs) inputFiles(command []string) []named {
 		}
 		list = append(list, named{"--layout", path})
 	}
-	objects, _ := k.given() // opening the target reports the error
+	objects, _ := k.given() // an error is reported when the target is opened
 	for _, o := range objects {
 		list = append(list, named{"--object", o.Path})
 	}
@@ -86,8 +86,8 @@ func (a *app) copyOut(path string) error {
 	return err
 }
 
-// writeFile writes a file, which appears only when it is complete, or standard output. It replaces an existing file only with force. It sets mode
-// whatever the umask is, because the memory of a process is private to its user.
+// writeFile writes standard output, or a file, which appears only when it is complete. It replaces an existing file only with force. It sets mode
+// independently of the umask, because the memory of a process is private to its user.
 func (a *app) writeFile(path string, force bool, mode os.FileMode, write func(io.Writer) error) error {
 	if path == standard {
 		return write(a.stdout)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A flag that names an output file never overwrites an existing file, under any of its names; with --force it does.
+// TestNothingIsOverwritten requires that a flag which names an output file overwrites an existing file, under any of its names, only with --force.
 func TestNothingIsOverwritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 		require.NotEqual(t, mine, read("mine"), what)
 	}
 
-	// Without --force a report replaces a report, and any file replaces an empty one.
+	// Without --force a report may replace a report, and any file may replace an empty one.
 	require.NoError(t, os.WriteFile(at("empty"), nil, 0o600))
 	for range 2 {
 		r := clitest.Run(t, "replay", at("pass.txtar"), "--junit", at("empty"))
@@ -73,7 +73,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-// Input files are not overwritten, with --force or without.
+// TestInputsAreNotOverwritten requires that input files are not overwritten, with or without --force.
 func TestInputsAreNotOverwritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			{[]string{"replay", at("pass.txtar"), "--junit", at("new"), "--journal", at("new")}, "--journal and --junit: must be different files"},
 		} {
 			if c.args[0] == "replay" && strings.Contains(c.want, "by replay") && len(force) == 0 {
-				continue // refused for another reason: not a report, not a journal
+				continue // refused for another reason: the file is not a report or journal
 			}
 			args := append(append([]string{c.args[0]}, force...), c.args[1:]...)
 			clitest.Run(t, args...).FailsEmpty(t, 64, c.want)
@@ -130,7 +130,7 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// The file name - means standard output, where that is possible.
+// TestStandardOutput requires that the file name - means standard output, for each flag that can write there.
 func TestStandardOutput(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -191,8 +191,8 @@ func TestStandardOutput(t *testing.T) {
 	require.Contains(t, stderr.String(), "cannot write a core to a terminal")
 }
 
-// A core that verify keeps never replaces another one, even if a process with the same number had an exit with the same number. An older core stays if
-// there is no difference.
+// TestVerifyKeepsEarlierCores requires that a core which verify keeps never replaces another one, even if a process with the same number had an exit
+// with the same number. If there is no difference, older cores must stay.
 func TestVerifyKeepsEarlierCores(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/replay"
 )
 
-// positionalHelp is the help text of every verb that accepts its target without a flag.
+// positionalHelp is the help text of every verb whose target can be given without a flag.
 const positionalHelp = `The target can be given without a flag: a number is a process (-p), anything else the file of a
 core (--core).`
 
@@ -44,11 +44,11 @@ func onlyTarget(c *cobra.Command, args []string) error {
 	return usage("expected one target, got %s and %s", args[0], args[1])
 }
 
-// errHelp ends a verb that has shown its help.
+// errHelp ends a verb that has printed its help.
 var errHelp = &status{code: exitOK}
 
-// targetOrCommand sets the target of a verb that can also start a command, whose words begin at the first argument. A number or a core is a target,
-// not a command, and flags may follow it. It returns the words of the command.
+// targetOrCommand sets the target of a verb that can also start a command, which begins at the first argument. A number or a core is a target, which
+// flags may follow, and not a command. It returns the words of the command.
 func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 || c.ArgsLenAtDash() >= 0 || len(kindsGiven(c)) > 0 {
 		return args, nil
@@ -67,10 +67,10 @@ func targetOrCommand(c *cobra.Command, args []string) ([]string, error) {
 	if help, _ := c.Flags().GetBool("help"); help {
 		return nil, errors.Join(c.Help(), errHelp)
 	}
-	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // it ran before the later flags were parsed
+	return c.Flags().Args(), c.Root().PersistentPreRunE(c, nil) // its first call preceded the parsing of the later flags
 }
 
-// completeTarget completes a target that is named without a flag: a process, or a file.
+// completeTarget completes a target that is given without a flag: a process, or a file.
 func completeTarget(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || len(kindsGiven(c)) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A number is a process and a file is a core, for every verb that looks at one: the output is that of -p and --core.
+// TestPositional requires that, for every verb with a target, a number is a process and a file is a core, with the same output as -p and --core.
 func TestPositional(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestPositional(t *testing.T) {
 		{[]string{"maps", clitest.PID(p)}, []string{"maps", "-p", clitest.PID(p)}, 0},
 		{[]string{"trace", clitest.PID(p), "--dry-run", "--ir", p.IR}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--ir", p.IR}, 0},
 		{[]string{"trace", "--dry-run", clitest.PID(p), "--json"}, []string{"trace", "-p", clitest.PID(p), "--dry-run", "--json"}, 0},
-		// The messages about a running process differ in the time for which it was stopped.
+		// In messages about a running process, the duration of the stop varies.
 		{[]string{"verify", "--ir", tick, clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, []string{"verify", "--ir", tick, "-p", clitest.PID(p), "--at", "nosuch", "--site", "stackmap"}, 64},
 		{[]string{"trace", core}, []string{"trace", "--core", core}, 64},
 		{[]string{"verify", core, "--ir", tick}, []string{"verify", "--core", core, "--ir", tick}, 64},
@@ -54,7 +54,7 @@ func TestPositional(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Equal(t, 0, clitest.Run(t, "frames", small).Code)
 
-	// A command needs no --.
+	// A command can be given without --.
 	host := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{})
 	r = clitest.Run(t, append([]string{"trace", "--ir", tick, "--limit", "1"}, host...)...)
 	require.Equal(t, 0, r.Code, r.Stderr)

@@ -23,7 +23,7 @@ func (a *app) styleOf(out *os.File) text.Style {
 	return text.Style{On: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && text.IsTerminal(out)}
 }
 
-// sourceFlag adds --source, with which a verb reads all debug information.
+// sourceFlag adds --source, which makes a verb read all debug information.
 func sourceFlag(c *cobra.Command, all *bool) {
 	c.Flags().BoolVar(all, "source", false, "show source lines even if reading them takes long")
 }
@@ -35,7 +35,7 @@ func sourceBudget(all bool) int64 {
 	return deopt.QuickSources
 }
 
-// hintSource names a file whose source lines were not read because that takes long, and counts the others.
+// hintSource names a file whose source lines were not read because reading takes long, and counts the other such files.
 func (a *app) hintSource(costly []string) {
 	if len(costly) == 0 {
 		return

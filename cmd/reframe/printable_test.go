@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The name of a program may be any text; a terminal must not obey it.
+// TestNamesAreNotObeyed requires that a program's name, which may be any text, is escaped for a terminal.
 func TestNamesAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile(livetest.CBinary(t, "nojit.c"))
@@ -57,7 +57,7 @@ func TestNamesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// A terminal must not obey the text of a module or a layout.
+// TestFilesAreNotObeyed requires that the text of a module or a layout is escaped for a terminal.
 func TestFilesAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	p := livetest.C(t, "nojit.c", nil)
@@ -66,7 +66,7 @@ func TestFilesAreNotObeyed(t *testing.T) {
 		code       int
 	}{
 		"--ir":     {"define void @f() {\n  bogus \x1b[31m \"\x07\"\n}\n", "bogus", 2},
-		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames continues without the layout
+		"--layout": {"{\"schema\":\"\x1b[31m\"}", `invalid character '\x1b'`, 1}, // frames continues without the layout, so the status is 1
 	} {
 		r := clitest.Run(t, "frames", "-p", clitest.PID(p), flag, clitest.TempFile(t, "file", c.text))
 		require.Equal(t, c.code, r.Code, r.Stderr)
@@ -76,8 +76,8 @@ func TestFilesAreNotObeyed(t *testing.T) {
 	}
 }
 
-// fullDisks holds command lines of the verbs that print data; lint of a valid module prints data only with --json. PID and IR are a process and its
-// module, TICK is the module that the command HOST runs.
+// fullDisks holds command lines of the verbs that print data. lint of a valid module prints data only with --json. PID and IR stand for a process and
+// its module, TICK for the module that the command HOST runs.
 var fullDisks = map[string][]string{
 	"frames":     {"frames -p PID", "frames -p PID --json"},
 	"roots":      {"roots -p PID", "roots -p PID --json", "roots -p PID --count"},
@@ -101,7 +101,7 @@ var toldElsewhere = map[string]string{
 	"dap": "TestDAPKilled",
 }
 
-// Every verb fails if it cannot write its data.
+// TestOutputCannotBeWritten requires that every verb fails if it cannot write its data.
 func TestOutputCannotBeWritten(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -91,7 +91,7 @@ Exit status: 0 no check that ran has failed, 1 a check failed, 2 error.`,
 	return c
 }
 
-// check checks each requirement of the protocol, at an exit if one is given.
+// check checks each requirement of the protocol, including those about an exit if one is given.
 func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	o := protocheck.Options{Command: command, Timeout: k.timeout, Errors: a.stderr,
 		Hello: protocol.Hello{Arch: machine.AMD64.Name, Order: "little", Pointer: 8, Target: "process"}}
@@ -128,7 +128,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 	if !a.json {
 		each = func(r *protocheck.Result) error {
 			if r.General {
-				return nil // the same reason applies to many: the summary counts them
+				return nil // the same reason applies to many checks, and the summary counts them
 			}
 			return text.PrintProtocolCheck(out, a.style(), r)
 		}
@@ -143,7 +143,7 @@ func (a *app) check(c *cobra.Command, k *checked, command string) error {
 		err = text.PrintProtocolSummary(out, report)
 	}
 	if err == nil && report.Broken > 0 {
-		err = &status{code: exitPartial} // each was printed
+		err = &status{code: exitPartial} // each violation was printed
 	}
 	return err
 }

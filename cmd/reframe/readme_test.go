@@ -26,7 +26,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// TestInsideShowsRealScreens requires the same of doc/user/inside.md.
+// TestInsideShowsRealScreens requires the same for doc/user/inside.md.
 func TestInsideShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/inside.md", clitest.Examples(t)), "\n")
@@ -36,7 +36,7 @@ func TestInsideShowsRealScreens(t *testing.T) {
 	require.Contains(t, typed, "-ex bt")
 }
 
-// TestTourShowsRealScreens requires the same of doc/user/tour.md.
+// TestTourShowsRealScreens requires the same for doc/user/tour.md.
 func TestTourShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/tour.md", clitest.Examples(t)), "\n")
@@ -45,11 +45,11 @@ func TestTourShowsRealScreens(t *testing.T) {
 	}
 }
 
-// TestVerbsShowRealScreens requires the same of doc/user/verbs.md, whose screens show test programs of the repository.
+// TestVerbsShowRealScreens requires the same for doc/user/verbs.md, whose screens show test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	const path, begin, end = "../../doc/user/verbs.md", "```console\n$ ./reframe ", "```\n"
-	dir := t.TempDir() // its commands run here
+	dir := t.TempDir() // the commands run here
 	clitest.CopyFile(t, livetest.IR(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.ll"))
 	clitest.CopyFile(t, livetest.Object(t, 19, "deoptimize.ll"), filepath.Join(dir, "loop.o"))
 	object, module := clitest.WrongTick(t)
@@ -73,7 +73,8 @@ func TestVerbsShowRealScreens(t *testing.T) {
 		c.Dir = dir
 		screen, err := c.CombinedOutput()
 		status := 0
-		if strings.HasPrefix(command, "verify ") || strings.HasPrefix(command, "stress ") { // these find a difference
+		// These commands find a difference, so their status is not 0.
+		if strings.HasPrefix(command, "verify ") || strings.HasPrefix(command, "stress ") {
 			status = 3
 		}
 		require.Equal(t, status, c.ProcessState.ExitCode(), "%v: %s", err, command)

@@ -28,13 +28,13 @@ import (
 type recording struct {
 	watched
 	held    ptrace.RecordOptions // --memory and --compress
-	redact  []string             // ranges and names that the core leaves out
+	redact  []string             // ranges and names of memory that the core omits
 	script  string
 	hit     uint64
 	limits  deopt.Limits
 	timeout time.Duration
 	again   []string // the flags that a suggested command for the core repeats
-	file    string   // the file to which the core is written first: that of -o, or a temporary one
+	file    string   // the file to which the core is first written: that of -o, or a temporary one
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -126,7 +126,7 @@ func (k *recording) waits(c *cobra.Command, args []string) bool {
 	return len(args) > 0 || slices.ContainsFunc([]string{"record", "function", "site", "at", "stop-at", "hit"}, c.Flags().Changed)
 }
 
-// read parses the flags into options, and rejects contradictory ones. It returns options only where record waits for an exit.
+// read parses the flags into options, and rejects contradictory ones. The options are nil unless record waits for an exit.
 func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Options, error) {
 	k.every = 1
 	k.again = given(c.Flags(), append([]string{"exe", "sysroot", "debug-dir"}, fileFlags...)...)
@@ -185,7 +185,7 @@ func (k *recording) read(a *app, c *cobra.Command, args []string) (*trace.Option
 	return o, err
 }
 
-// checkOutputs rejects output files that cannot be written, or must not be.
+// checkOutputs rejects output files that cannot be written, or that record must not replace.
 func (k *recording) checkOutputs(command []string) error {
 	files := []named{{"-o", k.output}, {"--script", k.script}}
 	for _, f := range files {
@@ -214,10 +214,10 @@ func (k *recording) checkOutputs(command []string) error {
 type recorded struct {
 	*ptrace.RecordedCore
 	pause   time.Duration
-	stopped bool     // a signal had stopped the process before, and it stays stopped
+	stopped bool     // a signal had stopped the process before, so it stays stopped
 	exit    string   // the exit that record waited for
-	ended   int      // number of interpreter runs that ended
-	why     []string // the reasons of the others
+	ended   int      // number of interpreter runs that reached their end
+	why     []string // reasons of the runs that did not
 }
 
 func (a *app) record(ctx context.Context, k *recording, o *trace.Options, command []string) error {
@@ -228,7 +228,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 		if term.IsTerminal(int(a.stdout.Fd())) {
 			return usage("-o -: cannot write a core to a terminal")
 		}
-		dir, err := os.MkdirTemp("", "reframe-core-") // a core is not written sequentially
+		dir, err := os.MkdirTemp("", "reframe-core-") // a core is not written sequentially, so it cannot be written to a pipe
 		if err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	}
 	out := a.stdout
 	if len(command) > 0 || k.output == standard || k.script == standard {
-		out = a.stderr // standard output has the command's output, or the file
+		out = a.stderr // standard output contains the command's output, or the core
 	}
 	if a.json {
 		return text.WriteJSON(out, r.report(k))
@@ -265,7 +265,7 @@ func (a *app) record(ctx context.Context, k *recording, o *trace.Options, comman
 	return a.printRecorded(out, r, k)
 }
 
-// recordNow records a process as it is.
+// recordNow records a process without waiting for an exit.
 func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*recorded, error) {
 	minimal := k.held.Memory == ptrace.Minimal
 	thread := o.Thread
@@ -306,7 +306,7 @@ func (a *app) recordNow(ctx context.Context, k *recording, o deopt.Options) (*re
 	return r, err
 }
 
-// touch runs the interpreter, so that the core holds the memory that it reads.
+// touch runs the interpreter, so that the core contains the memory that the interpreter reads.
 func (r *recorded) touch(ctx context.Context, view *deopt.View, k *recording) {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
@@ -322,7 +322,7 @@ func (k *recording) options(a *app, thread int) ptrace.RecordOptions {
 // progressAfter is the time after which progress is shown.
 const progressAfter = 500 * time.Millisecond
 
-// progress returns a function that shows on a terminal how much of a file is written; nil without a terminal.
+// progress returns a function that shows on a terminal how much of a file is written. It returns nil if there is no terminal.
 func (a *app) progress(file string) func(written, of uint64) {
 	if !term.IsTerminal(int(a.stderr.Fd())) {
 		return nil
@@ -341,10 +341,10 @@ func (a *app) progress(file string) func(written, of uint64) {
 	}
 }
 
-// errRecorded ends the watching when the core is written.
+// errRecorded ends the trace after the core is written.
 var errRecorded = errors.New("recorded")
 
-// recordExit waits for an exit and records that moment.
+// recordExit waits for an exit and records the process at that exit.
 func (a *app) recordExit(ctx context.Context, k *recording, o *trace.Options, command []string) (*recorded, error) {
 	o.Warn = func(message string) { fmt.Fprintln(text.Fold(a.stderr), "reframe: "+text.PrintableLines(message)) }
 	o.Describe = k.describer(o.Warn)
@@ -427,7 +427,7 @@ func (k *recording) secrets(r *recorded) string {
 	return fmt.Sprintf("it holds %s of the process%s, and %s: look for secrets before you share it", memory, redacted, environment)
 }
 
-// printRecorded prints what was recorded.
+// printRecorded prints the result of a recording.
 func (a *app) printRecorded(out *os.File, r *recorded, k *recording) error {
 	s := a.styleOf(out)
 	var b strings.Builder
@@ -478,11 +478,11 @@ type recordReport struct {
 	Core     string   `json:"core"`
 	Memory   string   `json:"memory"`
 	Threads  int      `json:"threads"`
-	Bytes    int64    `json:"bytes"`              // the size of the file
-	Held     uint64   `json:"held"`               // bytes of memory in it
+	Bytes    int64    `json:"bytes"`              // size of the file
+	Held     uint64   `json:"held"`               // bytes of memory in the file
 	PauseUS  *int64   `json:"pause_us,omitempty"` // nil if the target is a core
 	Exit     string   `json:"exit,omitempty"`
-	Runs     int      `json:"runs"` // interpreter runs that ended
+	Runs     int      `json:"runs"` // interpreter runs that reached their end
 	Failed   []string `json:"failed,omitempty"`
 	LeftOut  []string `json:"left_out,omitempty"`
 	Script   string   `json:"script,omitempty"`
@@ -492,13 +492,13 @@ type recordReport struct {
 	Redacted    []redactedReport `json:"redacted,omitempty"`
 }
 
-// redactedReport is memory that was left out on request.
+// redactedReport describes memory that was left out on request.
 type redactedReport struct {
 	Start frame.Hex `json:"start"`
 	Bytes uint64    `json:"bytes"`
 }
 
-// environments holds the word of the report for each state of the environment block.
+// environments holds the text in the JSON for each state of the environment block.
 var environments = map[ptrace.CoreEnvironment]string{ptrace.EnvironmentKept: "kept", ptrace.EnvironmentLeftOut: "left out", ptrace.EnvironmentUnknown: "unknown"}
 
 func (r *recorded) report(k *recording) *recordReport {
@@ -512,7 +512,7 @@ func (r *recorded) report(k *recording) *recordReport {
 	return out
 }
 
-// redactedBytes returns the size of all ranges together.
+// redactedBytes returns the total size of the ranges.
 func redactedBytes(list []machine.Range) (n uint64) {
 	for _, r := range list {
 		n += uint64(r.End - r.Start)

@@ -193,7 +193,7 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 		if is, err := replay.IsCore(i.Path); i.Named && err == nil && is {
 			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: "expected a script, got a core; --cores reads cores"}
 		}
-		// A script that begins with [linux] looks like JSON.
+		// For filekind, a script that begins with [linux] looks like JSON.
 		if kind, ok := filekind.OfFile(i.Path); i.Named && ok && kind.What != "JSON" && kind.What != "a replay script" {
 			return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.Failed, Message: kind.Instead("a script")}
 		}
@@ -201,7 +201,7 @@ func (a *app) job(k *replayed) (replay.Job, error) {
 	}, nil
 }
 
-// The bytes that one core may use of the memory that all cores share: for its registered objects, and for the resumed program.
+// Limits of the memory that all cores share, in bytes for one core: for its registered objects, and for the resumed program.
 const (
 	objectMemory = 512 << 20
 	resumeMemory = 128 << 20
@@ -234,7 +234,7 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	if err != nil {
 		return err
 	}
-	// Use all processors and collect garbage: a run takes long, and no target is stopped meanwhile.
+	// Use all processors and collect garbage: a run takes long, and no target is stopped.
 	collecting(100)
 	runtime.SetDefaultGOMAXPROCS()
 	if err := k.checkOutputs(items); err != nil {
@@ -279,8 +279,8 @@ func (a *app) replay(ctx context.Context, k *replayed, args []string) (err error
 	return nil
 }
 
-// checkOutputs rejects output files that are also read. The journal and the report refuse to replace other files themselves; they may lie among the
-// cores.
+// checkOutputs rejects output files that are also inputs. The journal and the report may be in the folder of the cores, because replay does not
+// replace other files with them.
 func (k *replayed) checkOutputs(items []replay.Item) error {
 	inputs := append(k.inputs.inputFiles(nil), named{"--each", k.each})
 	if k.junit != "" && !replay.IsJUnit(k.junit) {
@@ -291,14 +291,14 @@ func (k *replayed) checkOutputs(items []replay.Item) error {
 	return refuseLoss(true, []named{{"--journal", k.journal}, {"--junit", k.junit}}, inputs)
 }
 
-// belongs lists all inputs that determine the results: a journal is valid only for the same list.
+// belongs lists all inputs that determine the results. A journal is valid only for the same inputs.
 func (k *replayed) belongs(args []string) ([]string, error) {
 	kind := "scripts"
 	if k.cores {
 		kind = "--cores"
 	}
 	out := []string{"reframe " + version(), kind, "--timeout " + k.timeout.String()}
-	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // in another folder a relative path names another file
+	if slices.ContainsFunc(args, func(arg string) bool { return !filepath.IsAbs(arg) }) { // a relative path names another file in another folder
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/replay"
 )
 
-// replayWriter writes results as they come: data to standard output, progress to a terminal on standard error.
+// replayWriter writes each result when it is known: data to standard output, and progress to a terminal on standard error.
 type replayWriter struct {
 	app     *app
 	print   *text.ReplayPrinter
@@ -32,7 +32,7 @@ func newReplayWriter(a *app, k *replayed, items []replay.Item) *replayWriter {
 	return &replayWriter{app: a, print: text.NewReplayPrinter(a.style(), items, k.verbose, k.cores), of: len(items), began: time.Now(), bar: term.IsTerminal(int(a.stderr.Fd()))}
 }
 
-// ended counts an item for the bar.
+// ended counts a finished item for the bar.
 func (w *replayWriter) ended(o replay.Outcome) {
 	w.done++
 	switch o {
@@ -56,7 +56,7 @@ func (w *replayWriter) ended(o replay.Outcome) {
 	}
 }
 
-// clear removes the bar, so that a line can take its place.
+// clear removes the bar, so that a line can be printed.
 func (w *replayWriter) clear() {
 	if w.shown {
 		fmt.Fprint(w.app.stderr, "\r\x1b[K")
@@ -101,7 +101,7 @@ func (w *replayWriter) close(s *replay.Summary) error {
 	w.clear()
 	var err error
 	if w.junit != nil {
-		if s.NotRun > 0 { // otherwise the report of an interrupted run would look successful
+		if s.NotRun > 0 { // otherwise the report of an interrupted run would look like a success
 			err = w.junit.Add(&replay.Result{Kind: replay.Script, Path: "not run", Outcome: replay.Failed, Message: fmt.Sprintf("%d of %d were not run", s.NotRun, s.Items)})
 		}
 		err = errors.Join(err, w.junit.Close())

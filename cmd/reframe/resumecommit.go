@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// commitOptions select whether the effects of the interpreter are written to the process.
+// commitOptions say whether the effects of the interpreter are written to the process.
 type commitOptions struct{ commit, dry bool }
 
 func (o commitOptions) check() error {
@@ -27,7 +27,7 @@ func (o commitOptions) check() error {
 	return nil
 }
 
-// commit runs the chosen frames of a process under control, writes the result into the process and prints it.
+// commit runs the chosen frames of a traced process, writes the result into the process, and prints it.
 func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) error {
 	if len(k.objects) > 0 {
 		return usage("--object cannot be combined with --commit: nothing is written for an unregistered object")
@@ -64,7 +64,7 @@ func (a *app) commit(ctx context.Context, k *inputs, dry bool, r *flags.Resume) 
 
 // prepared holds the result of an interpreter.
 type prepared struct {
-	ran    bool // the interpreter ran, perhaps without a result
+	ran    bool // the interpreter ran, possibly without a result
 	report *frame.Resumed
 	commit *commit.Commit
 	show   func(io.Writer) error

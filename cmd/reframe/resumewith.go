@@ -24,7 +24,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	if err != nil {
 		return err
 	}
-	request, err := stack.Request() // check it before the interpreter is started
+	request, err := stack.Request() // check the request before the interpreter is started
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a *app) resumeWith(ctx context.Context, t *ptrace.Target, view *deopt.View
 	return nil
 }
 
-// pickVM returns the frames to hand over, with the result of their call if one is given.
+// pickVM returns the frames to pass to the interpreter, with the result of their call if one is given.
 func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, error) {
 	stack, err := handover.Pick(view, c)
 	if err == nil && result != "" {
@@ -68,7 +68,7 @@ func pickVM(view *deopt.View, c deopt.Choice, result string) (*handover.Stack, e
 	return stack, err
 }
 
-// handOver starts the interpreter and runs it.
+// handOver starts the interpreter, passes the frames, and returns the result.
 func (a *app) handOver(ctx context.Context, stack *handover.Stack, r *protocol.Resume, o *flags.Resume) (*handover.Ran, error) {
 	r.Steps, r.Tail = o.Limits.Steps, withTail
 	child, err := handover.Start(ctx, o.With, stack.View.Target(), a.stderr)

@@ -21,7 +21,7 @@ func (a *app) rootsCommand() *cobra.Command {
 	var heap, from []string
 	var count bool
 	var o roots.Options
-	var file string // with stack maps, in place of a target
+	var file string // file with stack maps, instead of a target
 	c := &cobra.Command{
 		Use:   "roots {PID | CORE | FILE} [--ir FILE.ll]",
 		Short: "Show the garbage collector's roots in every frame, or at every safepoint of a file",
@@ -109,7 +109,7 @@ func rootsFile(c *cobra.Command, args []string) (string, error) {
 	}
 	info, err := os.Stat(args[0])
 	if err != nil || !info.Mode().IsRegular() {
-		return "", nil // onlyTarget reports it
+		return "", nil // onlyTarget reports the error
 	}
 	if is, err := replay.IsCore(args[0]); is || err != nil {
 		return "", nil

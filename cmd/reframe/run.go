@@ -119,7 +119,7 @@ func (a *app) runProgram(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	// An interpreted program may run for long and need much memory, unlike the other verbs.
+	// Unlike other verbs, an interpreted program may run long and need much memory.
 	collecting(100)
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	if stop != nil {
@@ -167,7 +167,7 @@ func (p *program) block(m *ir.Module) (*ir.Block, error) {
 	return nil, usage("--until %s: @%s has no block %%%s; its first are %s", p.until, f.Name, label, strings.Join(names, ", "))
 }
 
-// start prepares the execution of main, or of the function of --function, before its first instruction.
+// start prepares the execution of main, or of the function of --function, up to its first instruction.
 func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp.Execution, error) {
 	if p.function == "" {
 		return in.StartMain(args)
@@ -191,7 +191,7 @@ func (p *program) start(in *interp.Interp, m *ir.Module, args []string) (*interp
 	return in.StartCall(f, values)
 }
 
-// finished returns the exit status, and prints the result of a function that is not main.
+// finished returns the exit status. It prints the result of a function that is not main.
 func (a *app) finished(p *program, r *interp.Result) error {
 	code := 0
 	switch {
@@ -214,7 +214,7 @@ func (a *app) finished(p *program, r *interp.Result) error {
 	return nil
 }
 
-// shownCalls bounds the calls that are shown for a run that failed.
+// shownCalls bounds the number of calls in the call stack of a failed run.
 const shownCalls = 16
 
 // ended returns the error of a run that could not continue, with the call stack.
@@ -233,7 +233,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 		fmt.Fprintf(&out, "%s: %s%s", file, text.Printable(err.Error()), raising(r))
 	}
 	if at := x.At(0); at != nil {
-		m = at.Block.Func.Module // it has no file if the code belongs to libstdc++
+		m = at.Block.Func.Module // code of libstdc++ has no file
 	}
 	if placed && r.Line > 0 {
 		fmt.Fprintf(&out, "\n  %d | %s%s", r.Line, m.LineText(r.Line), sourceOf(x.At(0)))
@@ -261,7 +261,7 @@ func (a *app) ended(ctx context.Context, x *interp.Execution, m *ir.Module, file
 	return &status{code, out.String()}
 }
 
-// raising names the flag that raises the limit that ended the run.
+// raising names the flag that raises the limit at which the run ended.
 func raising(r *interp.RunError) string {
 	if r == nil {
 		return ""
@@ -277,12 +277,12 @@ func raising(r *interp.RunError) string {
 	return ""
 }
 
-// calledBy names the position of a call that has not returned.
+// calledBy returns the position of a call that has not returned.
 func calledBy(i *ir.Instr) string {
 	return fmt.Sprintf("called by @%s, block %%%s, line %d%s", text.Printable(i.Block.Func.Name), text.Printable(i.Block.Name), i.Line, sourceOf(i))
 }
 
-// sourceOf returns the source position of an instruction, for the end of a line, or "" if it is unknown.
+// sourceOf returns the source position of an instruction as the end of a line, or "" if the position is unknown.
 func sourceOf(i *ir.Instr) string {
 	if i == nil {
 		return ""
@@ -294,7 +294,7 @@ func sourceOf(i *ir.Instr) string {
 	return fmt.Sprintf(" (%s:%d)", s.File, s.Line)
 }
 
-// printStop prints where a run is stopped, and the values that are live there.
+// printStop prints where a run has stopped, and the values that are live there.
 func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "stopped before block %%%s of @%s, line %d%s, after %s\n",
@@ -322,7 +322,7 @@ func (a *app) printStop(x *interp.Execution, b *ir.Block) error {
 	return err
 }
 
-// parseSize parses a number of bytes, KiB, MiB or GiB, such as 64M.
+// parseSize parses a size in bytes, KiB, MiB or GiB, such as 64M.
 func parseSize(text string) (uint64, error) {
 	number, shift := text, 0
 	if n := len(text); n > 0 {
@@ -337,8 +337,8 @@ func parseSize(text string) (uint64, error) {
 	return v << shift, nil
 }
 
-// defined returns the function that the value of a flag names, in any form of a name, and the block after a colon, if any. C++ names contain pairs of
-// colons.
+// defined returns the function that the value of a flag names, in any form of a name, and the block after a single colon, if any. C++ names contain
+// double colons.
 func defined(m *ir.Module, flag, value string) (f *ir.Func, block string, err error) {
 	name := value
 	if at := strings.LastIndexByte(value, ':'); flag == "--until" && at >= 0 && (at == 0 || value[at-1] != ':') {
@@ -379,13 +379,13 @@ func defined(m *ir.Module, flag, value string) (f *ir.Func, block string, err er
 	return nil, "", usage("%s %s: matches %s; the first are %s", flag, value, text.Count(len(fit), "function"), strings.Join(symbols, ", "))
 }
 
-// tracer prints each instruction as it runs.
+// tracer prints each instruction when it runs.
 type tracer struct{ to io.Writer }
 
 // attached matches the metadata and the attributes at the end of an instruction.
 var attached = regexp.MustCompile(`( #\d+)?(, ![\w.]+ !\d+)*$`)
 
-// shownDepth bounds the call depth by which a line is indented.
+// shownDepth bounds the call depth up to which lines are indented.
 const shownDepth = 20
 
 // line prints the position of an instruction, its text and its result.
@@ -400,10 +400,10 @@ func (t *tracer) line(i interp.Traced) {
 	fmt.Fprintf(t.to, "%5d %-20s %s%s%s\n", i.Instr.Line, text.Printable(where), indent, text.Printable(line), value)
 }
 
-// shownBlocks bounds the lines of a profile.
+// shownBlocks bounds the number of lines in a profile.
 const shownBlocks = 40
 
-// printProfile prints the blocks in which the most instructions ran.
+// printProfile prints the blocks in which the most instructions were executed.
 func (a *app) printProfile(blocks []interp.Profiled) {
 	var total uint64
 	for _, p := range blocks {

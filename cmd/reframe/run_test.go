@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// greeting reads a line, answers, and ends with the number of its arguments.
+// greeting is a program that reads a line, prints an answer, and returns the number of its arguments.
 const greeting = `@.hello = private constant [16 x i8] c"hello %s of %d\0A\00"
 @.oops = private constant [9 x i8] c"no name\0A\00"
 @stdin = external global ptr
@@ -40,7 +40,7 @@ empty:
 }
 `
 
-// run has the exit status and the output of the program.
+// TestRun requires that run has the exit status and the output of the program.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	path := clitest.TempFile(t, "greeting.ll", greeting)
@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: 200, Stdout: "", Stderr: "no name\n"}, clitest.Finish(t, c))
 }
 
-// A whole C program prints what the native one prints, from text and from bitcode.
+// TestRunOfBitcode requires that a C program has the same output as its native version, both from text and from bitcode.
 func TestRunOfBitcode(t *testing.T) {
 	t.Parallel()
 	source := livetest.Testdata(t, "programs", "fib.c")
@@ -67,7 +67,7 @@ func TestRunOfBitcode(t *testing.T) {
 	}
 }
 
-// tool runs another program, as command runs reframe.
+// tool returns a command that runs another program, set up as command does for reframe.
 func tool(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := clitest.Command(t, args...)
@@ -141,7 +141,7 @@ func TestRunUntil(t *testing.T) {
 	require.Equal(t, clitest.Result{Code: 14, Stdout: "", Stderr: ""}, clitest.Run(t, "run", "--until", "main:never", never))
 }
 
-// A function of the module can be named in any form, as in other verbs.
+// TestRunNamesOfCPlusPlus requires that a function of the module can be given by any form of its name, as in other verbs.
 func TestRunNamesOfCPlusPlus(t *testing.T) {
 	t.Parallel()
 	const module = `define i32 @_ZN2ns1fEi(i32 %x) {
@@ -178,7 +178,7 @@ func TestRunProfile(t *testing.T) {
 `}, r)
 }
 
-// The error of a run says why and where it cannot continue, with the call stack.
+// TestRunThatFails requires that the error of a run says why and where the run cannot continue, with the call stack.
 func TestRunThatFails(t *testing.T) {
 	t.Parallel()
 	divides := clitest.TempFile(t, "divides.ll", strings.Replace(counting, "mul nsw i32 %x, %x", "sdiv i32 %x, 0", 1))
@@ -234,7 +234,7 @@ func TestRunRefuses(t *testing.T) {
 	require.Contains(t, r.Stderr, "\n  %x = frob i32 1, 2\n       ^\n")
 }
 
-// Ctrl-C and other signals end an endless program as they end a native one.
+// TestRunIsInterrupted requires that Ctrl-C and other signals end an endless program with the same status as a native one.
 func TestRunIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for number, word := range map[syscall.Signal]string{syscall.SIGINT: "interrupt", syscall.SIGTERM: "terminated"} {

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The JSON of maps matches its schema, for all kinds of options.
+// TestMapsSchema requires that the JSON of maps matches its schema, for all kinds of options.
 func TestMapsSchema(t *testing.T) {
 	t.Parallel()
 	statepoint := livetest.Object(t, 19, "jit_sp.ll")
@@ -58,8 +58,8 @@ define i64 @work(i64 %a) noinline {
 }
 ` + livetest.Start
 
-// The JSON of frames and resume matches its schemas for targets of many kinds: [finish] checks all of it. This test requires that each field occurs at
-// least once, except for those that no target of this test has.
+// TestFramesAndResumeSchema requires that the JSON of frames and resume matches its schemas for many kinds of targets; [finish] checks all output.
+// Each field must occur at least once, except for fields that no target of this test has.
 func TestFramesAndResumeSchema(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 			objects := clitest.ObjectsOf(v, nil)
 			for n, o := range objects {
 				for name, is := range o {
-					if n%(1+len(objects)/20) == 0 || !seen[name] { // few of the many objects of one kind
+					if n%(1+len(objects)/20) == 0 || !seen[name] { // only some of the many objects of one kind are tested
 						o[name] = json.Number("1.5")
 						require.Error(t, schema.Validate(v), "%s: %s is no number with a fraction", verb, name)
 						o[name] = is
@@ -139,7 +139,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 					seen[name] = true
 				}
 				if n%(1+len(objects)/20) == 0 {
-					o["unknown"] = json.Number("1.5") // no map has such a value
+					o["unknown"] = json.Number("1.5") // maps never have such a value
 					require.Error(t, schema.Validate(v), "%s: %v", verb, o)
 					delete(o, "unknown")
 				}
@@ -161,7 +161,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	}
 }
 
-// elsewhere lists the fields that other tests have seen.
+// elsewhere lists the fields that only other tests cover.
 var elsewhere = []string{
 	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources

@@ -29,9 +29,9 @@ type stressed struct {
 	only        []string
 	stdin       string
 	options     stress.Options
-	again       []string // the flags that a rerun with the same exits needs
-	files       []string // those of them that describe the code
-	sites       []string // those of them that select sites
+	again       []string // flags that a second run with the same exits needs
+	files       []string // those of the flags that describe the code
+	sites       []string // those of the flags that select sites
 	command     []string
 }
 
@@ -147,10 +147,11 @@ func (k *stressed) read(a *app, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// maxStdin bounds the bytes that are read from standard input.
+// maxStdin bounds the number of bytes that are read from standard input.
 const maxStdin = 1 << 30
 
-// input turns the standard input of the command into a file that can be read repeatedly. remove deletes the file if input created it.
+// input sets the file from which each run reads standard input. For --stdin -, it copies reframe's own standard input to a temporary file, which
+// remove deletes.
 func (k *stressed) input() (remove func(), err error) {
 	remove = func() {}
 	if k.options.Stdin = k.stdin; k.stdin != standard {
@@ -233,7 +234,7 @@ func (k *stressed) commands(c *stress.Culprit) {
 	}
 	words := slices.Concat([]string{"stress"}, k.again, []string{"--only", c.Native.String(), "--"}, k.command)
 	c.Reproduce = commandLine(words...)
-	if len(k.exits.At) > 0 || k.stdin != "" { // verify counts exits in another way, and reads its own standard input
+	if len(k.exits.At) > 0 || k.stdin != "" { // verify counts exits differently, and reads its own standard input
 		return
 	}
 	words = append([]string{"verify"}, k.files...)
@@ -247,7 +248,7 @@ func (k *stressed) commands(c *stress.Culprit) {
 	c.Verify = commandLine(slices.Concat(words, []string{"--limit", "1", "--"}, k.command)...)
 }
 
-// script writes the first script of the kept core.
+// script writes the first script for the core that was kept.
 func (k *stressed) script(ctx context.Context, a *app, c *stress.Culprit) error {
 	path := c.Core + ".txtar"
 	if err := newfile.Free(path); err != nil {
@@ -258,7 +259,7 @@ func (k *stressed) script(ctx context.Context, a *app, c *stress.Culprit) error 
 	return replay.First{Scripts: &runner, Script: path, Core: c.Core, Modules: k.Modules, Layouts: k.Layouts}.Write(ctx, false)
 }
 
-// verdict returns the exit status.
+// verdict returns the exit status for a report.
 func (k *stressed) verdict(r *stress.Report) error {
 	switch {
 	case r.Status == stress.Different:

@@ -27,31 +27,31 @@ type inputs struct {
 	delve    string             // the address of a server of dlv
 	controls bool               // the verb runs the process of --remote
 	waits    bool               // the verb has the flag for wait
-	wait     time.Duration      // the time for all answers of the debugger; 0 for a minute until the target is open
+	wait     time.Duration      // the time limit for all answers of the debugger; 0 for a minute until the target is open
 	files    ptrace.CoreOptions // where the files of a core are
 	thread   int
 	stack    int
-	depth    unwind.Depth // --depth; the zero value is the default
+	depth    unwind.Depth // --depth; the zero value selects the default
 	objects  []string
 	flags.Inputs
-	goroutines *goroutines // nil for a verb that shows none
+	goroutines *goroutines // nil for a verb that does not show goroutines
 
-	apart     bool                            // run each layout of the user in a process of its own: the verb runs it for many sites
+	apart     bool                            // run each layout of the user in a process of its own, because the verb runs it for many sites
 	follows   bool                            // the verb follows a running process, which may write modules
 	dumps     *described.Dumps                // the files of --ir, if follows is set
 	grows     bool                            // a folder or a pattern of --ir may match more files later
-	described bool                            // describer was called before
-	looks     bool                            // the verb looks at one moment, and can take IR from the target
+	described bool                            // describer has been called
+	looks     bool                            // the verb reads one moment of a target, and can take IR from the target
 	embedded  bool                            // --ir process was given
 	shows     bool                            // the verb shows frames, also if a layout has a mistake
 	mistake   func(error)                     // reports a mistake of a layout; nil if a mistake is an error
-	also      []machine.Range                 // memory that layouts read, which a stop copies
-	group     *vmlayout.Group                 // the processes of the layouts in the target; nil until one is needed
-	told      map[string]bool                 // the notes about the target's description that were printed
-	mistakes  map[string]bool                 // the mistakes that were reported
-	paused    time.Duration                   // for how long earlier attempts stopped the process
+	also      []machine.Range                 // memory that layouts read; a stop copies it
+	group     *vmlayout.Group                 // processes that run the target's layouts; nil until one is needed
+	told      map[string]bool                 // notes about the target's description that were printed
+	mistakes  map[string]bool                 // mistakes that were reported
+	paused    time.Duration                   // total time for which earlier attempts stopped the process
 	mute      bool                            // --no-self-description
-	learned   struct{ modules, layouts bool } // what a running target has described of itself
+	learned   struct{ modules, layouts bool } // kinds of descriptions that a running target has provided
 }
 
 // frameNumbers is the help text about frame numbers.
@@ -62,7 +62,7 @@ func (k *inputs) selfFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&k.mute, "no-self-description", false, "ignore IR in the target, and layouts in it if --layout is not given")
 }
 
-// coreHelp is the help text of every verb that can look at a core.
+// coreHelp is the help text of every verb that can read a core.
 const coreHelp = `--core opens a core of the kernel, gcore, reframe record, Delve or QEMU user mode. Memory
 that the core omits, such as code, is read from the files that it names, if their build ids match: below
 --sysroot DIR, if given, and from --exe FILE instead of its program.`
@@ -104,7 +104,7 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "search separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }
 
-// frameFlag adds --frame, the number of a frame. Its default is -1, which help does not mention.
+// frameFlag adds --frame, the number of a frame. Its default is -1, which the help does not mention.
 func frameFlag(c *cobra.Command, number *int, usage string) {
 	flags.Frame(c.Flags(), number, flags.Usage{"frame": usage})
 	unnumbered(c)
@@ -112,10 +112,10 @@ func frameFlag(c *cobra.Command, number *int, usage string) {
 
 // unnumbered hides the default of --frame from help.
 func unnumbered(c *cobra.Command) {
-	c.Flags().Lookup("frame").DefValue = "0" // pflag prints no zero default
+	c.Flags().Lookup("frame").DefValue = "0" // pflag does not print a default of zero
 }
 
-// withoutCore adds hidden flags for targets that a verb does not accept, so that it can say why.
+// withoutCore adds hidden flags for targets that a verb does not support, so that the error can say why.
 func (k *inputs) withoutCore(c *cobra.Command, names ...string) {
 	values := map[string]*string{"core": &k.core, "remote": &k.remote, "delve": &k.delve}
 	for _, name := range names {
@@ -124,7 +124,7 @@ func (k *inputs) withoutCore(c *cobra.Command, names ...string) {
 	}
 }
 
-// refuseCore rejects these flags for such a verb.
+// refuseCore rejects these flags.
 func (k *inputs) refuseCore(c *cobra.Command) error {
 	switch {
 	case c.Flags().Changed("core"):
@@ -137,7 +137,7 @@ func (k *inputs) refuseCore(c *cobra.Command) error {
 	return nil
 }
 
-// controlFlags adds the flags for a process that is not copied.
+// controlFlags adds the flags for a process that is traced instead of copied.
 func (k *inputs) controlFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVarP(&k.pid, "pid", "p", 0, "the process to inspect")
@@ -147,10 +147,11 @@ func (k *inputs) controlFlags(c *cobra.Command) {
 	completeInputs(c)
 }
 
-// completeInputs completes --ir and --layout with files of their kinds, for a verb that has one of these flags or both.
+// completeInputs completes the values of --ir and --layout with files of the right types, for a verb that has at least one of these flags.
 func completeInputs(c *cobra.Command) {
 	for name, extensions := range map[string][]string{"ir": {"ll", "bc"}, "layout": {"json", "star"}} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)) // an error: the verb lacks this flag
+		// An error means that the verb lacks the flag.
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt))
 	}
 }
 
@@ -194,7 +195,7 @@ func (k *inputs) checkTarget(c *cobra.Command) error {
 	return nil
 }
 
-// flagName returns a flag as users write it.
+// flagName returns the name of a flag as users write it.
 func flagName(flag string) string {
 	if flag == "pid" {
 		return "-p"
@@ -202,7 +203,7 @@ func flagName(flag string) string {
 	return "--" + flag
 }
 
-// checkFiles rejects contradictory flags of a core.
+// checkFiles rejects contradictory flags about the files of a core.
 func (k *inputs) checkFiles(c *cobra.Command) error {
 	given := c.Flags().Changed
 	for _, f := range []struct{ name, value string }{{"core", k.core}, {"remote", k.remote}, {"delve", k.delve}, {"exe", k.files.Exe}, {"sysroot", k.files.Sysroot}} {
@@ -220,7 +221,7 @@ func (k *inputs) checkFiles(c *cobra.Command) error {
 	return nil
 }
 
-// look captures the process, or opens the core, and builds its frames. The caller closes the target.
+// look captures the process, or opens the core, and builds its frames. The caller must close the target.
 func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deopt.View, error) {
 	if err := k.check(c); err != nil {
 		return nil, nil, err
@@ -257,10 +258,10 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	return t, view, err
 }
 
-// lookBriefly builds the frames of a process whose layouts follow pointers, without a long stop: it copies what the layouts read, resumes the process,
-// and then runs them. What they read is known only once they have run: they run over the memory as it is then, and what they have read is copied in the
-// next short stop. Memory may change between two reads of such an attempt, so its errors, mistakes and prints are discarded with its frames. It returns
-// nil if layouts still read uncopied memory after five stops: the process must then be held.
+// lookBriefly builds the frames of a process whose layouts follow pointers, without a long stop. It copies memory, resumes the process, and then runs
+// the layouts. Their reads are known only after they have run. So a first run reads the memory of the running process, and the next short stop also
+// copies the memory that it read. Memory may change between two reads of such a run, so its errors, mistakes and prints are discarded with its
+// frames. After five stops lookBriefly returns nil if layouts still read uncopied memory: the process must then be held.
 func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	defer func() { k.also = nil }()
 	defer a.showPrints(given.VMs)
@@ -313,7 +314,7 @@ func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (
 	return nil, nil, nil
 }
 
-// maxMistakes bounds the mistakes of layouts that are reported.
+// maxMistakes bounds the number of mistakes in layouts that are reported.
 const maxMistakes = 64
 
 // mistaken reports each mistake of a layout once.
@@ -327,7 +328,7 @@ func (k *inputs) mistaken(warn func(string)) func(error) {
 	}
 }
 
-// target captures the process, or opens the target that does not run.
+// target captures the process, or opens a target that the verb does not run.
 func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) {
 	objects, err := k.given()
 	switch {
@@ -349,20 +350,20 @@ func (k *inputs) target(ctx context.Context, hold bool) (*ptrace.Target, error) 
 	return t, err
 }
 
-// capture captures a process and builds its frames. The caller closes the target.
+// capture captures a process and builds its frames. The caller must close the target.
 func capture(pid int, p ptrace.Options, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	t, err := ptrace.Capture(pid, p)
 	return framesOf(t, err, o)
 }
 
-// framesOf builds the frames of a target. It returns err if that is set.
+// framesOf builds the frames of a target, unless err is set, which it returns.
 func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *deopt.View, error) {
 	if err != nil {
 		return nil, nil, err
 	}
 	view, err := deopt.Frames(t, o)
 	if err == nil {
-		err = t.Lost() // what was to be read after it is missing
+		err = t.Lost() // the process ended before everything was read
 	}
 	if err != nil {
 		t.Close()
@@ -371,10 +372,10 @@ func framesOf(t *ptrace.Target, err error, o deopt.Options) (*ptrace.Target, *de
 	return t, view, nil
 }
 
-// completeWithin bounds the time to look at all processes.
+// completeWithin bounds the time for examining all processes.
 const completeWithin = 200 * time.Millisecond
 
-// completePID completes a process id, with the command as description. Processes in which a JIT has left code come first.
+// completePID completes a process id, with the process's command as the description. Processes that contain JIT-compiled code come first.
 func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, p := range ptrace.Running(completeWithin) {
@@ -387,5 +388,5 @@ func completePID(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// longest bounds the characters of a command that are shown.
+// longest bounds the number of characters of a command that are shown.
 const longest = 60

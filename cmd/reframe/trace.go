@@ -145,7 +145,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		return err
 	}
 	defer func() { err = closed(err) }()
-	// A trace may last for days, and the process may have a million sites.
+	// Enable garbage collection: a trace may last for days, and the process may have a million sites.
 	collecting(400)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -173,7 +173,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		w.summary(traceSummary{sum, w.dropped, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return k.writeError(ctx, failed) // it caused the other errors
+		return k.writeError(ctx, failed) // the failed write caused the other errors
 	}
 	if w.alone() {
 		return end.silent()
@@ -184,7 +184,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 		if k.options.Stop != nil {
 			end.Stop = k.options.Stop.Text
 		}
-		_ = text.PrintTraced(text.Fold(a.stderr), sum, end) // there is nowhere to report it
+		_ = text.PrintTraced(text.Fold(a.stderr), sum, end) // the error cannot be reported anywhere
 		w.hints()
 	}
 	return end.error
@@ -193,7 +193,7 @@ func (a *app) trace(ctx context.Context, k *traced, command []string) (err error
 // traceSummary is the last object of --json.
 type traceSummary struct {
 	*trace.Summary
-	Dropped uint64 `json:"dropped,omitempty"` // the exits that --lossy did not show
+	Dropped uint64 `json:"dropped,omitempty"` // number of exits that --lossy did not show
 	Error   string `json:"error,omitempty"`
 }
 

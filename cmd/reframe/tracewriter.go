@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// exitWriter writes exits, each as a whole, several at a time.
+// exitWriter writes the lines of exits. It writes several complete lines at a time.
 type exitWriter struct {
 	app   *app
 	style text.Style
@@ -32,34 +32,34 @@ type exitWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
 	err   error
-	queue *outputQueue // out writes to it
-	words *outputQueue // for standard error; the same as queue if exits go to standard error
+	queue *outputQueue // the queue to which out writes
+	words *outputQueue // the queue for standard error; the same as queue if exits go to standard error
 
 	ctx    context.Context // ends a wait for the reader
-	letRun func() error    // lets the process run during that wait
+	letRun func() error    // lets the process run during such a wait
 	lossy  bool            // drop exits instead of waiting
 
 	dropped   uint64 // number of exits for which the queue had no room
-	unsaid    int    // number of warnings for which it had no room
+	unsaid    int    // number of warnings for which the queue had no room
 	unwritten []byte // the line of the last exit, if it was dropped
 
 	stop, stopped chan struct{}
 
-	asked  map[uint64]bool   // ids of the records that hints has examined
-	wanted map[string]string // a hint for each kind of flag that would name values
+	asked  map[uint64]bool   // ids of records for which a hint was determined
+	wanted map[string]string // one hint for each kind of flag that would name values
 }
 
-// maxAsked bounds the records of a trace for which exitWriter determines what would name their values.
+// maxAsked bounds the number of records in a trace for which exitWriter determines a hint.
 const maxAsked = 1000
 
-// hints prints, once, which flags would name the values that were shown without a name.
+// hints prints once which flags would name the values that were shown without a name.
 func (w *exitWriter) hints() {
 	for _, kind := range slices.Sorted(maps.Keys(w.wanted)) {
 		fmt.Fprintln(text.Fold(w.app.stderr), text.Printable(w.wanted[kind]))
 	}
 }
 
-// Lines are written at the latest after flushAfter, or when more than flushAt bytes are waiting.
+// Lines are written after flushAfter at the latest, or when more than flushAt bytes are waiting.
 const (
 	flushAfter = 100 * time.Millisecond
 	flushAt    = 64 << 10
@@ -86,7 +86,7 @@ func linesOf(a *app, to *os.File) io.Writer {
 	return text.Fold(to)
 }
 
-// holds sets the callback for a stalled reader: the process is stopped while the writer waits, and letRun resumes it. The wait ends when ctx is done.
+// holds sets the callback for a stalled reader. The process is stopped while the writer waits, and letRun resumes it. The wait ends when ctx is done.
 func (w *exitWriter) holds(ctx context.Context, letRun func() error) { w.ctx, w.letRun = ctx, letRun }
 
 func (w *exitWriter) flushing() {
@@ -105,7 +105,7 @@ func (w *exitWriter) flushing() {
 	}
 }
 
-// failed keeps the first error.
+// failed stores the first error.
 func (w *exitWriter) failed(err error) {
 	if err != nil && w.err == nil {
 		w.err = err
@@ -141,7 +141,7 @@ func (w *exitWriter) writeExit(line []byte) error {
 	return w.write(line)
 }
 
-// gap reports a time without breakpoints, in which exits are missing.
+// gap reports a period without breakpoints, in which exits are missing.
 func (w *exitWriter) gap(g trace.Gap) error {
 	if w.app.json {
 		w.warnObject(g.String())
@@ -150,7 +150,7 @@ func (w *exitWriter) gap(g trace.Gap) error {
 	return w.write(fmt.Appendf(nil, "%s  %s\n", g.Seconds(), w.style.Yellow(g.String())))
 }
 
-// writeLast writes the exit at which the trace stopped, if its line was dropped.
+// writeLast writes the last exit of the trace if its line was dropped.
 func (w *exitWriter) writeLast() {
 	if w.unwritten != nil {
 		w.dropped--
@@ -169,7 +169,7 @@ func (w *exitWriter) close() error {
 	}
 	w.failed(w.queue.finish(w.ctx))
 	if w.words != w.queue {
-		_ = w.words.finish(w.ctx) // there is nowhere to report it
+		_ = w.words.finish(w.ctx) // the error cannot be reported anywhere
 	}
 	return w.err
 }
@@ -182,7 +182,7 @@ func (w *exitWriter) object(v any) error {
 	return w.write(line)
 }
 
-// encoded returns the line of an object. It is valid until the next one.
+// encoded returns an object as a line of JSON. The line is valid until the next call.
 func (w *exitWriter) encoded(v any) ([]byte, error) {
 	w.line.Reset()
 	err := w.json.Encode(v)
@@ -194,10 +194,10 @@ func (w *exitWriter) summary(s any) { _ = w.object(s) } // close returns the err
 // alone reports whether JSON objects go to standard error: nothing else may be written there.
 func (w *exitWriter) alone() bool { return w.app.json && w.to == w.app.stderr }
 
-// warningSchema names the JSON of a warning.
+// warningSchema names the schema of a warning in JSON.
 const warningSchema = "reframe.warning/v1"
 
-// warn writes a warning. It counts those for which the queue has no room, and reports them once it has.
+// warn writes a warning. It counts warnings for which the queue has no room, and reports the number when it has room again.
 func (w *exitWriter) warn(message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,12 +211,12 @@ func (w *exitWriter) warn(message string) {
 	}
 }
 
-// leftOut returns the warning that others were left out.
+// leftOut returns the warning that other warnings were left out.
 func (w *exitWriter) leftOut() string {
 	return w.warning(text.Count(w.unsaid, "warning") + " dropped: the reader of the output was too slow")
 }
 
-// warning returns a warning as it is written.
+// warning returns a warning in the format of the output.
 func (w *exitWriter) warning(message string) string {
 	if !w.alone() {
 		return "reframe: " + text.PrintableLines(message) + "\n"
@@ -231,7 +231,7 @@ type warningObject struct {
 	Text   string `json:"text"`
 }
 
-// warnObject writes the JSON of a warning, for which there is always room: such warnings are few.
+// warnObject writes the JSON of a warning, regardless of the queue's room, because such warnings are few.
 func (w *exitWriter) warnObject(text string) {
 	_ = w.object(warningObject{warningSchema, text}) // close returns the error
 }
@@ -243,7 +243,7 @@ func (w *exitWriter) say(text string) {
 	w.offered(text)
 }
 
-// offered writes to standard error if the queue has room, and reports whether it has. w is locked.
+// offered writes to standard error if the queue has room, and reports whether it has. w must be locked.
 func (w *exitWriter) offered(message string) bool {
 	if w.words == w.queue { // out folds lines
 		w.failed(w.out.Flush()) // keeps the order of the output
@@ -252,7 +252,7 @@ func (w *exitWriter) offered(message string) bool {
 	return w.words.offer(text.Folded(w.app.stderr, message))
 }
 
-// ended is the error that a verb ends with, or nil.
+// ended is the error with which a verb ends, or nil.
 type ended struct{ error }
 
 // why returns the message of the error.
@@ -290,7 +290,7 @@ func (w *exitWriter) exit(x *trace.Exited) error {
 	return w.writeExit(w.line.Bytes())
 }
 
-// hint determines what would name the values of an exit, once for each record.
+// hint determines, once for each record, what would name the values of an exit.
 func (w *exitWriter) hint(x *trace.Exited) {
 	if f := x.Frame; f != nil && f.Record != nil && !w.asked[f.Record.ID] && len(w.asked) < maxAsked {
 		w.asked[f.Record.ID] = true

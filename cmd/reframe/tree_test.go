@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// Every verb has help with examples, a mention in README and doc/user/verbs.md, a row in doc/user/platforms.md and, for JSON, a schema and a section in
-// doc/user/formats.md. It fails if its output cannot be written.
+// TestCommandTree requires that every verb has help with examples, a mention in README and doc/user/verbs.md, a row in doc/user/platforms.md and, if
+// it prints JSON, a schema and a section in doc/user/formats.md. It must fail if its output cannot be written.
 func TestCommandTree(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// verbs are the commands that the program lists, except for those about the program itself.
+// verbs lists the commands of the program, except for those about the program itself.
 var verbs = sync.OnceValue(func() (list []string) {
 	out, err := exec.Command(clitest.Binary(), "--help").Output()
 	if err != nil {
@@ -100,7 +100,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// The errors of resume say what it cannot do, and what would help.
+// TestResumeRefuses requires that the errors of resume say what it cannot do, and what would help.
 func TestResumeRefuses(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -145,7 +145,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Colours are only for terminals, unless requested.
+// TestColor requires that the output has colors only on a terminal or on request.
 func TestColor(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
@@ -163,7 +163,7 @@ func TestColor(t *testing.T) {
 		{"terminal", nil, "", true, true},
 		{"terminal, never", []string{"--color=never"}, "", true, false},
 		{"terminal, NO_COLOR", nil, "NO_COLOR=1", true, false},
-		// A flag overrides the environment (no-color.org).
+		// A flag takes precedence over the environment (no-color.org).
 		{"terminal, NO_COLOR and always", []string{"--color=always"}, "NO_COLOR=1", true, true},
 		{"dumb terminal", nil, "TERM=dumb", true, false},
 	} {
@@ -187,7 +187,7 @@ func TestColor(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// onTerminal runs c with a pseudo-terminal as its stdout and returns what it wrote there.
+// onTerminal runs c with a pseudo-terminal as its stdout, and returns the output.
 func onTerminal(t *testing.T, c *exec.Cmd) string {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -206,7 +206,7 @@ func onTerminal(t *testing.T, c *exec.Cmd) string {
 	for {
 		n, err := master.Read(b)
 		out.Write(b[:n])
-		if err != nil { // EIO: the other end is closed
+		if err != nil { // EIO means that the other end is closed
 			break
 		}
 	}

@@ -189,7 +189,7 @@ func (k *verified) read(a *app, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// nearest suggests functions of the modules with a name similar to one that does not exist.
+// nearest suggests functions of the modules whose names are similar to one that does not exist.
 func nearest(name string, modules []*ir.Module) string {
 	near := names.NewNearest(name)
 	for _, m := range modules {
@@ -202,10 +202,10 @@ func nearest(name string, modules []*ir.Module) string {
 	return near.String()
 }
 
-// reproduce returns a command that verifies only the exit of v. Exits of several threads may come in another order.
+// reproduce returns a command that verifies only the exit of v. If exits belong to several threads, their order may differ.
 func (k *verified) reproduce(v *verify.Verified) string {
 	words := append([]string{"verify"}, k.again...)
-	if k.options.ByLayout && v.Baseline != nil { // compare from the entry, also after --skip
+	if k.options.ByLayout && v.Baseline != nil { // the second comparison must also start at the entry
 		words = append(words, "--from-entry")
 	}
 	skip := v.Hit - 1
@@ -263,7 +263,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	}
 	w.holds(ctx, s.LetRun)
 	sum, err := verify.Run(ctx, s, k.options, w.verified)
-	if k.interesting != "" && len(k.command) > 0 { // the command was run only for the test of llvm-reduce
+	if k.interesting != "" && len(k.command) > 0 { // the command is run only as a test for llvm-reduce
 		if late := s.Kill(sum.End.Kind == trace.EndExited || sum.End.Kind == trace.EndKilled); err == nil {
 			err = late
 		}
@@ -284,7 +284,7 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 		w.summary(verifySummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return k.writeError(ctx, failed) // it caused the other errors
+		return k.writeError(ctx, failed) // the failed write caused the other errors
 	}
 	if w.alone() {
 		return end.silent()
@@ -296,10 +296,10 @@ func (a *app) verify(ctx context.Context, k *verified) (err error) {
 	return end.error
 }
 
-// anyDifference is the value of --interesting without a text.
+// anyDifference is the value of --interesting if the flag has no text.
 const anyDifference = "different"
 
-// keep writes the modules, the layouts and a script next to the core of an exit, so that it can be opened on any machine.
+// keep writes the modules, the layouts and a script next to the core of an exit, so that the core can be examined on any machine.
 func (k *verified) keep(ctx context.Context, a *app, v *verify.Verified) (err error) {
 	if v.Core == "" {
 		return nil
@@ -310,7 +310,7 @@ func (k *verified) keep(ctx context.Context, a *app, v *verify.Verified) (err er
 			modules = append(modules, fn.Module.Name)
 		}
 	}
-	for _, m := range k.options.Modules { // other modules that the user named
+	for _, m := range k.options.Modules { // other modules from the command line
 		if !m.Found && !slices.Contains(modules, m.Name) {
 			modules = append(modules, m.Name)
 		}
@@ -320,7 +320,7 @@ func (k *verified) keep(ctx context.Context, a *app, v *verify.Verified) (err er
 	return err
 }
 
-// started attaches to the process or starts the command. With --interesting the command ends with reframe.
+// started attaches to the process or starts the command. With --interesting the command is killed when reframe ends.
 func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	if k.interesting != "" && len(k.command) > 0 {
 		return ptrace.LaunchWith(ctx, k.command, ptrace.LaunchOptions{Bound: true})
@@ -328,7 +328,7 @@ func (k *verified) started(ctx context.Context) (*ptrace.Session, error) {
 	return k.open(ctx, k.command)
 }
 
-// tried is the default of --for with --interesting: a reduced program may never end.
+// tried is the default of --for with --interesting, because a reduced program may never end.
 const tried = 10 * time.Second
 
 // errInteresting ends a verification at the first difference.

@@ -31,7 +31,7 @@ func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fai
 	return w
 }
 
-// counts shows the progress a few times a second.
+// counts shows the progress, a few times a second.
 func (w *verifyWriter) counts(v *verify.Verified) {
 	switch v.Status {
 	case verify.Same:
@@ -61,7 +61,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	w.counts(v)
 	if different {
 		w.clear()
-		w.quiet = time.Now().Add(3 * flushAfter) // the line is written by then
+		w.quiet = time.Now().Add(3 * flushAfter) // the line is written before this time
 		if err := w.k.keep(w.ctx, w.app, v); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (w *verifyWriter) verified(v *verify.Verified) error {
 	return w.writeExit(w.line.Bytes())
 }
 
-// plain returns the description of a difference without colours and without the last instructions, which a page shows side by side.
+// plain returns the description of a difference without colors, and without the last instructions, which a page shows side by side.
 func (w *verifyWriter) plain(v *verify.Verified) string {
 	short := *v
 	short.Interpreter.Tail, short.Native.Tail = nil, nil

@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// watched holds the flags of the verbs that watch exits as they happen: the process, and which of its exits.
+// watched holds the flags of the verbs that follow a process from exit to exit: the process, and which of its exits.
 type watched struct {
 	inputs
 	exits  flags.Exits
@@ -74,7 +74,7 @@ func addExits(c *cobra.Command, e *flags.Exits) {
 	_ = c.RegisterFlagCompletionFunc("site", cobra.FixedCompletions(trace.SiteKinds, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// readExits parses the values of these flags, and rejects combinations that contradict each other.
+// readExits parses the values of the flags of addExits, and rejects contradictory ones.
 func readExits(e *flags.Exits) error {
 	if len(e.At) > 0 && (len(e.Records) > 0 || e.Filter.Function != nil || len(e.Filter.Sites) > 0) {
 		return usage("--at cannot be combined with --record, --function or --site")
@@ -85,7 +85,7 @@ func readExits(e *flags.Exits) error {
 	return nil
 }
 
-// check rejects contradictory flags, and parses the others.
+// check parses the flags, and rejects contradictory ones.
 func (w *watched) check(c *cobra.Command, args []string) error {
 	changed := c.Flags().Changed
 	if err := w.refuseCore(c); err != nil {
@@ -136,14 +136,14 @@ func (w *watched) open(ctx context.Context, command []string) (*ptrace.Session, 
 	return w.attach(ctx)
 }
 
-// writePatience is the time after a signal in which the reader of a pipe may still take output.
+// writePatience is the time after a signal in which the reader of a pipe may still read output.
 const writePatience = time.Second
 
-// created returns the stream for exits: a file, standard output, or standard error if a command uses standard output itself. closed closes a file
-// and returns its argument, or else its own error. When ctx is done, reframe stops waiting for a pipe without a reader. It waits for a stalled reader
-// only for writePatience.
+// created returns the stream for exits: a file, standard output, or standard error if a command uses standard output itself. closed closes a file. It
+// returns its argument, or else its own error. When ctx is done, created stops waiting for a pipe without a reader, and writes wait for a stalled
+// reader only for writePatience.
 func (w *watched) created(ctx context.Context, a *app, command []string) (out *os.File, closed func(error) error, err error) {
-	// A reader that disappears must not end reframe before it has detached from the process. The failed write ends the verb.
+	// Ignore SIGPIPE: if the reader closes the pipe, reframe must first detach from the process. The failed write ends the verb.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	closed = func(err error) error { return err }
 	switch {
@@ -167,7 +167,7 @@ func (w *watched) created(ctx context.Context, a *app, command []string) (out *o
 	return a.stdout, closed, nil
 }
 
-// writeError returns the error of a verb whose output cannot be written.
+// writeError returns the error of a verb that cannot write its output.
 func (w *watched) writeError(ctx context.Context, failed error) error {
 	var by interruption
 	if (errors.Is(failed, os.ErrDeadlineExceeded) || errors.Is(failed, errUnread)) && errors.As(context.Cause(ctx), &by) {

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// atWidth runs the program on a terminal of that many columns, and returns what the terminal shows.
+// atWidth runs the program on a terminal with the given number of columns, and returns the output.
 func atWidth(t *testing.T, columns int, env string, args ...string) string {
 	t.Helper()
 	master, slave := livetest.Terminal(t)
@@ -28,14 +28,14 @@ func atWidth(t *testing.T, columns int, env string, args ...string) string {
 	c.Env = append(os.Environ(), "TERM=xterm", env)
 	require.NoError(t, c.Start())
 	require.NoError(t, slave.Close())
-	text, _ := io.ReadAll(master) // it ends with EIO
+	text, _ := io.ReadAll(master) // ends with EIO
 	_ = c.Wait()
 	return string(text)
 }
 
 var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// widest returns the longest line of a text, without its colours.
+// widest returns the longest line of a text, without its colors.
 func widest(text string) (line string) {
 	for next := range strings.Lines(text) {
 		next = colours.ReplaceAllString(strings.TrimSuffix(next, "\n"), "")
@@ -46,7 +46,7 @@ func widest(text string) (line string) {
 	return line
 }
 
-// The help of every command fits 80 columns, and a narrower terminal.
+// TestHelpFits requires that the help of every command fits 80 columns, and a narrower terminal.
 func TestHelpFits(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -62,7 +62,8 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// On a terminal no line is wider than the terminal, including commands to copy, and no text is lost. In a pipe no line is folded.
+// TestNothingWiderThanTheTerminal requires that on a terminal no line is wider than the terminal, including commands to copy, and that no text is
+// lost. In a pipe no line may be folded.
 func TestNothingWiderThanTheTerminal(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -111,7 +112,7 @@ func TestNothingWiderThanTheTerminal(t *testing.T) {
 	require.GreaterOrEqual(t, broken, 6, "lines that had to be broken")
 	wide := atWidth(t, 72, "COLUMNS=300", "frames", "-p", clitest.PID(p), "--ir", p.IR)
 	require.Greater(t, utf8.RuneCountInString(widest(wide)), 72, "COLUMNS says it")
-	// JSON is not folded on a terminal either.
+	// JSON must not be folded, also on a terminal.
 	require.Contains(t, atWidth(t, 40, "COLUMNS=", "frames", "-p", clitest.PID(p), "--json"), fmt.Sprintf(`{"kind": "process", "pid": %d, "arch": "amd64", "pause_us": `, p.PID))
 	clitest.RequireUnharmed(t, p)
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// For a file of the wrong kind the error says what it is, and which verb or flag takes it.
+// TestWrongKindOfFile requires that the error for a file of the wrong type names the type, and the verb or flag that reads such files.
 func TestWrongKindOfFile(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -44,7 +44,8 @@ func TestWrongKindOfFile(t *testing.T) {
 	} {
 		clitest.Run(t, c.args...).FailsEmpty(t, 2, c.want)
 	}
-	for file, want := range map[string]string{p.IR: "expected a layout, got IR; " + ir, object: "expected a layout, got an ELF object; " + maps} { // frames continues without the layout
+	// Frames continues without the layout.
+	for file, want := range map[string]string{p.IR: "expected a layout, got IR; " + ir, object: "expected a layout, got an ELF object; " + maps} {
 		r := clitest.Run(t, "frames", clitest.PID(p), "--layout", file)
 		require.Equal(t, 1, r.Code, r.Stderr)
 		require.True(t, strings.HasPrefix(r.Stderr, "reframe: "+file+": "+want), r.Stderr)
