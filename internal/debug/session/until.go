@@ -76,7 +76,7 @@ func (r *Run) Watch(ctx context.Context, stop func() bool) error {
 }
 
 // BackUntil goes back to the last place at which one of several instructions was the next to run, or to the exit. If ctx is done the run returns to
-// where it was.
+// its previous place.
 func (r *Run) BackUntil(ctx context.Context, at []*ir.Instr) error {
 	before := r.exec.Steps()
 	return r.whole(ctx, func() error { return r.backUntil(ctx, at, before) })

@@ -17,7 +17,7 @@ type CodePlace struct {
 	Symbol  *SymbolRange  `json:"symbol,omitempty"`
 	// Source is as in [frame.Frame]; [Explanation.Sources] sets it.
 	Source []frame.Source `json:"source,omitempty"`
-	Why    string         `json:"why,omitempty"` // why a part is missing
+	Why    string         `json:"why,omitempty"` // the reason why a part is missing
 
 	frame *deopt.Frame // the frame at the place
 }
@@ -32,7 +32,7 @@ type MappedRange struct {
 
 // ObjectPlace is a registered object.
 type ObjectPlace struct {
-	Number int       `json:"number"` // its number in the list, from 1
+	Number int       `json:"number"` // the number of the object in the list, from 1
 	Of     int       `json:"of"`
 	List   string    `json:"list"`  // the file that contains the list's descriptor
 	Entry  frame.Hex `json:"entry"` // the address of its list entry
@@ -54,7 +54,7 @@ type SymbolRange struct {
 	NamedBy   string    `json:"named_by,omitempty"`  // as in [frame.Frame]
 	Start     frame.Hex `json:"start"`
 	Size      uint64    `json:"size,omitempty"` // 0 if the symbol has none
-	Offset    uint64    `json:"offset"`         // the offset of the address in it
+	Offset    uint64    `json:"offset"`         // the offset of the address in the function
 }
 
 // mapped names the file or purpose of a mapping.
@@ -78,7 +78,7 @@ func permissions(m machine.Mapping) string {
 	return string(b)
 }
 
-// codePlace describes what contains the pc of a frame. For a return address it looks up the call before it.
+// codePlace describes the place in the code that contains the pc of a frame. For a return address it looks up the call before it.
 func codePlace(v *deopt.View, f *deopt.Frame) CodePlace {
 	out := CodePlace{frame: f}
 	at := f.Physical().Lookup()

@@ -14,7 +14,7 @@ import (
 // Disassembly holds the instructions around a place.
 type Disassembly struct {
 	Instructions []Instruction `json:"instructions,omitempty"`
-	Why          string        `json:"why,omitempty"` // why there are none, or none before the place
+	Why          string        `json:"why,omitempty"` // the reason why there are no instructions, or none before the place
 }
 
 // Instruction is one instruction.
@@ -27,7 +27,7 @@ type Instruction struct {
 	Notes   []string  `json:"notes,omitempty"`  // e.g. the records at its address
 }
 
-// The numbers of instructions that are shown before the place, and from the place on.
+// These are the numbers of instructions that are shown before the place, and from the place on.
 const (
 	shownBefore = 6
 	shownFrom   = 7
@@ -40,7 +40,8 @@ func Code(v *deopt.View, at machine.Addr, before, from int) *Disassembly {
 	return disassembly(v.FrameAt(v.Space().At(at), at, nil), before, from)
 }
 
-// disassembly decodes the function of the frame from its start: x86-64 instructions vary in length, so only that gives their boundaries.
+// disassembly decodes the function of the frame from its start. x86-64 instructions vary in length, so their boundaries before the place are known
+// only by decoding from the start.
 func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	out := &Disassembly{}
 	arch := f.View().Target().Arch()
@@ -144,7 +145,7 @@ func (d *disassembler) past(at machine.Addr) bool {
 // maxAt bounds the records that are noted at one address.
 const maxAt = 4
 
-// placed holds the meaning of a record's address for each kind of site.
+// placed describes the meaning of a record's address for each kind of site.
 var placed = map[string]string{
 	string(ir.StackMapSite): ": the point itself", string(ir.PatchPointSite): ": its region starts",
 	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",
@@ -185,7 +186,7 @@ func lead(w *isa.Window, start, to machine.Addr, most int) (last []machine.Addr,
 		if last = append(last, at); len(last) > most {
 			last = last[1:]
 		}
-		at += machine.Addr(max(w.Length(b), 1)) // Text also takes an undecodable byte as one instruction
+		at += machine.Addr(max(w.Length(b), 1)) // Text also prints an undecodable byte as one instruction
 	}
 	return last, true
 }

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// CarriesOn describes where a frame resumes, and by which layout or site, or why it does not resume.
+// CarriesOn describes where a frame resumes, and by which layout or site, or the reason why it does not resume.
 type CarriesOn struct {
 	Resume *frame.Resume `json:"resume,omitempty"`
 	By     string        `json:"by,omitempty"`

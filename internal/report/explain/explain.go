@@ -15,7 +15,7 @@ import (
 // Schema names the JSON of an [Explanation].
 const Schema = "reframe.explain/v1"
 
-// Explanation describes how a frame was rebuilt, or what is known about places in the code. It is plain data: it needs no access to the target.
+// Explanation describes how a frame was rebuilt, or describes places in the code. It is plain data: it needs no access to the target.
 type Explanation struct {
 	Schema string       `json:"schema"`
 	Target frame.Target `json:"target"`
@@ -37,7 +37,7 @@ type Place struct {
 	Records []NearRecord   `json:"records"`         // the matched record and those near it
 	Values  []Value        `json:"values,omitempty"`
 	Direct  []frame.Direct `json:"direct,omitempty"` // for a frame without a record, as in [frame.Frame]
-	VM      *frame.VM      `json:"vm,omitempty"`     // frames of a virtual machine; each value refers to the one of Values that it is read from
+	VM      *frame.VM      `json:"vm,omitempty"`     // frames of a virtual machine; each value names the element of Values from which it is read
 	Carries *CarriesOn     `json:"carries_on,omitempty"`
 	Notes   []string       `json:"notes,omitempty"`
 	Code    *Disassembly   `json:"code,omitempty"` // nil if a record has several places
@@ -51,7 +51,7 @@ type FrameName struct {
 	Index int `json:"index"`
 }
 
-// Question selects a frame or, with Address or Record, a place. Without these and a number it selects the innermost frame that has a record.
+// Question selects a frame or, with Address or Record, a place. If none of these is set, it selects the innermost frame that has a record.
 type Question struct {
 	Address *machine.Addr
 	Record  *uint64
@@ -61,7 +61,7 @@ type Question struct {
 // ErrNotFound is wrapped by the error for a question that selects nothing.
 var ErrNotFound = errors.New("nothing to explain")
 
-// maxPlaces bounds the reported places of one record. LLVM gives the same id to all statepoints without an id of their own.
+// maxPlaces bounds the reported places of one record. LLVM gives one id to all statepoints that have no id in the IR.
 const maxPlaces = 32
 
 // Explain answers a question. The target must be stopped: Explain reads code and memory that is not cached yet, and for a record all registered
@@ -196,12 +196,12 @@ func (s standing) as(e sites.RecordEntry) standing {
 	return s
 }
 
-// isOf reports whether a record is the one of the frame.
+// isOf reports whether a record is the matched record of the frame.
 func isOf(f *deopt.Frame, e sites.RecordEntry) bool {
 	return f.Match() != nil && f.Match().Entry.Map == e.Map && f.Match().Entry.Record.Pos == e.Record.Pos
 }
 
-// howMany returns the end of an error: how many records were searched.
+// howMany returns the end of an error message, the number of records that were searched.
 func howMany(v *deopt.View) string {
 	n := 0
 	for _, c := range v.Space().WithRecords() {

@@ -140,7 +140,7 @@ func TestExplainDeoptimize(t *testing.T) {
 		{Layout: "both.json", Index: 1, To: "sum, block %loop", When: []WhenTried{{Operand: 0, Equals: 3, Value: "3", Holds: true}}, Taken: true},
 	}, c.Exits)
 
-	// Without the layout the frame resumes nowhere, and without the module there are no types.
+	// Without the layout the frame does not resume, and without the module there are no types.
 	o.Layouts = nil
 	at = only(t, explained(t, p, o, Question{Frame: 2}))
 	require.Nil(t, at.Carries.Resume)
@@ -212,7 +212,7 @@ func TestExplainPatchpoint(t *testing.T) {
 	require.Equal(t, "its place is the site itself", e.Places[0].Records[1].Why)
 }
 
-// This is the false match of doc/dev/facts.md: the record is rejected, with the reason.
+// TestExplainFalseMatch requires that the record of the false match in doc/dev/facts.md is rejected, with the reason.
 func TestExplainFalseMatch(t *testing.T) {
 	p := livetest.Lli(t, 19, "false_match.ll", "mcjit")
 	id := uint64(77)
@@ -228,7 +228,7 @@ func TestExplainFalseMatch(t *testing.T) {
 	}
 }
 
-// Types of all widths: which bytes are read, and which bits are masked.
+// TestExplainStatepoint requires, for types of all widths, the bytes that are read and the bits that are masked.
 func TestExplainStatepoint(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "orc")
 	at := only(t, explained(t, p, frametest.Known(t, p), Question{Frame: -1}))
@@ -257,7 +257,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A recursion has several frames at one record: only a number selects one.
+// TestExplainRecursion requires that only a frame number selects one of several frames of a recursion at one record.
 func TestExplainRecursion(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	id := uint64(2)
@@ -281,7 +281,7 @@ func TestExplainRecursion(t *testing.T) {
 	require.NotEmpty(t, e.Places[0].Code.Instructions)
 }
 
-// The same object is twice in memory and not registered: both places of the record are reported.
+// TestExplainTwoPlaces requires that both places of a record are reported if the same object is twice in memory and is not registered.
 func TestExplainTwoPlaces(t *testing.T) {
 	include := "-I" + filepath.Join("..", "..", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))
@@ -308,7 +308,7 @@ func TestExplainTwoPlaces(t *testing.T) {
 	require.Contains(t, stack, "cb")
 }
 
-// A place in code without a stack map is explained; an address without code is an error.
+// TestExplainPlainCode requires an explanation of a place in code without a stack map, and an error for an address without code.
 func TestExplainPlainCode(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	v := frametest.Look(t, p, true, deopt.Options{})
@@ -344,7 +344,7 @@ func TestExplainPlainCode(t *testing.T) {
 	require.ErrorContains(t, err, "nothing to explain: no frame has a record; select one by its number (-f)")
 }
 
-// gdb finds each frame with the same CFA, the same addresses of saved registers and the same instructions.
+// TestExplainAgainstGDB requires that gdb finds each frame with the same CFA, the same addresses of saved registers and the same instructions.
 func TestExplainAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
@@ -387,7 +387,8 @@ func TestExplainAgainstGDB(t *testing.T) {
 	}
 }
 
-// Code without CFI: the explanation names the rule that leads to the caller, and the methods that failed before.
+// TestExplainWithoutCFI requires that, for code without CFI, the explanation names the rule that leads to the caller, and the methods that failed
+// before.
 func TestExplainWithoutCFI(t *testing.T) {
 	for _, test := range []struct {
 		flags []string
@@ -423,13 +424,13 @@ func TestExplainWithoutCFI(t *testing.T) {
 	}
 }
 
-// Every frame of every program can be explained, and the explained values equal those of the frame.
+// TestExplainEveryFrame requires that every frame of every program can be explained, and that the explained values equal those of the frame.
 func TestExplainEveryFrame(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "false_match.ll", "deoptimize.ll", "chain.ll", "stop_at.ll"} {
 			if version == 14 && (program == "deoptimize.ll" || program == "chain.ll") {
-				continue // LLVM 14 does not accept them
+				continue // LLVM 14 does not accept these programs
 			}
 			p := livetest.Lli(t, version, program, "mcjit")
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -466,7 +467,7 @@ func hexOf(t *testing.T, x Value) frame.Hex {
 	return frame.Hex("0x" + n.Text(16))
 }
 
-// Of two records at one address, the one with the requested id is explained.
+// TestExplainOtherRecordAtOneAddress requires that, of two records at one address, the record with the requested id is explained.
 func TestExplainOtherRecordAtOneAddress(t *testing.T) {
 	const text = livetest.Prelude + `
 define i64 @work(i64 %a) noinline {

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// NearRecord is a record at a place or near it, and why it is or is not the record of the frame there.
+// NearRecord is a record at a place or near it, with the reason why it is or is not the record of the frame at that place.
 type NearRecord struct {
 	ID        uint64       `json:"id"`
 	Address   frame.Hex    `json:"address"` // the address of the site, by the convention of its kind
@@ -23,12 +23,12 @@ type NearRecord struct {
 	Demangled string       `json:"demangled,omitempty"` // empty if it equals Name
 	Offset    uint32       `json:"offset"`              // the offset in the function
 	Distance  int64        `json:"distance"`            // bytes from the place; negative for a record before it
-	Matched   bool         `json:"matched"`             // it is the record of the frame that is explained
+	Matched   bool         `json:"matched"`             // it is the record of the explained frame
 	Site      string       `json:"site"`                // stackmap, patchpoint, statepoint, deoptimize, unknown
 	Moment    frame.Moment `json:"moment,omitempty"`
 	Line      int          `json:"line,omitempty"` // the line of the site in the module
 	Module    string       `json:"module,omitempty"`
-	Why       string       `json:"why"` // why it matches or not; at a place without a frame, the meaning of its address
+	Why       string       `json:"why"` // the reason why it matches or does not; at a place without a frame, the meaning of its address
 }
 
 // maxAround bounds the reported records of a place.
@@ -49,7 +49,7 @@ func around(f *deopt.Frame) []NearRecord {
 		if nearest == 0 && e.Addr < pc {
 			nearest = e.Addr
 		}
-		// Beyond the longest region of a patchpoint, only the nearest record is of interest.
+		// If pc is more than the longest patchpoint region after the record, report only the nearest record.
 		if e.Addr < nearest && (e.Addr+sites.MaxPatch < pc || !refusesNear(f, e)) {
 			break
 		}
@@ -134,7 +134,7 @@ func near(f *deopt.Frame, e sites.RecordEntry) NearRecord {
 	return out
 }
 
-// convention explains why a record is the one of a frame at pc.
+// convention explains why a record belongs to a frame at pc.
 func convention(m *deopt.Match, pc machine.Addr) string {
 	switch {
 	case m.Kind == "":
@@ -182,7 +182,7 @@ func meaning(m *deopt.Match, by *deopt.Matcher) string {
 	return "its place is the return address of its call"
 }
 
-// refusal explains why a record is not the one of the frame.
+// refusal explains why a record does not belong to the frame.
 func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	e, pc := what.Entry, f.Place()
 	if e.Function.Addr != m.Function {
@@ -218,7 +218,7 @@ func refusal(f *deopt.Frame, m *deopt.Matcher, what *deopt.Match) string {
 	return "its region starts " + where + ", and its call does not end there"
 }
 
-// otherNotes returns the notes of a frame that the explanation does not contain elsewhere.
+// otherNotes returns the notes of a frame that no other part of the explanation contains.
 func otherNotes(f *deopt.Frame, records []NearRecord) []string {
 	return f.OtherNotes(func(id uint64) bool {
 		return slices.ContainsFunc(records, func(r NearRecord) bool { return r.ID == id })

@@ -10,23 +10,23 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// UnwoundFrame is a frame, how it was found, and the rule that leads to its caller.
+// UnwoundFrame is a frame, the rule by which it was found, and the rule that leads to its caller.
 type UnwoundFrame struct {
 	Index     int       `json:"index"`
 	PC        frame.Hex `json:"pc"`
 	Function  string    `json:"function,omitempty"`
 	Demangled string    `json:"demangled,omitempty"` // empty if it equals Function
 	Offset    *uint64   `json:"offset,omitempty"`    // the offset of pc in the function
-	Rule      string    `json:"rule"`                // how the frame was found, as in `reframe frames`
+	Rule      string    `json:"rule"`                // the rule by which the frame was found, as in `reframe frames`
 	CFA       frame.Hex `json:"cfa,omitempty"`       // the stack pointer before the call that made the frame
-	NoCFA     string    `json:"no_cfa,omitempty"`    // why it is unknown
+	NoCFA     string    `json:"no_cfa,omitempty"`    // the reason why the CFA is unknown
 	LeftBy    string    `json:"left_by,omitempty"`   // the rule that leads to its caller
 	CFARule   string    `json:"cfa_rule,omitempty"`
 	// Registers lists the location of the caller's value for each register that has a rule.
 	Registers []string `json:"registers,omitempty"`
-	FDE       *FDEName `json:"fde,omitempty"`   // the source of these rules; nil if they have another source
+	FDE       *FDEName `json:"fde,omitempty"`   // the source of the rules in Registers; nil if they have another source
 	Tried     []string `json:"tried,omitempty"` // the methods that failed before
-	Guess     string   `json:"guess,omitempty"` // why the frame may not be the caller of the one before
+	Guess     string   `json:"guess,omitempty"` // the reason why the frame may not be the caller of the one before
 }
 
 // FDEName identifies the FDE and the row whose rules were applied.
@@ -88,7 +88,7 @@ func (s standing) origin(reg machine.DWARFReg) string {
 			return strings.Join(append(steps, fmt.Sprintf("%s is the CFA of frame #%d", name, k)), ", ")
 		}
 		switch rule.Kind {
-		case cfi.RuleNone, cfi.RuleSameValue: // the frame did not change it
+		case cfi.RuleNone, cfi.RuleSameValue: // the frame did not change the register
 			continue
 		case cfi.RuleRegister:
 			steps = append(steps, fmt.Sprintf("frame #%d has %s", k, rule.Text(arch, reg)))

@@ -9,15 +9,16 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// Value is a value of a record and how it was read: the slot, named as at the record's site, and in As its names in the function that resumes.
+// Value is a value of a record and the steps by which it was read. The slot is named as at the record's site; As has its names in the function that
+// resumes.
 type Value struct {
 	frame.Slot
 	As      []string `json:"as,omitempty"`
 	Where   string   `json:"where,omitempty"`   // the location as text
 	Origin  string   `json:"origin,omitempty"`  // where the value of the register comes from
-	Sum     string   `json:"sum,omitempty"`     // how the address was computed
+	Sum     string   `json:"sum,omitempty"`     // the computation of the address
 	Raw     string   `json:"raw,omitempty"`     // the recorded bytes, in the order of memory
-	Reading string   `json:"reading,omitempty"` // how the type interprets them
+	Reading string   `json:"reading,omitempty"` // the interpretation of the bytes by the type
 }
 
 // values explains all values of the frame's record.
@@ -58,7 +59,7 @@ func (s standing) read(x *Value) {
 		if base, err := r.Registers.Addr(l.Reg); err == nil && l.Kind != stackmap.Register {
 			x.Sum = fmt.Sprintf("%s %v %+d = %v", x.Location.Register, base, l.Offset, base+machine.Addr(int64(l.Offset)))
 		} else if err != nil {
-			x.Origin = "" // the slot's reason explains it
+			x.Origin = "" // the slot's reason already explains the missing register
 		}
 	}
 	raw, err := r.Bytes(l)
@@ -110,7 +111,7 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// reading describes which of the bytes belong to a type.
+// reading describes the part of the bytes that belongs to a type.
 func reading(raw []byte, t frame.Type, big bool) string {
 	if t.IsZero() {
 		return fmt.Sprintf("the type is unknown: all %s, as one number", bytesOf(len(raw)))

@@ -17,7 +17,7 @@ import (
 // Book is a directory of pages: index.html and a page for each difference that a verification found.
 type Book struct {
 	Pages   []Chapter
-	More    int    // number of differences beyond the limit, which are not listed or have no page
+	More    int    // number of differences beyond the limit, which are not listed, or are listed without a page
 	Summary string // the result of the verification; "" while it runs
 
 	dir   string
@@ -27,7 +27,7 @@ type Book struct {
 // Chapter is an entry of the index: a difference.
 type Chapter struct {
 	File, Title, Thread, Where string
-	What                       string // the first thing that differs
+	What                       string // the name of the first value that differs
 	Left, Right                string // its values in the interpreter and in native code
 
 	number uint64
@@ -36,8 +36,8 @@ type Chapter struct {
 // maxPages bounds the pages of a book.
 const maxPages = 400
 
-// NewBook makes the directory, if it does not exist. It returns an error that wraps [os.ErrExist] for a directory with an index, unless force is
-// set: then it removes the pages of the earlier book.
+// NewBook makes the directory, if it does not exist. It returns an error that wraps [os.ErrExist] for a directory with an index, unless force is set.
+// With force it removes the pages of the earlier book.
 func NewBook(dir string, force bool) (*Book, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func NewBook(dir string, force bool) (*Book, error) {
 // pageName matches the names that [Book.Add] gives pages.
 var pageName = regexp.MustCompile(`^difference-(entry-)?[0-9]+\.html$`)
 
-// removePages removes the pages of a directory, to which a new index would have no links.
+// removePages removes the pages of a directory. A new index would have no links to them.
 func removePages(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func removePages(dir string) error {
 	return nil
 }
 
-// Add writes the page of a difference. report is the text that a terminal shows for it.
+// Add writes the page of a difference. report is the text that a terminal shows for the difference.
 func (b *Book) Add(v *verify.Verified, report string) error {
 	if len(b.Pages) == maxPages {
 		b.More++
@@ -119,8 +119,8 @@ func joined(list []Mark) (text string) {
 	return text
 }
 
-// Finish writes the index, in the order in which exits happened: differences are reported as activations return. summary is the result of the
-// verification.
+// Finish writes the index. It sorts the differences by their exits, because they were reported in the order in which activations returned. summary is
+// the result of the verification.
 func (b *Book) Finish(summary string) error {
 	b.Summary = summary
 	slices.SortStableFunc(b.Pages, func(a, c Chapter) int { return cmp.Compare(a.number, c.number) })
@@ -133,7 +133,7 @@ func (b *Book) Finish(summary string) error {
 	})
 }
 
-// write writes a file of the book with permissions for its owner only: like a core, it contains memory of the process.
+// write writes a file of the book with permissions for its owner only: like a core, a page contains memory of the process.
 func (b *Book) write(name string, write func(io.Writer) error) error {
 	f, err := newfile.Create(filepath.Join(b.dir, name), b.force)
 	if err != nil {

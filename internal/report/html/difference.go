@@ -17,7 +17,7 @@ type Difference struct {
 	Title  string
 	Report string // the text that a terminal shows
 	Tables []Table
-	// Interpreter and Native are the last instructions of both, oldest first, and how many there were.
+	// Interpreter and Native are the last instructions of both sides, oldest first, and the total numbers of instructions.
 	Interpreter, Native verify.VerifiedRun
 	More                int // number of tables that are not shown
 }
@@ -29,7 +29,7 @@ type Table struct {
 	More               int
 }
 
-// Compared holds the values of both sides for one thing.
+// Compared is one row of a table: a name, and the values of both sides.
 type Compared struct {
 	What        string
 	Left, Right []Mark
@@ -37,7 +37,7 @@ type Compared struct {
 	Same        bool
 }
 
-// Mark is a part of a text that is the same on both sides, or not.
+// Mark is a part of a text, and whether it is the same on both sides.
 type Mark struct {
 	Text    string
 	Differs bool
@@ -46,8 +46,8 @@ type Mark struct {
 // maxRows bounds a table of two sides.
 const maxRows = 64
 
-// OfDifference makes the page of a difference: the picture of the exit, as it was before execution continued from there, and the results of both
-// sides. It must be called while v is valid. report is the text that a terminal shows for it.
+// OfDifference makes the page of a difference: the picture of the exit before execution continued, and the results of both sides. It must be called
+// while v is valid. report is the text that a terminal shows for the difference.
 func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	e, view, err := before(v)
 	if err != nil {
@@ -78,13 +78,13 @@ func OfDifference(v *verify.Verified, report string) (*Page, error) {
 	return p, nil
 }
 
-// Limits on the bytes of a report on a page, and on the instructions of each side.
+// These limit the bytes of a report on a page, and the instructions of each side.
 const (
 	maxReport = 64 << 10
 	maxTail   = 256
 )
 
-// shorten truncates the parts whose size the user controls.
+// shorten truncates the report and the lists of instructions, whose sizes depend on flags of the user.
 func (d *Difference) shorten(report, tail int) {
 	if len(d.Report) > report {
 		d.Report = strings.ToValidUTF8(d.Report[:report], "") + fmt.Sprintf("…\nand %s more", count(len(d.Report)-report, "byte"))
@@ -106,7 +106,7 @@ func (d *Difference) halve() {
 	}
 }
 
-// titleOf names a difference.
+// titleOf returns the title of a difference.
 func titleOf(v *verify.Verified) string {
 	if v.Entry != "" {
 		return fmt.Sprintf("entry %d, of %s", v.Number, names.Short(v.Entry))
@@ -224,7 +224,7 @@ func (d *Difference) add(t Table) {
 	}
 }
 
-// row adds a row. In two texts of equal length it marks the bytes that differ: each is two characters.
+// row adds a row. In two texts of equal length it marks the bytes that differ; a byte is two characters.
 func (t *Table) row(what, left, right string) {
 	r := Compared{What: what, Same: left == right}
 	r.Left, r.Right = marks(left, right), marks(right, left)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// Only bytes that differ are marked.
+// TestMarks requires that only bytes that differ are marked.
 func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		left, right string
@@ -32,7 +32,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A word of memory has a row with its address and its earlier content.
+// TestMemoryRows requires a row for each word of memory, with its address and its earlier content.
 func TestMemoryRows(t *testing.T) {
 	d := &Difference{}
 	d.memory("memory", &verify.MemoryDifference{Address: "0x1000", Near: "last+0x8", Size: 40, Before: "0000000000000000 1111111111111111", Interpreter: "0100000000000000 1111111111111111", Native: "0000000000000000 1111111111111112"})
@@ -42,7 +42,7 @@ func TestMemoryRows(t *testing.T) {
 	}}}, d.Tables)
 }
 
-// TestLargeDifference requires that page and index stay under the size limit and report what they leave out, however large the differences are.
+// TestLargeDifference requires that the page and the index of differences of any size stay under the size limit, and report the omitted parts.
 func TestLargeDifference(t *testing.T) {
 	d := &Difference{Report: strings.Repeat("<line>\n", 100000)}
 	for range 100000 {

@@ -7,5 +7,5 @@
 // # Security
 //
 // All names and bytes are hostile. html/template escapes them, and unprintable characters become U+FFFD. The parts of a page are bounded in number,
-// and a page in size. The policy of a page allows, by their hashes, only this package's script and style sheet, and no loading.
+// and a page in size. The content security policy of a page allows only this package's script and style sheet, by their hashes, and loads nothing.
 package html

@@ -24,7 +24,7 @@ type Excerpt struct {
 type Line struct {
 	Number int
 	Pieces []Piece
-	Values []Piece // the known values of the names in it: %i = 26
+	Values []Piece // the known values of the names in the line: %i = 26
 	Here   bool
 	Inner  bool // the line is indented
 }
@@ -35,7 +35,7 @@ type Operand struct {
 	Value string
 }
 
-// The numbers of lines that are shown before the place, and from the place on.
+// These are the numbers of lines that are shown before the place, and from the place on.
 const (
 	linesBefore = 10
 	linesFrom   = 6
@@ -156,7 +156,7 @@ func (e *excerpter) operand(k int, v ir.Value) {
 	}
 	o := Operand{Piece: e.piece(k, short(text, maxText/2), true), Value: short(e.at.Values[k].Shown, 60)}
 	if name := sites.NameOf(v); name == "" && e.at.Values[k].Status == frame.OK {
-		o.Value = "" // a constant is its own value
+		o.Value = "" // the text of a constant already shows its value
 	} else if !e.at.Values[k].Read() {
 		o.Value = string(e.at.Values[k].Status)
 	}

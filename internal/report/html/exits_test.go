@@ -24,13 +24,13 @@ type exit struct {
 	view func(t *testing.T) *deopt.View
 	// lit lists the elements that are highlighted while the mouse is over a value, besides those of every page.
 	lit map[string][]string
-	// via lists the elements that are marked as leading to the value.
+	// via lists the elements that are marked as the register of the value's address, or as memory to which the value points.
 	via map[string][]string
 }
 
-// exits has six kinds: a failed guard, whose layout gives the place where it resumes; a call with gc pointers; a call in a patchpoint with values in
-// registers, constants and lost values; a stackmap with vectors in registers; frames of a virtual machine with an object that was not allocated; and
-// a core of another architecture.
+// exits has six kinds of exits: a failed guard whose layout gives the place at which it resumes; a call with gc pointers; a call in a patchpoint with
+// values in registers, constants and lost values; a stackmap with vectors in registers; frames of a virtual machine with an object that was not
+// allocated; and a core of another architecture.
 var exits = []exit{
 	{
 		name: "deoptimize",
@@ -110,7 +110,7 @@ var exits = []exit{
 		lit: map[string][]string{
 			"%boxed": {"values: %boxed", "VM: local[0] f64 3.5", "stack: %boxed", "stack: 00 00 00 00 00 00 0d 40", "IR: %boxed", "IR: %boxed = 4615345193124626432", "IR: i64 %boxed = 4615345193124626432",
 				"record: location 14: 8 bytes of [rsp+48] (deopt value 11) → %boxed"},
-			// It is on the operand stack of one frame, in the local of the other, and in the object.
+			// %n is on the operand stack of one frame, in a local of the other, and in the object.
 			"%n": {"values: %n", "VM: local[0] i32 41", "stack: %n", "stack: 29 00 00 00", "IR: %n", "IR: %n = 41", "IR: i32 %n = 41", "record: location 7: 4 bytes of [rsp+4] (deopt value 4) → %n"},
 		},
 		via: map[string][]string{"%n": {"registers: rsp"}},
@@ -171,7 +171,8 @@ define dso_local i32 @main() {
 }
 `
 
-// vectorModule blocks in pause(2), called by an instruction of its own: a system call preserves vector registers, and the record is after it.
+// vectorModule blocks in pause(2), which it calls by a syscall instruction in inline assembly: a system call preserves vector registers. The record
+// is after that instruction.
 const vectorModule = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
@@ -215,7 +216,7 @@ func written(t *testing.T, p *Page) string {
 	return file
 }
 
-// shown saves a picture in the directory that PICTURES names, for a person to look at.
+// shown saves a picture in the directory that the variable PICTURES names, so that a person can look at it.
 func shown(t *testing.T, name string, png []byte) {
 	t.Helper()
 	if dir := os.Getenv("PICTURES"); dir != "" {

@@ -14,7 +14,7 @@ import (
 // An object is in column n if the shortest path from a frame to it has n references.
 type Graph struct {
 	Layout        string
-	Why           string // why there are none
+	Why           string // the reason why there are none
 	Width, Height int
 	Boxes         []Box
 	Edges         []Edge
@@ -25,7 +25,7 @@ type Graph struct {
 // Box is a frame or an object.
 type Box struct {
 	X, Y, Width, Height int
-	ID, Key             string // Key of an object: references to it are highlighted with it
+	ID, Key             string // Key is set for an object: references to the object are highlighted with it
 	Title, Notes        string
 	Object              bool
 	Rows                []BoxRow
@@ -49,7 +49,7 @@ type BoxRow struct {
 // Edge leads from a row to an object.
 type Edge struct{ Path, Keys, To, Says string }
 
-// Sizes of boxes, in pixels.
+// These are sizes of boxes, in pixels.
 const (
 	boxWidth   = 330
 	boxGap     = 90 // between columns
@@ -88,7 +88,7 @@ type grapher struct {
 	at       *Place
 	out      *Graph
 	limits   limits
-	slots    map[int]int // which value has a slot's number
+	slots    map[int]int // the index of the value with a slot's number
 	anchored map[int]bool
 }
 
@@ -201,7 +201,7 @@ func (d *grapher) row(b *Box, name string, v *frame.VMValue) {
 	b.Rows = append(b.Rows, r)
 }
 
-// arrange places all boxes, of which the first are frames, and draws the edges.
+// arrange places all boxes and draws the edges. The first boxes are those of the frames.
 func (d *grapher) arrange(frames int) {
 	g := d.out
 	boxes := map[int64]int{}
@@ -231,7 +231,7 @@ func (d *grapher) arrange(frames int) {
 	bottom := map[int]int{}
 	for n := range g.Boxes {
 		if n >= frames && column[n] == 0 {
-			column[n] = 1 // no shown box refers to it
+			column[n] = 1 // no shown box refers to the object
 		}
 		b := &g.Boxes[n]
 		c := column[n]

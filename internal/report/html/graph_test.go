@@ -50,7 +50,7 @@ func TestGraph(t *testing.T) {
 	require.Empty(t, tab.Messages())
 }
 
-// Objects in a reference cycle, and objects without a reference, each have a box, and boxes do not overlap.
+// TestGraphLayout requires a box for each object in a reference cycle and for each object without a reference, and that boxes do not overlap.
 func TestGraphLayout(t *testing.T) {
 	ref := func(id int64) frame.VMValue { return frame.VMValue{Object: &id} }
 	vm := &frame.VM{}

@@ -37,11 +37,12 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// Names of functions and values from a target stay text: none of them runs, loads anything or becomes an element, and each is on the page.
+// TestHostileNames requires that names of functions and values from a target stay text. The page must contain each name, and no name may run a
+// script, load a resource or become an element.
 func TestHostileNames(t *testing.T) {
 	var names []string
 	for _, n := range nasty {
-		if !strings.Contains(n, "\x00") { // ends a symbol
+		if !strings.Contains(n, "\x00") { // a zero byte would end a symbol
 			names = append(names, n)
 		}
 	}
@@ -158,7 +159,7 @@ func TestFitted(t *testing.T) {
 	require.Equal(t, p.limits, p.limits.half())
 }
 
-// Arbitrary locations, addresses and memory give a page of the usual size, in bounded time.
+// TestHostileLocations requires that arbitrary locations, addresses and memory give a page of the usual size, in bounded time.
 func TestHostileLocations(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

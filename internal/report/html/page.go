@@ -45,7 +45,7 @@ type Place struct {
 type Value struct {
 	*explain.Value
 	Key   string
-	Shown string // the value, or why it is unavailable
+	Shown string // the value, or the reason why it is unavailable
 	Links []Link
 }
 
@@ -57,7 +57,8 @@ type limits struct {
 	values, words, fields, lines, boxes, rows, differences int
 }
 
-// roomy is enough for the output of compilers. A page that is too large with it is written again with half of each limit.
+// roomy holds the usual limits, which suffice for the output of compilers. A page that is too large with these limits is written again with half of
+// each limit.
 var roomy = limits{values: 400, words: 1024, fields: 512, lines: 80, boxes: 64, rows: 48, differences: 400}
 
 func (l limits) half() limits {
@@ -92,7 +93,7 @@ func Of(v *deopt.View, e *explain.Explanation, m machine.Memory) *Page {
 	return p
 }
 
-// title names a place.
+// title returns the title of a place.
 func title(at *explain.Place) string {
 	where := string(at.Address)
 	if s := at.In.Symbol; s != nil {
@@ -152,7 +153,7 @@ func (at *Place) values(l limits) {
 	}
 }
 
-// link adds to each shown value links to all other parts that show it.
+// link adds links to each shown value. They lead to all other parts of the page that show the value.
 func (at *Place) link() {
 	for k := range at.Values {
 		v := &at.Values[k]

@@ -44,7 +44,8 @@ func said(t *testing.T, tab *livetest.Tab, class string) (list []string) {
 	return list
 }
 
-// Each page of the six kinds of exits is small, logs no error and makes no network request. Mouse and keyboard highlight a value in all parts.
+// TestPagesOfExits requires that each page of the six kinds of exits is small, logs no error and makes no network request. Mouse and keyboard must
+// highlight a value in all parts.
 func TestPagesOfExits(t *testing.T) {
 	livetest.Slow(t) // six programs, one of them in QEMU, and a browser
 	b := livetest.Chromium(t)
@@ -75,7 +76,7 @@ func TestPagesOfExits(t *testing.T) {
 				}
 				consistent(t, v, lit)
 
-				// The same by keyboard.
+				// The keyboard must highlight the same elements.
 				tab.Hover(t, "h1")
 				require.Empty(t, said(t, tab, "lit"))
 				tab.Eval(t, fmt.Sprintf("document.querySelector(%q).focus()", row), nil)
@@ -135,7 +136,8 @@ func consistent(t *testing.T, v *Value, lit []string) {
 	}
 }
 
-// Every link has a target. A click on a link from a value to its location scrolls to the location and highlights the value.
+// TestLinks requires that every link has a target. A click on a link from a value to its location must scroll to the location and highlight the
+// value.
 func TestLinks(t *testing.T) {
 	b := livetest.Chromium(t)
 	x := exits[0]
@@ -192,7 +194,7 @@ func TestLinks(t *testing.T) {
 	tab.Hover(t, "h1")
 	require.Contains(t, said(t, tab, "lit"), "values: %acc", "it stays lit")
 	tab.Hover(t, "#v3 th")
-	// The line at the bottom links to the highlighted elements, too.
+	// The line at the bottom must also link to the highlighted elements.
 	tab.Click(t, "#inspector a")
 	var hash string
 	tab.Eval(t, "location.hash", &hash)
@@ -226,7 +228,8 @@ const contrasts = `(() => {
   return { least: least[0], text: least[1] };
 })()`
 
-// In light, dark and print style all text is readable, highlighted or not. A page is as wide as the window, and a highlighted value differs visibly.
+// TestLooks requires that in light, dark and print style all text is readable, highlighted or not. A page must be as wide as the window, and a
+// highlighted value must differ visibly.
 func TestLooks(t *testing.T) {
 	livetest.Slow(t) // pictures of a whole page are large
 	b := livetest.Chromium(t)
@@ -294,7 +297,8 @@ func pixel(img image.Image, at []float64) [3]uint32 {
 	return [3]uint32{r >> 8, g >> 8, b >> 8}
 }
 
-// Every frame of every program has a page, with or without a record. Ids on a page are unique, and each link has a target.
+// TestEveryFrame requires a page for every frame of every program, with or without a record. Ids on a page must be unique, and each link must have a
+// target.
 func TestEveryFrame(t *testing.T) {
 	livetest.Slow(t) // some hundred pages
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll", "deoptimize.ll", "chain.ll", "stop_at.ll", "false_match.ll", "vmsimple.ll", "vmjeandle.ll"} {
@@ -330,7 +334,7 @@ func linked(t *testing.T, page, what string) {
 	}
 }
 
-// The page of a record at two places shows both, one of them with the frame.
+// TestTwoPlaces requires that the page of a record at two places shows both, one of them with the frame.
 func TestTwoPlaces(t *testing.T) {
 	include := "-I" + filepath.Join("..", "..", "demo", "target")
 	p := livetest.C(t, "unregistered.c", []string{include}, livetest.Object(t, 19, "host_mod.ll"))

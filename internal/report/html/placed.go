@@ -7,7 +7,7 @@ import (
 )
 
 // placed returns for each shown value the number of its location in the record, or -1. A location is assigned to a value only if it equals the
-// value's location: no link is better than a wrong one.
+// value's location, so that no link is wrong.
 func (at *Place) placed(shown int) []int {
 	out := make([]int, shown)
 	m := at.frame.Match()
@@ -56,7 +56,7 @@ func (at *Place) placed(shown int) []int {
 	return out
 }
 
-// maxSkipped bounds the locations without a value of their own that are skipped: a pointer is in a statepoint's record more than once.
+// maxSkipped bounds the locations that are skipped because they belong to no other value: a statepoint's record may list a pointer more than once.
 const maxSkipped = 256
 
 // sameLocation compares two locations.

@@ -27,7 +27,7 @@ type RecordRow struct {
 	Via    string
 	Anchor string
 	Part   string // header, function, record, location, live-out, constant
-	Names  bool   // show the names of its fields: the row is the first of its part
+	Names  bool   // show the names of the row's fields, because the row is the first of its part
 }
 
 // RecordField is one field.
@@ -40,7 +40,7 @@ type recorder struct {
 	m    *stackmap.Map
 	rec  *stackmap.Record
 	sp   *stackmap.Statepoint
-	key  map[int]int // the value that was read from a location
+	key  map[int]int // the index of the value that was read from a location
 	out  *Record
 }
 
@@ -170,7 +170,7 @@ func (r *recorder) location(row *RecordRow, n int) {
 		row.Says += " → " + r.at.called(k)
 		return
 	}
-	// A pointer among the deopt values occurs once more in its pair.
+	// A pointer that is a deopt value has a second location in its pair.
 	if k := slices.IndexFunc(r.at.Values, func(v Value) bool { return r.isPair(n) && v.Location != nil && sameLocation(v.Location, l) }); k >= 0 {
 		row.Via = key(k)
 		row.Says += " → " + r.at.called(k)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRecordIsReadobjs requires that the rows of the record agree with llvm-readobj's output for the same file, and that the bytes are those of the
-// file: the test decodes them again, by the documented format ("Stack Map Format").
+// file. The test decodes the bytes again, by the documented format ("Stack Map Format").
 func TestRecordIsReadobjs(t *testing.T) {
 	for _, program := range []string{"jit_pp.ll", "jit_sp.ll"} {
 		p := livetest.Linked(t, 19, program)
@@ -87,7 +87,7 @@ func TestRecordIsReadobjs(t *testing.T) {
 		}
 		require.Equal(t, strings.TrimSpace(outs[2]), strings.Join(lives, " "))
 
-		// The contents of those places in the section of the file.
+		// Compare with the bytes at the same offsets in the section of the file.
 		section := livetest.Printed(t, livetest.LLVM(t, 19, "llvm-readobj"), "--hex-dump=.llvm_stackmaps", exe)
 		bytes := dumped(t, section)
 		for _, row := range at.Record.Rows {

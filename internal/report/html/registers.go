@@ -21,7 +21,7 @@ type Register struct {
 	Name   string
 	Pieces []Piece // the digits of a number, or the bytes of a vector register in the order of memory
 	Notes  []string
-	Why    string // why it is unavailable
+	Why    string // the reason why it is unavailable
 	Keys   string // the keys of the values whose location it is
 	// Anchors has the ids of an unavailable register; an available one has them in its pieces.
 	Anchors []string
@@ -40,7 +40,7 @@ type use struct {
 	via        bool
 }
 
-// Bounds on the shown bytes of a register: the maximum, and the minimum for a vector register.
+// These bound the shown bytes of a register: the maximum, and the minimum for a vector register.
 const (
 	maxRegister = 64
 	leastVector = 16
@@ -80,7 +80,7 @@ func (at *Place) registers() *Registers {
 		default:
 			why := err.Error()
 			if r, ok := err.(*frame.Reason); ok {
-				why = r.Without(info.Name) // without the register's name most reasons are the same, and are grouped
+				why = r.Without(info.Name) // most reasons differ only in the register's name; without it they can be grouped
 			}
 			n, known := reasons[why]
 			if !known {

@@ -2,7 +2,7 @@ package html
 
 import "example.com/reframe/internal/machine"
 
-// Scale is the stack drawn to scale: lengths are in thousandths of its whole.
+// Scale is the stack drawn to scale. Lengths are in thousandths of the whole stack.
 type Scale struct {
 	Bytes uint64
 	Bands []Bar

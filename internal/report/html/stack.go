@@ -16,10 +16,10 @@ import (
 type Stack struct {
 	Bands []*Band
 	Scale *Scale
-	// Elsewhere lists words outside of the stack that values were read from.
+	// Elsewhere lists words outside of the stack from which values were read.
 	Elsewhere []*Word
 	More      int    // number of words that are not shown, besides those of gaps
-	Why       string // why the rest of the stack is not shown
+	Why       string // the reason why the rest of the stack is not shown
 
 	anchor map[int]bool // the values whose anchor is in a word
 }
@@ -39,7 +39,7 @@ func (b *Band) Size() uint64 { return uint64(b.High - b.Low) }
 
 // Word is a pointer-sized word, or a gap between words.
 type Word struct {
-	Gap   uint64 // number of words left out here; the other fields are empty then
+	Gap   uint64 // number of words that are omitted here; for a gap the other fields are empty
 	Addr  machine.Addr
 	By    []string // its address relative to registers: rsp+16, CFA-24
 	Bytes []Piece  // in the order of memory
@@ -47,27 +47,28 @@ type Word struct {
 	Notes []string
 }
 
-// Piece is a part of a text that belongs to values: it shows the values of Keys, and leads to the values of Via.
+// Piece is a part of a text that belongs to values. It shows the values of Keys. For the values of Via it is the register of their address, or the
+// memory to which they point.
 type Piece struct {
 	Text      string
 	Keys, Via string   // several are separated by spaces
 	Anchors   []string // ids of places that links lead to
 }
 
-// span is memory that a value was read from or, with via, that its address points to.
+// span is memory from which a value was read. With via it is memory to which the value points.
 type span struct {
 	machine.Range
 	k   int
 	via bool
 }
 
-// The numbers of words up to which a frame is shown whole: the explained frame, and others.
+// These are the greatest numbers of words of a frame that is shown whole: of the explained frame, and of other frames.
 const (
 	wholeExplained = 256
 	wholeOther     = 12
 )
 
-// The numbers of frames of a deep recursion that are shown at each end.
+// These are the numbers of frames of a deep recursion that are shown at each end.
 const (
 	innerBands = 8
 	outerBands = 24
@@ -85,7 +86,7 @@ type stacker struct {
 	arch  *machine.Arch
 	spans []span
 	saved map[machine.Addr][]string
-	left  int // words that may still be shown
+	left  int // number of words that may still be shown
 	out   *Stack
 }
 
@@ -157,7 +158,7 @@ func frameName(f *deopt.Frame) string {
 	return fmt.Sprintf("%s+%#x", names.Short(f.Function), *f.Offset)
 }
 
-// spans returns all memory that the record's values were read from, or point to.
+// spans returns all memory from which the record's values were read, or to which they point.
 func (at *Place) spans() (list []span) {
 	if at.frame.Match() == nil {
 		return nil
@@ -191,7 +192,7 @@ func (s *stacker) lowest(sp machine.Addr) machine.Addr {
 	return low
 }
 
-// save records where a frame has saved registers of its caller.
+// save records the words in which a frame has saved registers of its caller.
 func (s *stacker) save(g *deopt.Frame) {
 	p := g.Physical()
 	row := p.Left().Row

@@ -39,7 +39,7 @@ func TestStackIsGDBs(t *testing.T) {
 	args := []string{"-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load off"}
 	words, shown := 0, map[machine.Addr]string{}
 	for _, b := range stack.Bands {
-		// A small frame is shown whole: a row for each word.
+		// A small frame is shown whole, with a row for each word.
 		require.EqualValues(t, b.Size(), 8*len(b.Words))
 		args = append(args, "-ex", fmt.Sprintf("x/%dgx %v", b.Size()/8, b.Low))
 		for n, w := range b.Words {
@@ -68,7 +68,8 @@ func TestStackIsGDBs(t *testing.T) {
 	require.Equal(t, 1+2+16, words)
 }
 
-// A frame of 64 KiB is shown without its words that contain no value, and reports their number. Only the strip above it is to scale.
+// TestLongFrame requires that a frame of 64 KiB is shown without the words that contain no value, with their number. Only the strip above the frame
+// is to scale.
 func TestLongFrame(t *testing.T) {
 	module := livetest.Module(t, livetest.Prelude+`
 define i64 @work(i64 %a) noinline {
@@ -108,7 +109,7 @@ define i64 @work(i64 %a) noinline {
 	}
 }
 
-// A deep recursion is shown at both ends, and each byte of it is in a frame or counted.
+// TestDeepStack requires that a deep recursion is shown at both ends. Each byte of its stack must be in a shown frame or be counted.
 func TestDeepStack(t *testing.T) {
 	module := livetest.Module(t, livetest.Prelude+`
 define i64 @work(i64 %a) noinline {

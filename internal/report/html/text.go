@@ -22,7 +22,7 @@ var files embed.FS
 func embedded(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {
-		panic(err) // the compiler embedded it
+		panic(err) // impossible: the compiler has embedded the file
 	}
 	return string(text)
 }
@@ -43,7 +43,7 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"words":  func(m frame.Moment) string { return strings.ReplaceAll(string(m), "-", " ") },
 }).ParseFS(files, "page.html", "book.html"))
 
-// policy returns the page's Content-Security-Policy: nothing is loaded, and only this package's script runs.
+// policy returns the page's Content-Security-Policy. It allows only this package's script, and loads nothing.
 func policy() string {
 	hash := func(name string) string {
 		sum := sha256.Sum256([]byte(embedded(name)))
@@ -52,7 +52,7 @@ func policy() string {
 	return fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; base-uri 'none'; form-action 'none'", hash("page.css"), hash("page.js"))
 }
 
-// fewest bounds the shown notes, exits of a layout and skipped frames: usually there are fewer.
+// fewest bounds the shown notes, exits of a layout and skipped frames: a page usually has fewer.
 const fewest = 64
 
 // maxText bounds a name, in runes.
@@ -77,7 +77,7 @@ func short(text string, most int) string {
 }
 
 // printed replaces all unprintable characters of a page by U+FFFD: text of a target may contain control characters or change the direction of text.
-// It works on the whole page, so that no part is forgotten.
+// It works on the whole page, so that it misses no part.
 func printed(page []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

@@ -23,7 +23,7 @@ func printDirect(w io.Writer, s Style, list []frame.Direct) {
 	}
 }
 
-// printVariable prints one of them: its name, type and content, and its address.
+// printVariable prints the name, type, content and address of a variable.
 func printVariable(w io.Writer, s Style, d *frame.Direct) {
 	shown := frame.Slot{Name: d.Name, Variable: d.Variable, Type: d.Type, Value: d.Value, Hex: d.Hex, Status: d.Status, Reason: d.Reason}
 	if d.Name == "" {

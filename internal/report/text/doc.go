@@ -1,4 +1,4 @@
-// Package text prints what the verbs report, as text for people and as JSON.
+// Package text prints the results of verbs, as text for people and as JSON.
 //
 // Each function that begins with Print takes typed data and a writer; none opens a target. [Style] colours words, [Fold] breaks lines that are
 // wider than the terminal, and [WriteJSON] writes an object.

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Many bytes are printed in rows, each with its address.
+// TestDumps requires that many bytes are printed in rows, each with its address.
 func TestDumps(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

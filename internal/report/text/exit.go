@@ -21,10 +21,10 @@ type exitPrinter struct {
 	line  *bytes.Buffer
 }
 
-// PrintExit prints an exit: one line, and below it the frames of the thread if they are known.
+// PrintExit prints an exit: one line, and if the frames of the thread are known, the frames below it.
 func PrintExit(b *bytes.Buffer, s Style, x *trace.Exited) {
 	fmt.Fprintf(b, "%s  %d", x.Seconds(), x.Thread.ID)
-	if x.Thread.Name != "" { // empty if the thread has ended
+	if x.Thread.Name != "" { // the name is empty if the thread has ended
 		fmt.Fprintf(b, " %s", Printable(x.Thread.Name))
 	}
 	(&exitPrinter{s, b}).place(x)

@@ -94,7 +94,7 @@ func placeTitle(at *explain.Place) string {
 	return where
 }
 
-// symbol returns a function name and the offset into it, or otherwise where s is nil.
+// symbol returns a function name and the offset into the function. It returns fallback if s is nil.
 func symbol(s *explain.SymbolRange, fallback string) string {
 	if s == nil {
 		return fallback

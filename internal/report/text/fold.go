@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// TerminalWidth returns the width of a terminal in cells, from COLUMNS or the terminal. It returns 0 if out is not a terminal: output to a pipe or a file is
-// data, whose lines are not broken.
+// TerminalWidth returns the width of a terminal in cells, from COLUMNS or the terminal. It returns 0 if out is not a terminal: output to a pipe or a
+// file is data, so its lines are not broken.
 func TerminalWidth(out *os.File) int {
 	if !IsTerminal(out) {
 		return 0
@@ -93,8 +93,8 @@ func (f *folder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FoldLine breaks a line at spaces, so that no part is wider than width. A part without spaces, such as a hex dump, is broken anywhere. Parts after the
-// first are indented to the text after the line's label. Without a label they are indented by more cells than the line.
+// FoldLine breaks a line at spaces, so that no part is wider than width. Text without spaces, such as a hex dump, is broken at any character. Parts
+// after the first are indented to the text after the line's label. Without a label they are indented by more additional cells.
 func FoldLine(line string, width, more int) []string {
 	if Cells(line) <= width {
 		return []string{line}
@@ -192,7 +192,7 @@ func Cells(line string) int {
 func cellsOf(r rune) int {
 	switch {
 	case r == '\t':
-		return 8 // at most
+		return 8 // the widest tab
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
 	case r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana), r >= 0xff01 && r <= 0xff60, r >= 0x1f300 && r <= 0x1faff:

@@ -35,7 +35,7 @@ func FuzzFold(f *testing.F) {
 	f.Add("  #0   jit     tick+0x3b    record 1, stackmap", 30)
 	f.Add("\x1b[1mbold\x1b[0m \x1b[", 20)
 	f.Add("日本語 e\u0301", 21)
-	f.Add("\x1b[1mb\tld\x1b\ay\x1b[0m \ay\x1b[", 2) // an escape that sets no colour, before one that does
+	f.Add("\x1b[1mb\tld\x1b\ay\x1b[0m \ay\x1b[", 2) // an escape that does not set a colour, and an incomplete one
 	f.Fuzz(func(t *testing.T, line string, width int) {
 		width = narrowest + width&0xff
 		if !utf8.ValidString(line) || strings.ContainsAny(line, "\n") {

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// Widths of the columns of a frame's line.
+// These are the widths of the columns of a frame's line.
 const (
 	functionWidth = 30
 	nameWidth     = 8
@@ -81,7 +81,7 @@ func PrintFrame(w io.Writer, s Style, f *frame.Frame) {
 	}
 }
 
-// Site names the kind of site that a record describes and how far execution has got in it.
+// Site describes the site of a record: its kind, and whether its call has not started, is running, or has returned.
 func Site(r *frame.Record) string {
 	if r.Moment == frame.Unknown {
 		return "kind of site unknown"
@@ -110,7 +110,7 @@ func Place(f *frame.Frame) string {
 
 func base(path string) string { return Printable(path[strings.LastIndexByte(path, '/')+1:]) }
 
-// resumePoint returns in words where a frame resumes.
+// resumePoint describes the place at which a frame resumes.
 func resumePoint(r *frame.Resume) string {
 	out := fmt.Sprintf("%s, block %%%s", Printable(r.Function), Printable(r.Block))
 	switch {
@@ -126,9 +126,9 @@ func resumePoint(r *frame.Resume) string {
 func nameOf(slot *frame.Slot) string {
 	name := Printable(slot.Name)
 	if name == "" {
-		name = fmt.Sprintf("#%d", slot.Index) // a constant of the source
+		name = fmt.Sprintf("#%d", slot.Index) // a constant in the source has no name
 	}
-	if slot.Operand != "" && slot.Operand != slot.Name { // the site's own name
+	if slot.Operand != "" && slot.Operand != slot.Name { // the operand's name at the site
 		name += " ← " + Printable(slot.Operand)
 	}
 	if slot.Variable != "" {
@@ -137,7 +137,7 @@ func nameOf(slot *frame.Slot) string {
 	return name
 }
 
-// joined returns the location of a value, followed by how the record lists it for the collector.
+// joined returns the location of a value, followed by the value's role for the collector.
 func joined(where string, gc *frame.GC) string {
 	if text := gc.String(); text != "" {
 		where += "  " + Printable(text)
@@ -162,7 +162,7 @@ func content(s Style, slot *frame.Slot) (plain, painted string) {
 	if plain == "" {
 		plain = string(slot.Hex)
 	}
-	plain = Printable(plain) // a value may be text of the target
+	plain = Printable(plain) // a value may contain text of the target
 	painted = plain
 	switch slot.Status {
 	case frame.Missing:

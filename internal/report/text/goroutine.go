@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// sameStacks returns the parked goroutines whose stacks look the same as text, for the index of the first in threads. The others are in shown.
+// sameStacks groups the parked goroutines whose stacks look the same as text. groups has the others by the index of the first one in threads, and
+// shown has the indexes of the others.
 func sameStacks(threads []deopt.Thread) (groups map[int][]*deopt.Thread, shown map[int]bool) {
 	groups, shown = map[int][]*deopt.Thread{}, map[int]bool{}
 	first := map[string]int{}
@@ -47,7 +48,7 @@ func shapeOf(t *deopt.Thread) (shape string, plain bool) {
 // maxRanges bounds the ranges of numbers that one line lists.
 const maxRanges = 8
 
-// alsoThere counts the goroutines that have the stack of the one before, and lists their numbers.
+// alsoThere returns a line with the number of further goroutines that have the same stack as the one before, and their numbers.
 func alsoThere(list []*deopt.Thread) string {
 	var ranges []string
 	for i := 0; i < len(list); {
@@ -68,7 +69,7 @@ func alsoThere(list []*deopt.Thread) string {
 	return fmt.Sprintf("and %s with the same stack: %s", Count(len(list), "more goroutine"), strings.Join(ranges, ", "))
 }
 
-// titleOfGoroutine names a goroutine, in the form of a traceback of Go.
+// titleOfGoroutine returns the title of a goroutine in the form of Go's tracebacks.
 func titleOfGoroutine(g *frame.Goroutine) string {
 	out := fmt.Sprintf("goroutine %d [%s]", g.ID, g.State)
 	if g.Start != "" {

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/static/instrument"
 )
 
-// PrintInstrumented prints how many sites a module got, and what was left out.
+// PrintInstrumented prints the number of sites that were inserted into a module, and the omissions.
 func PrintInstrumented(w io.Writer, path string, r *instrument.Result) {
 	if len(r.Sites) > 0 {
 		fmt.Fprintf(w, "%s: %s in %s, ids %d to %d, %s\n", Printable(path), Count(len(r.Sites), "site"), Count(r.Functions(), "function"),

@@ -41,8 +41,8 @@ func oneLine(text []byte) []byte {
 	return line
 }
 
-// SafeJSON writes characters that a terminal may obey as \u escapes: strings hold names of the target. encoding/json escapes only those below 0x20
-// itself.
+// SafeJSON writes characters that a terminal may obey as \u escapes: strings hold names of the target. encoding/json escapes only control characters
+// below 0x20.
 func SafeJSON(text []byte) []byte {
 	ascii := true
 	for _, c := range text {

@@ -28,7 +28,7 @@ type mapsText struct {
 // pile is the number of bytes that are written at once.
 const pile = 1 << 16
 
-// flush writes what has accumulated.
+// flush writes the pending text.
 func (p *mapsText) flush() {
 	if p.err == nil {
 		_, p.err = p.out.Write(p.b)
@@ -52,7 +52,7 @@ func PrintMaps(w io.Writer, s Style, m *maps.Maps, want *maps.Filter) (shown int
 	return p.shown, p.err
 }
 
-// notesOf returns the notes of maps, a line each.
+// notesOf returns the notes of maps, one per line.
 func notesOf(s Style, m *maps.Maps) (lines string) {
 	for _, note := range m.Notes {
 		lines += s.Yellow(Printable(note)) + "\n"
@@ -97,7 +97,7 @@ func (p *mapsText) image(i *maps.Image) {
 	p.functions(i)
 }
 
-// mapLayout names the layout of a map where its version does not determine it.
+// mapLayout returns the name of a map's layout if the version of the map does not determine it.
 func mapLayout(m *stackmap.Map) string {
 	if string(m.Dialect) == fmt.Sprintf("v%d", m.Version) {
 		return ""
@@ -278,7 +278,7 @@ func (p *mapsText) location(b []byte, f *maps.Function, r *maps.Reading, n int, 
 	return append(b, '\n')
 }
 
-// The first columns of most lines, and most sizes: a few values occur in millions of lines.
+// These cache the first columns of most lines, and most sizes: a few values occur in millions of lines.
 var (
 	heads = commonHeads()
 	sizes = commonSizes()
@@ -309,13 +309,14 @@ func appendHead(b []byte, n int, kind stackmap.Kind) []byte {
 	return fill(append(b, kind.String()...), start, 25)
 }
 
-// Registers and sizes whose names are cached.
+// These bound the registers and sizes whose names are cached.
 const (
 	keptRegisters = 256
 	keptSize      = 64
 )
 
-// register names size bytes of a register, or the whole register for 0. It caches the names: there are millions of calls for a few of them.
+// register returns the name of size bytes of a register, or of the whole register for 0. It caches the names: there are millions of calls for a few
+// of them.
 func (p *mapsText) register(i *maps.Image, r machine.DWARFReg, size int) string {
 	if int(r) >= keptRegisters || size > keptSize {
 		return i.RegisterName(r, size)
@@ -361,7 +362,7 @@ func (p *mapsText) appendPlace(b []byte, f *maps.Function, l stackmap.Location) 
 	return b
 }
 
-// fill appends spaces up to a column of the line that begins at start, at least one.
+// fill appends at least one space, up to a column of the line that begins at start.
 func fill(b []byte, start, column int) []byte {
 	const spaces = "                                                            "
 	return append(b, spaces[:max(1, column-(len(b)-start))]...)

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// PrintRules prints the rules of each image, and where they are broken.
+// PrintRules prints the results of the rules for each image, and the violations.
 func PrintRules(w io.Writer, s Style, report *maps.CheckReport) error {
 	out := bufio.NewWriter(w)
 	for n, i := range report.Images {

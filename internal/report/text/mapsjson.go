@@ -32,7 +32,7 @@ func WriteMaps(w io.Writer, m *maps.Maps, want *maps.Filter) (shown int, err err
 	return p.shown, p.err
 }
 
-// begin writes what precedes the images.
+// begin writes the members before the images.
 func (p *mapsJSON) begin(schema string, m *maps.Maps) {
 	p.say("{")
 	p.member("  ", "schema", schema, true)
@@ -43,7 +43,7 @@ func (p *mapsJSON) begin(schema string, m *maps.Maps) {
 	p.say(",\n  \"images\": [")
 }
 
-// flush writes what has accumulated.
+// flush writes the pending text.
 func (p *mapsJSON) flush() {
 	if p.err == nil {
 		_, p.err = p.out.Write(p.b)
@@ -79,7 +79,7 @@ func (p *mapsJSON) functions(i *maps.Image) (some bool) {
 		p.flush()
 		p.shown += t.shown
 	})
-	p.b = nil // a worker owns it
+	p.b = nil // a worker now owns the buffer
 	for _, w := range workers {
 		p.err = cmp.Or(p.err, w.err)
 	}

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// PrintLLVM prints stack maps as llvm-readobj --stackmap does, but all maps of a section and not only the first. It prints the section of the image
-// without relocation, and calls unreadable for each section that it cannot read.
+// PrintLLVM prints stack maps in the format of llvm-readobj --stackmap. It prints all maps of a section; llvm-readobj prints only the first. It
+// prints the section of the image without relocation, and calls unreadable for each section that it cannot read.
 func PrintLLVM(w io.Writer, m *maps.Maps, unreadable func(error)) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	var b []byte
@@ -31,7 +31,7 @@ func PrintLLVM(w io.Writer, m *maps.Maps, unreadable func(error)) error {
 	return out.Flush()
 }
 
-// appendLLVM appends one map to b; it writes to w what has accumulated.
+// appendLLVM appends one map to b. It writes b to w when b has become large.
 func appendLLVM(b []byte, m *stackmap.Map, w io.Writer) []byte {
 	b = fmt.Appendf(b, "LLVM StackMap Version: %d\nNum Functions: %d\n", m.Version, len(m.Functions))
 	for n := range m.Functions {

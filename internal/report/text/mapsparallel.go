@@ -6,8 +6,9 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// batch is the least number of records that one goroutine formats at a time, and usual is the usual size of a record in bytes: the text stays in the
-// processor's cache until it is written. An image with fewer than few records is not divided, nor one with a function of more than most records.
+// batch is the least number of records that one goroutine formats at a time. usual is the usual size of a record in bytes, so that the text of a
+// batch stays in the processor's cache until it is written. An image with fewer than few records, or with a function of more than most records, is
+// not divided.
 const (
 	batch = 1024
 	usual = 512
@@ -15,7 +16,7 @@ const (
 	most  = 64 * batch
 )
 
-// part is a run of functions, and the channel for its text.
+// part is a range of functions, and the channel for its text.
 type part struct {
 	functions []*maps.Function
 	done      chan partText
@@ -27,11 +28,12 @@ type partText struct {
 	shown int
 }
 
-// wording appends the text of a function to b, and returns how many records it has shown.
+// wording appends the text of a function to b, and returns the number of records in it.
 type wording func(b []byte, f *maps.Function) (longer []byte, shown int)
 
-// shared reports whether several goroutines format the records of an image. With modules only one does, because their analysis is done once and not
-// concurrently. Layouts of virtual machines look up symbols in the same way. Small images are not worth it: a JIT may register many. With a very large function all of its text would be held at once.
+// shared reports whether several goroutines format the records of an image. With modules only one goroutine does, because the analysis of modules is
+// cached and not safe for concurrent use. The same holds for layouts of virtual machines, which look up symbols. Small images are not divided,
+// because a JIT may register many of them. A very large function is excluded, because all of its text would be held at once.
 func shared(i *maps.Image) bool {
 	if i.HasModules() || i.HasLayouts() || i.Records() < few {
 		return false
@@ -69,8 +71,8 @@ func (p *mapsText) functions(i *maps.Image) {
 	p.b = nil
 }
 
-// inWords passes write the text of the wanted functions of an image in their order. Formatting a million records takes longer than reading them, so
-// all processors share the work.
+// inWords passes the text of the wanted functions of an image to write, in their order. Formatting a million records takes longer than reading them,
+// so all processors share the work.
 func inWords(i *maps.Image, want *maps.Filter, batch, usual int, worker func() wording, write func(partText)) {
 	workers := runtime.GOMAXPROCS(0)
 	work, order := make(chan part, workers), make(chan chan partText, 2*workers)

@@ -13,7 +13,7 @@ import (
 type jsonLines struct {
 	b     []byte
 	depth int  // depth of the indentation
-	some  bool // the open object or list has a member
+	some  bool // the open object or list already has a member
 }
 
 // lines is the text between two elements: a comma, the end of the line and the indentation of the next.
@@ -41,7 +41,7 @@ func (j *jsonLines) next() {
 	j.some = true
 }
 
-// name starts the next member of an object. The argument is the name as it is written, with quotes and colon.
+// name starts the next member of an object. The argument is the name with its quotes and colon.
 func (j *jsonLines) name(name string) {
 	j.next()
 	j.b = append(j.b, name...)
@@ -207,7 +207,7 @@ func (j *jsonLines) record(r *maps.RecordJSON) {
 	j.close('}')
 }
 
-// The members of a location after its first, each with the text before it at the depth of a record's locations.
+// These are the members of a location after the first. Each includes the text before it, with the indentation of a record's locations.
 var (
 	memberRegister = member("register")
 	memberDWARF    = member("dwarf")
@@ -226,7 +226,7 @@ const locationDepth = 9
 
 func member(name string) string { return lines[:len(",\n")+2*locationDepth] + `"` + name + `": ` }
 
-// location writes a location. Locations are most of the text: each member is one string with the text before it.
+// location writes a location. Most of the text are locations, so each member is written as one string together with the text before it.
 func (j *jsonLines) location(l *maps.LocationJSON) {
 	j.open('{')
 	j.text(`"kind": `, l.Kind)

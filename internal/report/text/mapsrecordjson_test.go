@@ -37,7 +37,8 @@ func full(v reflect.Value, text string) {
 	}
 }
 
-// Records with all members are written byte for byte as encoding/json writes them: the test fails for a new member that the writer lacks.
+// TestRecordsAreAsMarshalled requires that records with all members are written byte for byte as encoding/json writes them. It fails for a new member
+// that the writer lacks.
 func TestRecordsAreAsMarshalled(t *testing.T) {
 	check := func(r maps.RecordJSON) {
 		t.Helper()
@@ -59,7 +60,7 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 	check(most)
 }
 
-// The same holds for functions, up to the start of their records.
+// TestFunctionsAreAsMarshalled requires the same of functions, up to the start of their records.
 func TestFunctionsAreAsMarshalled(t *testing.T) {
 	check := func(f maps.FunctionJSON) {
 		t.Helper()

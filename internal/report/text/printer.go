@@ -15,7 +15,7 @@ type Printer struct{ Style }
 // Frame prints a frame with its slots and the frames of a virtual machine in it.
 func (p Printer) Frame(w io.Writer, f *frame.Frame) { PrintFrame(w, p.Style, f) }
 
-// FrameLine prints what Frame does without values.
+// FrameLine prints a frame without its values.
 func (p Printer) FrameLine(w io.Writer, f *frame.Frame) {
 	line := *f
 	line.Slots, line.Notes = nil, nil
@@ -30,7 +30,7 @@ func (p Printer) FrameLine(w io.Writer, f *frame.Frame) {
 	PrintFrame(w, p.Style, &line)
 }
 
-// Slots prints slots, one a line.
+// Slots prints slots, one per line.
 func (p Printer) Slots(w io.Writer, list []frame.Slot) {
 	for n := range list {
 		printSlot(w, p.Style, &list[n], nameWidth)
@@ -40,13 +40,13 @@ func (p Printer) Slots(w io.Writer, list []frame.Slot) {
 // VM prints the frames of a virtual machine with their values.
 func (p Printer) VM(w io.Writer, vm *frame.VM) { printVM(w, p.Style, vm, inlinedInto) }
 
-// Thread names a thread.
+// Thread returns the title of a thread.
 func (p Printer) Thread(t *deopt.Thread) string { return p.Style.Bold(titleOfThread(t)) }
 
 // Place returns the position of a frame in the code.
 func (p Printer) Place(f *frame.Frame) string { return Place(f) }
 
-// Explanation prints what explain does.
+// Explanation prints an explanation in the format of the verb explain.
 func (p Printer) Explanation(w io.Writer, e *explain.Explanation, t *ptrace.Target) error {
 	return PrintExplanation(w, p.Style, e, t)
 }

@@ -9,14 +9,14 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Frames that repeat are folded where at most maxPeriod frames repeat at least leastTurns times.
+// Frames are folded if a sequence of at most maxPeriod frames repeats at least leastTurns times.
 const (
 	leastTurns = 4
 	maxPeriod  = 8
 )
 
-// repeated returns the period, in frames, with which the start of list repeats, and the number of frames that do; 0 and 0 if it does not repeat.
-// Frames with a record never repeat: their values differ.
+// repeated returns the period, in frames, with which the start of list repeats, and the number of frames that repeat. It returns 0 and 0 if the start
+// does not repeat. Frames with a record do not count as repeated, because their values differ.
 func repeated(list []*deopt.Frame) (period, count int) {
 	for period = 1; period <= maxPeriod && period < len(list); period++ {
 		n := 0
@@ -44,7 +44,7 @@ func printRepeated(w io.Writer, s Style, turn []*deopt.Frame, more int) {
 	fmt.Fprintf(w, "  %s\n", s.Dim(fmt.Sprintf("… #%d to #%d, %s of %s, not shown", last+1, last+more, Count(more, "frame"), strings.Join(where, ", "))))
 }
 
-// printOmitted prints which functions the omitted frames in the middle of a deep stack belong to.
+// printOmitted prints the functions of the omitted frames in the middle of a deep stack.
 func printOmitted(w io.Writer, s Style, o *frame.Omitted) {
 	var where []string
 	known := 0

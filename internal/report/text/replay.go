@@ -15,7 +15,7 @@ type ReplayPrinter struct {
 	style   Style
 	width   int  // width of the column of paths
 	verbose bool // show every exit of a core
-	cores   bool // the items are cores, and not scripts
+	cores   bool // whether the items are cores or scripts
 }
 
 // widestPath bounds the column of paths. A longer path moves the columns after it.
@@ -33,7 +33,7 @@ func NewReplayPrinter(s Style, items []replay.Item, verbose, cores bool) *Replay
 // widestSaying bounds the text about a readable core without --verbose, in characters: some reasons are long.
 const widestSaying = 160
 
-// Result prints a result: one line, and more below it where a script failed or with --verbose.
+// Result prints a result: one line, and more below it if a script failed, or with --verbose.
 func (w *ReplayPrinter) Result(b *bytes.Buffer, r *replay.Result) {
 	word, path := string(r.Outcome), Printable(r.Path)
 	switch r.Outcome {
@@ -91,7 +91,7 @@ func (w *ReplayPrinter) says(r *replay.Result) string {
 	return strings.Join(parts, "  ")
 }
 
-// exitText describes the position of a frame and where it resumes.
+// exitText describes the position of a frame and the place at which it resumes.
 func exitText(x *replay.Exit) string {
 	where := "?"
 	if x.Function != "" {
@@ -118,7 +118,7 @@ func resumedText(g *replay.Resumed) string {
 	return "returns nothing"
 }
 
-// exits prints everything known about the exits of a core.
+// exits prints all details of the exits of a core.
 func (w *ReplayPrinter) exits(b *bytes.Buffer, f *replay.Found) {
 	fmt.Fprintf(b, "    %s, %s, %s\n", Printable(f.Arch), Count(f.Threads, "thread"), Count(f.Frames, "frame"))
 	for i := range f.Exits {
@@ -176,7 +176,7 @@ func (w *ReplayPrinter) Summary(b *bytes.Buffer, s *replay.Summary) {
 	}
 }
 
-// ReplayTimes returns how long the run took, and which items took longest.
+// ReplayTimes returns a text with the duration of the run, and the items that took longest.
 func ReplayTimes(s *replay.Summary) string {
 	ran := s.Items - s.NotRun - s.Kept
 	out := fmt.Sprintf("in %.2f s, %.0f/s; the slowest: ", s.Seconds, float64(ran)/s.Seconds)

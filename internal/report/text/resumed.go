@@ -33,7 +33,7 @@ func PrintResumed(w io.Writer, s Style, r *frame.Resumed, frames []*deopt.Frame)
 	return err
 }
 
-// printRan prints the frames that ran in either interpreter, the given result of their call, and the output of the program.
+// printRan prints the frames that an interpreter ran, the given result of the call for which the first one waited, and the output of the program.
 func printRan(text *strings.Builder, s Style, r *frame.Resumed, frames []*deopt.Frame) {
 	for _, f := range frames {
 		PrintFrame(text, s, &f.Frame)
@@ -77,7 +77,7 @@ func printChange(text *strings.Builder, m frame.CommittedMemory) {
 	fmt.Fprintf(text, "  %s  %s -> %s\n", frame.HexOf(at+uint64(n/2)), m.Old[n:], m.New[n:])
 }
 
-// printCommitted prints the bytes and registers that were written, or with --dry-run would be.
+// printCommitted prints the bytes and registers that were written, or that would be written without --dry-run.
 func printCommitted(text *strings.Builder, s Style, c *frame.Committed) {
 	verb := "written"
 	if !c.Written {

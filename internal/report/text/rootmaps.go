@@ -64,7 +64,7 @@ func printSafepoint(w io.Writer, s Style, p *roots.Safepoint) {
 	}
 }
 
-// placeOfPointer returns the location of a pointer, the number of pointers in it, and the names that are possible.
+// placeOfPointer returns the location of a pointer, the number of pointers in that location, and the possible names.
 func placeOfPointer(p *roots.Pointer) string {
 	text := p.Location.String()
 	if p.Pointers > 0 {
@@ -96,7 +96,7 @@ func rootMapsSummary(s Style, sum *roots.FileSummary) string {
 	return strings.Join(parts, " · ")
 }
 
-// PrintRootMapCounts prints the number of safepoints and pairs of each function, those with the most pairs first, then by name.
+// PrintRootMapCounts prints the number of safepoints and pairs of each function, sorted by the number of pairs, most first, and then by name.
 func PrintRootMapCounts(w io.Writer, s Style, m *maps.Maps, function *names.Pattern) (sum roots.FileSummary, err error) {
 	type count struct {
 		name              string
@@ -131,7 +131,7 @@ type rootMapsFunction struct {
 	Safepoints []roots.Safepoint `json:"safepoints"`
 }
 
-// WriteRootMaps writes the same as JSON, one function at a time: a file may have a million records.
+// WriteRootMaps writes the safepoints and their roots as JSON. It writes one function at a time, because a file may have a million records.
 func WriteRootMaps(w io.Writer, m *maps.Maps, function *names.Pattern) (sum roots.FileSummary, err error) {
 	p := &mapsJSON{out: w}
 	p.begin(roots.FileSchema, m)

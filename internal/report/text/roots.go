@@ -43,7 +43,7 @@ func PrintRoots(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
 	return err
 }
 
-// hasMap reports whether the code of a frame has a map, readable or not.
+// hasMap reports whether the code of a frame has a map. The map may be unreadable.
 func hasMap(f *roots.Frame) bool { return f.Record != nil || f.Unknown != "" }
 
 // rootsSummary returns the last line of a report.
@@ -97,7 +97,7 @@ func printRootsOf(w io.Writer, s Style, f *roots.Frame) {
 	}
 }
 
-// printRoot prints one root like the slot that it is, and where it points.
+// printRoot prints one root in the format of slots, and the place to which it points.
 func printRoot(w io.Writer, s Style, r *roots.Root) {
 	var line strings.Builder
 	printSlot(&line, s, &r.Slot, nameWidth)
@@ -138,7 +138,7 @@ func printWithoutMap(w io.Writer, s Style, list []roots.Frame) {
 	fmt.Fprintf(w, "  %s\n", s.Dim(text))
 }
 
-// PrintRootCounts prints the number of frames and roots of each function, those with the most roots first.
+// PrintRootCounts prints the number of frames and roots of each function, sorted by the number of roots, most first.
 func PrintRootCounts(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, titleOf(s, v.Target()))

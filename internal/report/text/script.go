@@ -39,7 +39,7 @@ func (ScriptPrinter) ResumedWith(w io.Writer, r *frame.Resumed, s *handover.Stac
 // Verified prints the comparison of one exit.
 func (ScriptPrinter) Verified(w io.Writer, v *verify.Verified) error {
 	var b bytes.Buffer
-	PrintVerified(&b, Style{}, v, "") // the script itself reproduces it
+	PrintVerified(&b, Style{}, v, "") // no command, because the script itself reproduces the difference
 	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Style colours words where the terminal supports it.
+// Style colours words if On is set.
 type Style struct{ On bool }
 
 func (s Style) paint(code, text string) string {
@@ -26,7 +26,7 @@ func (s Style) Bold(text string) string { return s.paint("1", text) }
 // Dim returns the text in a faint colour.
 func (s Style) Dim(text string) string { return s.paint("2", text) }
 
-// Green returns the text in green, for what is as it should be.
+// Green returns the text in green, for good results.
 func (s Style) Green(text string) string { return s.paint("32", text) }
 
 // Yellow returns the text in yellow, for warnings.
@@ -45,7 +45,7 @@ func Printable(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// PrintableLines is Printable for text of several lines: it keeps line ends and tabs, which carry the layout.
+// PrintableLines is Printable for text of several lines: it keeps line ends and tabs, which determine the layout of the text.
 func PrintableLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -71,13 +71,14 @@ func Count[N int | uint64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// lineWidth is the widest line, in characters, to which more is appended.
+// lineWidth is the width in characters up to which text is appended to a line.
 const lineWidth = 100
 
 // runes returns the length of a text in characters.
 func runes(text string) int { return utf8.RuneCountInString(text) }
 
-// sourceLines returns the source positions of a frame, one a line: those of inlined functions first, innermost first, then its own.
+// sourceLines returns the source positions of a frame, one per line: those of inlined functions, innermost first, and then the position of the
+// frame's function.
 func sourceLines(source []frame.Source) (lines []string) {
 	for _, p := range source {
 		text := "at " + Printable(deopt.SourceText(p))

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// TraceEnd holds what the summary of a trace shows beside its counts.
+// TraceEnd holds the facts that the summary of a trace shows in addition to its counts.
 type TraceEnd struct {
 	Limits   Limits
 	Stop     string   // the condition of --stop-at
@@ -129,7 +129,7 @@ type Limits struct {
 	Time  time.Duration
 }
 
-// Ending describes how the watching ended.
+// Ending describes the reason for the end of a run that watched a process.
 func Ending(e trace.End, l Limits) string {
 	switch e.Kind {
 	case trace.EndExited:

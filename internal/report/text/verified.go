@@ -208,7 +208,7 @@ func (w *verifiedPrinter) differences(st *verify.VMState) {
 	}
 }
 
-// arrivals returns how often the baseline reached the place where an exit resumes, and how its state differed there.
+// arrivals describes how often the baseline reached the place at which an exit resumes, and the differences of its state at that place.
 func arrivals(st *verify.State) string {
 	how := "only before the previous exit"
 	switch {
@@ -325,7 +325,7 @@ func VerifySummary(s *verify.Summary, l Limits, entries bool) string {
 	return b.String()
 }
 
-// groupLines lists differences that several exits have.
+// groupLines lists differences that several exits share.
 func groupLines(groups []verify.Group) string {
 	var b strings.Builder
 	for _, g := range groups {
@@ -336,7 +336,7 @@ func groupLines(groups []verify.Group) string {
 	return b.String()
 }
 
-// reasonLines lists the reasons for which exits were left out, one per line: the count, of, and the reason.
+// reasonLines lists the reasons for which exits were left out, one per line: the count, the text of, and the reason.
 func reasonLines(r trace.Reasons, of string) string {
 	var b strings.Builder
 	reasons := r.Sorted()

@@ -44,7 +44,7 @@ func titleOf(s Style, t *ptrace.Target) string {
 	return fmt.Sprintf("%s  %s   %s   %s", s.Bold(fmt.Sprintf("pid %d", t.PID)), Printable(t.Command), t.Arch().Title, stood)
 }
 
-// titleOfThread names a thread. Most cores hold only the name of the first thread.
+// titleOfThread returns the title of a thread. Most cores hold only the name of the first thread.
 func titleOfThread(t *deopt.Thread) string {
 	if t.Parked() {
 		return titleOfGoroutine(t.Goroutine)
@@ -139,8 +139,8 @@ func summary(s deopt.Summary) string {
 	return line
 }
 
-// sureLines returns one line for each module: how sure it is that the code was compiled from it, by the function with the worst finding. A module
-// about which nothing is known has no line.
+// sureLines returns one line for each module, about the certainty that the code was compiled from it. It names a function that contradicts the
+// module, if there is one, or else the function with the strongest evidence. A module without evidence has no line.
 func sureLines(all []frame.CompiledFrom) (lines []string) {
 	rank := func(f frame.CompiledFrom) int {
 		return slices.Index([]sites.Sureness{sites.Contradicted, sites.Certain, sites.Likely, sites.Open}, sites.Sureness(f.Sure))
@@ -169,7 +169,7 @@ func sureLines(all []frame.CompiledFrom) (lines []string) {
 	return lines
 }
 
-// Paused reports for how long a process was stopped, and its state now.
+// Paused describes the time for which a process was stopped, and its current state.
 func Paused(who string, pause time.Duration, stopped bool) string {
 	return fmt.Sprintf("%s was stopped for %s and is %s", who, milliseconds(pause), afterwards(stopped))
 }

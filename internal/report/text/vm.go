@@ -32,11 +32,11 @@ func vmTitle(s Style, f *frame.VMFrame) string {
 	return line
 }
 
-// inlinedInto introduces the callers of a VM frame of compiled code.
+// inlinedInto is the text before the callers of a VM frame of compiled code.
 const inlinedInto = "inlined into"
 
-// printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields. callers introduces all frames
-// but the innermost.
+// printVM prints the VM frames of a physical frame, innermost first, and the objects that exist only as their fields. callers is the text before all
+// frames but the innermost.
 func printVM(w io.Writer, s Style, vm *frame.VM, callers string) {
 	if vm.Error != "" {
 		fmt.Fprintf(w, "        %s\n", s.Yellow("no VM frames: "+Printable(vm.Error)))
@@ -135,7 +135,7 @@ func printVMValue(w io.Writer, s Style, name string, v *frame.VMValue) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// vm prints for each value of the VM frames which value of the record it is, and how its bits were converted.
+// vm prints, for each value of the VM frames, the value of the record from which it was read, and the conversion of its bits.
 func (p *explainer) vm(at *explain.Place) {
 	p.title("the frames of the virtual machine in it, by the layout " + Printable(at.VM.Layout))
 	if at.VM.Error != "" {
@@ -182,7 +182,8 @@ func (p *explainer) vm(at *explain.Place) {
 	}
 }
 
-// left notes that a frame has called its run time to be deoptimized: the run time may have left it, and may run these VM frames in its interpreter.
+// left returns a note for a frame that has called its run time to be deoptimized. The run time may have left the frame, and may now run these VM
+// frames in its interpreter.
 func left(f *frame.Frame) string {
 	if f.Record != nil && f.Record.Site == string(ir.DeoptimizeSite) && f.Record.Moment == frame.InCall {
 		return ", being deoptimized"
