@@ -11,7 +11,7 @@ import (
 // grace bounds the time in which an item must end after its timeout. After that it is abandoned.
 const grace = 2 * time.Second
 
-// attempt processes one item. It always returns a result, also after a panic, and if the item does not end.
+// attempt processes one item. It always returns a result, even if the job panics or does not end.
 func attempt(ctx context.Context, timeout time.Duration, job Job, item Item) Result {
 	if timeout > 0 {
 		var cancel context.CancelFunc

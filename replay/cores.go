@@ -14,7 +14,7 @@ import (
 
 // Cores opens cores, one at a time or several at once.
 type Cores struct {
-	Core   ptrace.CoreOptions // for many cores set Files and Objects, which share memory between them
+	Core   ptrace.CoreOptions // for many cores, set Files and Objects, which share memory between cores
 	Inputs deopt.Options
 	// Limits bounds the run of each resumed frame.
 	Limits deopt.Limits
@@ -77,7 +77,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// maxExits bounds the exits in the result of a core: a recursion may have 100,000.
+// maxExits bounds the number of exits in the result of a core, because a recursion may have 100,000.
 const maxExits = 32
 
 // found describes the frames of a core.
@@ -126,7 +126,7 @@ func incomplete(v *deopt.View) string {
 	return ""
 }
 
-// maxTried bounds the frames that resume tries.
+// maxTried bounds the number of frames that resume tries.
 const maxTried = 16
 
 // resume runs the innermost frame that can be resumed, in the first thread with such a frame. A frame that waits for the result of a call, or lacks a
@@ -146,7 +146,7 @@ func (c *Cores) resume(ctx context.Context, v *deopt.View) (*Resumed, error) {
 			case out == nil && first == nil:
 				first = err
 			case out == nil:
-			case err != nil: // the run has failed
+			case err != nil: // the run failed
 				return nil, fmt.Errorf("%s: %w", f.Title(), err)
 			default:
 				return &Resumed{TID: t.ID, Frame: f.Index, Result: out.Result, ExitCode: out.ExitCode, Steps: out.Steps, Output: out.Output}, nil

@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// kept writes a core of a process at its exit.
+// kept writes a core of a process at its exit, and returns the path.
 func kept(t *testing.T, p *livetest.Process, compress bool) string {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Record: true, Hold: true})
@@ -33,7 +33,7 @@ func kept(t *testing.T, p *livetest.Process, compress bool) string {
 	return path
 }
 
-// looker returns a Cores for cores of deoptimize.ll.
+// looker returns a Cores with the module and layout of deoptimize.ll.
 func looker(t *testing.T) *replay.Cores {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.IR(t, 19, "deoptimize.ll"))
@@ -68,7 +68,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// The result of a core that cannot be resumed has the reason.
+// TestLookInPart requires that the result of a core which cannot be resumed has the reason.
 func TestLookInPart(t *testing.T) {
 	path := kept(t, livetest.Lli(t, 19, "deoptimize.ll", "mcjit"), false)
 	c := looker(t)
@@ -89,7 +89,7 @@ func TestLookInPart(t *testing.T) {
 	require.Equal(t, "no frame has a known place where it resumes", r.Message)
 }
 
-// A core without stack maps is OK if all its frames are complete; an unreadable core fails.
+// TestLookWithoutMaps requires that a core without stack maps is OK if all its frames are complete, and that an unreadable core fails.
 func TestLookWithoutMaps(t *testing.T) {
 	c := &replay.Cores{}
 	r := c.Look(context.Background(), core(kept(t, livetest.C(t, "nojit.c", nil), false)))
@@ -99,7 +99,7 @@ func TestLookWithoutMaps(t *testing.T) {
 	require.Regexp(t, `^no stack map: `, r.Found.Notes[len(r.Found.Notes)-1])
 }
 
-// A truncated or changed core affects only its own result: it causes no panic and takes no more than its time.
+// TestLookAtBrokenCores requires that a truncated or changed core affects only its own result. It must not cause a panic or exceed its time limit.
 func TestLookAtBrokenCores(t *testing.T) {
 	whole, err := os.ReadFile(kept(t, livetest.Linked(t, 19, "deoptimize.ll", "-pie"), false))
 	require.NoError(t, err)

@@ -15,11 +15,11 @@ import (
 // Item is a script or a core to process.
 type Item struct {
 	Kind  Kind
-	Path  string // the path as given, or the folder as given and the name in it
+	Path  string // the given path, or the given folder joined with the name in it
 	Named bool   // the path itself was given; false if it was found in a folder
 
-	within string // its name in the given folder, which does not depend on the folder's path
-	err    error  // why the search for it failed
+	within string // the name relative to the given folder, which does not depend on the folder's path
+	err    error  // error of the search
 }
 
 // ScriptSuffix is the suffix of a script's name.
@@ -87,7 +87,7 @@ func find(kind Kind, pattern string) []Item {
 	return items
 }
 
-// isFile reports whether an entry is a regular file, or a link to one: in a Kubernetes volume of a ConfigMap, every file is a link.
+// isFile reports whether an entry is a regular file or a link to one. In a Kubernetes volume of a ConfigMap, every file is a link.
 func isFile(path string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.Type().IsRegular()
@@ -96,8 +96,8 @@ func isFile(path string, e fs.DirEntry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Shard returns the items of part index of n. Every item is in exactly one part. Its name in the folder determines the part, not its position in the
-// list: the parts may start at different times, on machines that mount the folder elsewhere, and while files are added.
+// Shard returns part index of n parts of the items. Every item is in exactly one part, determined by its name in the folder and not by its position
+// in the list. So the parts may be computed at different times, on machines that mount the folder at other paths, and while files are added.
 func Shard(items []Item, index, n int) []Item {
 	if n < 1 || index < 0 || index >= n {
 		panic(fmt.Sprintf("replay: there is no part %d of %d", index, n))

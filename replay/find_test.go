@@ -64,7 +64,8 @@ func TestFind(t *testing.T) {
 	require.Equal(t, []string{"a.txtar", "b.txtar", "named.script", "notes.md"}, found(t, replay.Core, "."))
 }
 
-// Shards are disjoint and together complete, for any path of the folder. Additional files do not move others to another shard.
+// TestShard requires that shards are disjoint and together complete, for any path of the folder, and that additional files do not move others to
+// another shard.
 func TestShard(t *testing.T) {
 	var items []string
 	parts := func(dir string, names, n int) [][]string {
@@ -106,7 +107,7 @@ func TestShard(t *testing.T) {
 	require.Panics(t, func() { replay.Shard(nil, 4, 4) })
 }
 
-// Reading a pipe would block until another process writes to it.
+// TestIsCoreOfAPipe requires that a pipe is not read: that would block until another process writes to it.
 func TestIsCoreOfAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o644))

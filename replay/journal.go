@@ -17,24 +17,24 @@ const JournalSchema = "reframe.replay.journal/v1"
 // maxLine bounds a line of a journal, in bytes: twice the size of the largest result with every character escaped.
 const maxLine = 4 << 20
 
-// Journal keeps results in a file, so that a killed run can be continued. The first line identifies the run, and each further line has a result, or
-// an item that was begun. Each line is written by one call, so that after kill -9 at most the last line is incomplete; it is dropped when the journal
-// is opened again. A journal is for one run at a time: a lock refuses a second run, if the system has locks.
+// Journal stores results in a file, so that a killed run can be continued. The first line identifies the run. Each further line contains a result, or
+// an item that was begun. Each line is written by one call, so that after kill -9 at most the last line is incomplete; it is removed when the journal
+// is opened again. Only one run at a time can use a journal, which is locked if the system supports locks.
 //
-// A result is valid while its item has the same size and time of change, and so has each file that its script passed to core, launch or verify.
+// A result is valid as long as its item, and each file that its script passed to core, launch or verify, has the same size and modification time.
 //
-// An item that kills the whole process, for example by its use of memory, would do so each time that a cluster restarts the run. Therefore an item
-// fails after [maxKills] runs were killed while they processed it.
+// An item that kills the whole process, for example because it uses too much memory, would do so again each time that a cluster restarts the run.
+// Therefore an item fails after [maxKills] runs were killed while they processed it.
 //
 // The file is not synced to the disk: if the machine fails, results may be lost and are computed again.
 type Journal struct {
 	path string
 	file *os.File
 	mu   sync.Mutex
-	old  map[string]place  // the results that existed when it was opened
-	left map[begunItem]int // the items without a result, with the number of runs that were killed while they processed it
-	open int               // number of items that this run has begun and not finished
-	err  error             // the error of a write; further lines would be appended to an incomplete one
+	old  map[string]place  // results that existed when the journal was opened
+	left map[begunItem]int // items without a result, with the number of runs that were killed while they processed each
+	open int               // number of items that this run has begun but not finished
+	err  error             // the error of a write; then no line is written, because it would be appended to an incomplete one
 }
 
 // maxKills bounds the number of runs that are killed while they process an item.
@@ -46,14 +46,14 @@ type begunItem struct {
 	fileState
 }
 
-// place is the place of a result in the file, and the state of its item's file.
+// place is the position of a result in the journal, with the state of the item's file.
 type place struct {
 	at    int64
 	size  int
 	state fileState
 }
 
-// fileState identifies the content of a file by size and time of change.
+// fileState identifies the content of a file by its size and modification time.
 type fileState struct {
 	Size  int64 `json:"size"`
 	Mtime int64 `json:"mtime_ns"` // nanoseconds since 1970
@@ -80,7 +80,7 @@ type journalLine struct {
 	Uses   map[string]fileState `json:"uses,omitempty"`
 	Result *Result              `json:"result,omitempty"`
 	Begun  *begunItem           `json:"begun,omitempty"`
-	// Ended is true at the regular end of a run: it was not killed by an item that it had begun.
+	// Ended marks the normal end of a run: no item that it had begun has killed it.
 	Ended bool `json:"ended,omitempty"`
 }
 
@@ -106,7 +106,7 @@ func OpenJournal(path string, belongs []string) (*Journal, error) {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// load reads the places of results, and removes an incomplete last line.
+// load reads the positions of results, and removes an incomplete last line.
 func (j *Journal) load(belongs []string) error {
 	head, err := lineOf(journalHead{JournalSchema, belongs})
 	if err != nil {
@@ -161,7 +161,7 @@ func (j *Journal) note(l *journalLine, p place) {
 
 var errNoJournal = errors.New("not a journal of reframe replay; the file was not changed")
 
-// readLine returns the next line with its end, and io.EOF if there is none, or only an incomplete one.
+// readLine returns the next line with its newline. It returns io.EOF at the end of the file, or if the line is incomplete.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -176,7 +176,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// sameRun compares the first line with the present run.
+// sameRun compares the first line of the journal with the current run.
 func sameRun(line []byte, belongs []string) error {
 	var head journalHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Schema != JournalSchema {
@@ -206,7 +206,7 @@ func (j *Journal) find(path string, state fileState) (*Result, bool) {
 	line := make([]byte, p.size)
 	var l journalLine
 	if _, err := j.file.ReadAt(line, p.at); err != nil || json.Unmarshal(line, &l) != nil || l.Result == nil || l.Result.Path != path {
-		return nil, false // the file was changed meanwhile: process the item again
+		return nil, false // the journal's file was changed, so the item is processed again
 	}
 	for used, was := range l.Uses {
 		if stateOf(used) != was {
@@ -222,7 +222,7 @@ func (j *Journal) begin(path string, state fileState) (kills int, err error) {
 	return j.left[item], j.append(journalLine{Begun: &item}, 1)
 }
 
-// add appends a result, unless it depends on too many files.
+// add appends a result, unless the result depends on too many files.
 func (j *Journal) add(r *Result, state fileState, u *uses) error {
 	files, ok := u.all()
 	if !ok {
@@ -231,7 +231,7 @@ func (j *Journal) add(r *Result, state fileState, u *uses) error {
 	return j.append(journalLine{File: &state, Uses: files, Result: r}, -1)
 }
 
-// end records the end of the run if items were begun and not completed.
+// end records the end of the run if items were begun but not completed.
 func (j *Journal) end() error {
 	if j.open == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 var belongs = []string{"reframe v1", "scripts", "--timeout 1m0s"}
 
-// journaled runs items with a journal and returns what is reported, and how many items were processed.
+// journaled runs items with a journal. It returns the reported results, and the number of items that were processed.
 func journaled(t *testing.T, journal string, items []replay.Item) (all []replay.Result, ran int) {
 	t.Helper()
 	j, err := replay.OpenJournal(journal, belongs)
@@ -58,7 +58,7 @@ func TestJournal(t *testing.T) {
 	require.Zero(t, ran)
 }
 
-// A process may be killed at any byte of a line: complete lines are used, and the other items are processed again.
+// TestJournalIsTorn requires that, if a process is killed at any byte of a line, complete lines are used and the other items are processed again.
 func TestJournalIsTorn(t *testing.T) {
 	livetest.Slow(t)
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
@@ -78,7 +78,8 @@ func TestJournalIsTorn(t *testing.T) {
 	}
 }
 
-// An item that kills the process each time is not retried for ever. An item that was only interrupted is retried.
+// TestJournalOfKills requires that an item that kills the process each time is not retried for ever, and that an item that was only interrupted is
+// retried.
 func TestJournalOfKills(t *testing.T) {
 	items, journal := files(t, 3), filepath.Join(t.TempDir(), "journal")
 	one := func(ctx context.Context, job replay.Job) ([]replay.Result, *replay.Summary) {
@@ -104,14 +105,14 @@ func TestJournalOfKills(t *testing.T) {
 		_, _ = one(context.Background(), func(_ context.Context, i replay.Item) replay.Result {
 			begun, err := os.ReadFile(journal)
 			require.NoError(t, err)
-			text = begun // the journal at the time of the kill
+			text = begun // the journal when the run is killed
 			return ok(i)
 		})
 		require.NoError(t, os.WriteFile(journal, text, 0o644))
 	}
 	first, err := os.ReadFile(journal)
 	require.NoError(t, err)
-	killed() // the run is at the last item: the second item is done
+	killed() // the run is killed at the last item; the second is done
 	killed()
 	killed()
 	all, _ := one(context.Background(), func(_ context.Context, i replay.Item) replay.Result { return ok(i) })
@@ -127,7 +128,7 @@ func TestJournalOfKills(t *testing.T) {
 	require.Equal(t, []string{"0000.txtar ok", "0001.txtar ok", "0002.txtar ok"}, paths(all), "two are not enough")
 }
 
-// A journal is for one kind of run. Any other file is left unchanged.
+// TestJournalOfAnother requires that a journal is only used for the same kind of run, and that any other file is left unchanged.
 func TestJournalOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(path, belongs)
@@ -162,7 +163,7 @@ func TestJournalOfAnother(t *testing.T) {
 	require.ErrorContains(t, err, "is a directory")
 }
 
-// FuzzJournal requires that a journal with any content is rejected and left unchanged, or used: then there is one result for each item.
+// FuzzJournal requires that a journal with any content is either rejected and left unchanged, or used with one result for each item.
 func FuzzJournal(f *testing.F) {
 	const head = `{"schema":"reframe.replay.journal/v1","of":["reframe v1","scripts","--timeout 1m0s"]}` + "\n"
 	for _, text := range []string{"", head, head[:20], head + `{"begun":{"path":"a","size":1,"mtime_ns":2}}` + "\n" + `{"ended":true}` + "\n",
@@ -188,7 +189,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// A kept result becomes invalid if the script or a file that it opens or launches changes.
+// TestJournalKnowsWhatScriptsUse requires that a stored result becomes invalid if the script, or a file that it opens or launches, changes.
 func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	dir, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
 	file := filepath.Join(dir, "file")
@@ -218,7 +219,8 @@ func TestJournalKnowsWhatScriptsUse(t *testing.T) {
 	require.Zero(t, ran())
 }
 
-// A second run at the same time is refused: each would count the other's items as the cause of a kill.
+// TestJournalIsOfOneRun requires that a second run at the same time is refused, because each would take the other's begun items for the cause of a
+// kill.
 func TestJournalIsOfOneRun(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(journal, belongs)
@@ -231,7 +233,7 @@ func TestJournalIsOfOneRun(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// A name that is not valid UTF-8 is not confused with the name of its escaped form.
+// TestJournalOfOddNames requires that a name which is not valid UTF-8 is not confused with the name of its escaped form.
 func TestJournalOfOddNames(t *testing.T) {
 	dir, journal, when := t.TempDir(), filepath.Join(t.TempDir(), "journal"), time.Unix(1e9, 0)
 	for _, name := range []string{"a\xff.txtar", "a\ufffd.txtar"} {

@@ -25,10 +25,10 @@ type JUnit struct {
 	tests, failures, skipped int
 }
 
-// junitHead is the size of the largest head in bytes. The head has the counts, so it is written last, over blanks left for it.
+// junitHead is the maximum size of the head in bytes. The head contains the counts, so it is written last, over blanks that were reserved for it.
 const junitHead = 256
 
-// CreateJUnit creates a report at that path. It replaces an existing report; for any other file with content the error wraps [os.ErrExist], unless
+// CreateJUnit creates a report at path. It replaces an existing report. If another file with content exists, the error wraps [os.ErrExist], unless
 // replace is set.
 func CreateJUnit(path string, replace bool) (*JUnit, error) {
 	f, err := newfile.Create(path, replace || IsJUnit(path))
@@ -42,7 +42,7 @@ func CreateJUnit(path string, replace bool) (*JUnit, error) {
 
 // IsJUnit reports whether a file looks like a JUnit report.
 func IsJUnit(path string) bool {
-	if newfile.Free(path) == nil { // missing, empty or not a regular file: opening a pipe would wait for its writer
+	if newfile.Free(path) == nil { // the file is missing, empty or not regular: opening a pipe would wait for its writer
 		return false
 	}
 	f, err := os.Open(path)
@@ -83,14 +83,14 @@ func (j *JUnit) Add(r *Result) error {
 	return err
 }
 
-// escaped escapes text for XML, also in an attribute; characters that XML cannot have become U+FFFD (XML 1.0, 2.2).
+// escaped escapes text for XML, also in attributes. Characters that XML does not allow become U+FFFD (XML 1.0, 2.2).
 func escaped(s string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a Buffer never fails
+	_ = xml.EscapeText(&b, []byte(s)) // writing to a Buffer never fails
 	return b.String()
 }
 
-// Close completes the file and gives it its name.
+// Close completes the file and renames it to its final name.
 func (j *JUnit) Close() error {
 	_, err := j.out.WriteString("</testsuite>\n</testsuites>\n")
 	if err == nil {

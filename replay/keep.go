@@ -11,16 +11,17 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// maxCopies bounds the different files with the same name in a directory.
+// maxCopies bounds the number of different files with the same name in a directory.
 const maxCopies = 1000
 
-// Keep writes next to a core copies of the modules and layouts, given by their paths, and a first script, so that the core can be opened on any
-// machine. It returns the path of the script. It does not copy a module that is not a file, such as one found in a process, and overwrites nothing.
+// Keep writes a first script next to a core, with copies of the modules and layouts at the given paths, so that the core can be opened on any
+// machine. It returns the path of the script. It does not copy a module that is not a file, such as one found in a process, and does not overwrite
+// files.
 func Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
 	return keep(ctx, nil, core, modules, layouts)
 }
 
-// Keep is the function [Keep] for a core that may describe itself, and runs the script once.
+// Keep is like the function [Keep], for a core that may describe itself. It runs the script once.
 func (s *Scripts) Keep(ctx context.Context, core string, modules, layouts []string) (script string, err error) {
 	return keep(ctx, s, core, modules, layouts)
 }
@@ -36,8 +37,8 @@ func keep(ctx context.Context, s *Scripts, core string, modules, layouts []strin
 	return first.Script, first.Write(ctx, false)
 }
 
-// Write writes the script, and runs it once if the script has a runner: it must pass. With force it replaces an existing file. The file appears only
-// when it is complete.
+// Write writes the script. If the script has a runner, Write runs it once, and it must pass. With force it replaces an existing file. The file
+// appears only when it is complete.
 func (o First) Write(ctx context.Context, force bool) error {
 	text, err := FirstScript(ctx, o)
 	if err != nil {
@@ -57,8 +58,8 @@ func (o First) Write(ctx context.Context, force bool) error {
 	return nil
 }
 
-// copies copies files into a directory, each under its own name, or name-2 if that is another file, and returns their paths. Builtin layouts are not
-// copied.
+// copies copies files into a directory, each under its own name, or as name-2 if another file has that name, and returns their paths. Builtin layouts
+// are not copied.
 func copies(dir string, paths []string) (list []string, err error) {
 	for _, from := range paths {
 		if vmlayout.IsBuiltin(from) {
@@ -81,7 +82,7 @@ func copies(dir string, paths []string) (list []string, err error) {
 	return list, nil
 }
 
-// copyTo writes a copy, unless the same one exists already.
+// copyTo writes a copy, unless a file with the same content exists.
 func copyTo(dir, name string, text []byte) (path string, err error) {
 	return newfile.Unused(dir, name, maxCopies, func(path string) error {
 		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {

@@ -26,8 +26,8 @@ type Outcome string
 // The outcomes.
 const (
 	OK      Outcome = "ok"
-	Skipped Outcome = "skipped" // a script has skipped itself
-	Partial Outcome = "partial" // a core with an unavailable value or frame, or without a frame that can be resumed
+	Skipped Outcome = "skipped" // the script used the command skip
+	Partial Outcome = "partial" // the core has an unavailable value or frame, or has no frame that can be resumed
 	Failed  Outcome = "failed"
 	// PassedOver is the outcome of a file in a folder that is not a core. It is counted and not reported.
 	PassedOver Outcome = "passed-over"
@@ -98,7 +98,7 @@ const (
 	maxLog     = 256 << 10
 )
 
-// bound truncates long text and makes it valid UTF-8, as JSON requires.
+// bound truncates long text and makes it valid UTF-8, because JSON requires that.
 func (r *Result) bound() {
 	r.Message, r.Log = clip(r.Message, maxMessage), clip(r.Log, maxLog)
 	f := r.Found
@@ -113,7 +113,7 @@ func (r *Result) bound() {
 				After: clip(x.Resume.After, maxName), At: clip(x.Resume.At, maxName)}
 		}
 	}
-	const notes = 8 // more than a complete core has
+	const notes = 8 // more notes than a complete core has
 	f.Notes = f.Notes[:min(len(f.Notes), notes)]
 	for i := range f.Notes {
 		f.Notes[i] = clip(f.Notes[i], maxName)

@@ -25,16 +25,16 @@ type Run struct {
 	Ended func(Outcome)
 }
 
-// ahead bounds, for each worker, the results that wait for earlier ones.
+// ahead bounds, for each worker, the number of results that wait for earlier ones.
 const ahead = 64
 
-// ended is the outcome of an item.
+// ended is an item with its result.
 type ended struct {
 	n      int
 	result Result
 	kept   bool  // the result is from the journal
-	given  bool  // the item was given up because the run ended
-	err    error // the error of the journal
+	given  bool  // the item was abandoned because the run ended
+	err    error // error of the journal
 }
 
 // Do processes all items. When ctx ends, it abandons the running items, reports the finished ones, and returns the cause. The [Summary] is never nil.
@@ -139,7 +139,8 @@ type order struct {
 	broken  bool          // Report has failed
 }
 
-// add takes a result, and returns the number of items that it reported. The error is that of the journal or of Report.
+// add takes a result, reports all results that do not wait for an earlier one, and returns their number. The error is that of the journal or of
+// Report.
 func (o *order) add(e ended) (told int, err error) {
 	o.waiting[e.n] = e
 	if !e.given && o.run.Ended != nil {

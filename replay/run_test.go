@@ -35,7 +35,7 @@ func ok(i replay.Item) replay.Result {
 	return replay.Result{Kind: i.Kind, Path: i.Path, Outcome: replay.OK}
 }
 
-// collected runs items and returns what is reported, in that order.
+// collected runs items and returns the reported results, in order.
 func collected(t *testing.T, ctx context.Context, r *replay.Run) ([]replay.Result, *replay.Summary, error) {
 	t.Helper()
 	var all []replay.Result
@@ -51,7 +51,7 @@ func paths(results []replay.Result) (all []string) {
 	return all
 }
 
-// Results come in the order of the items, for any number of workers and any duration of the items.
+// TestOrder requires that results are reported in the order of the items, for any number of workers and any duration of the items.
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	items := files(t, 500)
@@ -61,7 +61,7 @@ func TestOrder(t *testing.T) {
 	}
 	for _, workers := range []int{0, 1, 2, 16} {
 		all, sum, err := collected(t, context.Background(), &replay.Run{Items: items, Workers: workers, Job: func(_ context.Context, i replay.Item) replay.Result {
-			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // any order of completion
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // completes the items in random order
 			return ok(i)
 		}})
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The number of results that wait for a slow item is bounded, and with it the memory.
+// TestWindow requires that the number of results that wait for a slow item, and so the memory, is bounded.
 func TestWindow(t *testing.T) {
 	var begun atomic.Int64
 	first := make(chan struct{})
@@ -86,14 +86,14 @@ func TestWindow(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := r.Do(context.Background()); done <- err }()
 	require.Eventually(t, func() bool { return begun.Load() == 128 }, livetest.Patience, time.Millisecond)
-	time.Sleep(20 * time.Millisecond) // all workers must wait now; a slow machine can only miss a failure
+	time.Sleep(20 * time.Millisecond) // by now all workers wait; on a slow machine the test can only miss a failure
 	require.EqualValues(t, 128, begun.Load())
 	close(first)
 	require.NoError(t, <-done)
 	require.EqualValues(t, 1000, begun.Load())
 }
 
-// A failure of one item affects only that item.
+// TestOneStopsNoOther requires that a failure of one item affects only that item.
 func TestOneStopsNoOther(t *testing.T) {
 	livetest.Slow(t)
 	items := files(t, 6)
@@ -132,7 +132,7 @@ func TestOneStopsNoOther(t *testing.T) {
 	require.Equal(t, 5, sum.Failed)
 }
 
-// An interrupted run reports the items that are done, also those after an abandoned one.
+// TestInterrupted requires that an interrupted run reports the finished items, also those after an abandoned one.
 func TestInterrupted(t *testing.T) {
 	why := errors.New("somebody pressed a key")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -157,7 +157,7 @@ func TestInterrupted(t *testing.T) {
 	require.Zero(t, sum.Failed)
 }
 
-// An error of Report ends the run.
+// TestReportFails requires that an error of Report ends the run.
 func TestReportFails(t *testing.T) {
 	full, told := errors.New("no space left"), 0
 	r := &replay.Run{Items: files(t, 1000), Job: func(_ context.Context, i replay.Item) replay.Result { return ok(i) }}
@@ -173,7 +173,7 @@ func TestReportFails(t *testing.T) {
 	require.Equal(t, 3, sum.OK)
 }
 
-// Items that are passed over are counted but not reported, and Ended is called for them.
+// TestPassedOver requires that items which are passed over are counted but not reported, and that Ended is called for them.
 func TestPassedOver(t *testing.T) {
 	var ended []replay.Outcome
 	r := &replay.Run{Items: files(t, 4), Workers: 1, Ended: func(o replay.Outcome) { ended = append(ended, o) }, Job: func(_ context.Context, i replay.Item) replay.Result {

@@ -24,25 +24,25 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Scripts runs scripts: txtar archives whose comment holds commands, one a line, in the syntax and with the commands of testscript
-// (github.com/rogpeppe/go-internal/testscript), and those of [Commands].
+// Scripts runs scripts. A script is a txtar archive whose comment holds commands, one per line, in the syntax of testscript
+// (github.com/rogpeppe/go-internal/testscript). The commands are those of testscript and of [Commands].
 type Scripts struct {
 	Update  bool     // rewrite FILE of `cmp stdout FILE` if it is in the archive and differs
-	Verbose bool     // results also have the log of scripts that pass
+	Verbose bool     // also store the log of scripts that pass in results
 	Env     []string // additional variables, "NAME=value"
 	Printer Printer
-	Files   *ptrace.ModuleFiles // the shared files of cores; nil if every core opens its own
+	Files   *ptrace.ModuleFiles // files that cores share; nil if every core opens its own
 
-	// Describe returns the function for [trace.Options].Describe, for the layouts, modules or both that a script does not give. If it is nil, targets
-	// are not searched for them.
+	// Describe returns the function for [trace.Options].Describe. Its arguments say whether layouts and modules are wanted, which are those that a
+	// script does not give. If Describe is nil, descriptions in targets are ignored.
 	Describe func(layouts, modules bool, warn func(string)) described.Ask
 }
 
-// maxScript bounds a script with all of its files, in bytes.
+// maxScript bounds the size of a script with all of its files, in bytes.
 const maxScript = 64 << 20
 
-// Run runs one script. Files of the archive are in $WORK, a new folder that is deleted afterwards; $SCRIPTDIR is the folder of the script itself.
-// Several can run at once. When ctx is done the script fails; on Linux the programs that it started are ended as well.
+// Run runs one script. The files of the archive are in $WORK, a new folder that is deleted afterwards; $SCRIPTDIR is the folder of the script itself.
+// Several scripts can run at once. When ctx is done, the script fails. On Linux, the programs that it started are then killed.
 func (s *Scripts) Run(ctx context.Context, path string) Result {
 	out := Result{Kind: Script, Path: path, Outcome: Failed}
 	before, comment, err := readScript(path)
@@ -69,11 +69,11 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 	}()
 	if !r.await(done) {
 		out.Message = path + ": it does not end"
-		return out // it was abandoned, and still owns its resources
+		return out // the script was abandoned, and still uses its resources
 	}
 	r.clear()
 	switch {
-	case !t.failed && ctx.Err() != nil: // its programs may still run
+	case !t.failed && ctx.Err() != nil: // programs of the script may still run
 		out.Message, out.Log = path+": it did not end in time", t.log.String()
 	case t.failed:
 		out.Message, out.Log = r.place(t, path), t.log.String()
@@ -86,7 +86,7 @@ func (s *Scripts) Run(ctx context.Context, path string) Result {
 		out.Message = "updated"
 		again := *s
 		again.Update = false
-		if r := again.Run(ctx, path); r.Outcome == Failed { // e.g. the archive cannot hold the file unchanged, or the output varies
+		if r := again.Run(ctx, path); r.Outcome == Failed { // for example because the archive cannot hold the file unchanged, or the output varies
 			out = r
 			out.Message += ", after it was updated"
 		}
@@ -116,7 +116,8 @@ func (r *run) await(done chan struct{}) (ended bool) {
 	return false
 }
 
-// clear kills the processes that a finished script has left, until none is found: a process may have started another just before it was killed.
+// clear kills the processes that a finished script has left. It repeats this until none is found, because a process may have started another just
+// before it was killed.
 func (r *run) clear() {
 	for range 200 {
 		if !r.kill() {
@@ -126,8 +127,9 @@ func (r *run) clear() {
 	}
 }
 
-// deadline returns the deadline for testscript, which kills the running command after nine tenths of the time, or 200 ms before its end: with this
-// value that is when ctx ends. On systems where the processes of a script cannot be found, only testscript kills them.
+// deadline returns the deadline to pass to testscript, which kills the running command after nine tenths of the remaining time, or 200 ms before its
+// end. With the returned deadline, it does so when ctx ends. On systems on which the processes of a script cannot be found, only testscript kills
+// them.
 func deadline(ctx context.Context) time.Time {
 	at, bounded := ctx.Deadline()
 	if !bounded {
@@ -137,7 +139,7 @@ func deadline(ctx context.Context) time.Time {
 	return at.Add(max(left/9, 200*time.Millisecond))
 }
 
-// parseFlags prepares for the condition [short], which reads the flags of package testing.
+// parseFlags parses the flags of package testing, which the condition [short] reads.
 var parseFlags = sync.OnceFunc(func() {
 	if flag.Lookup("test.short") == nil {
 		testing.Init()
@@ -147,7 +149,7 @@ var parseFlags = sync.OnceFunc(func() {
 	}
 })
 
-// readScript reads a script and returns its text and its commands. It rejects a script with file names outside of its folder.
+// readScript reads a script and returns its text and its commands. It rejects a script whose file names lead out of its folder.
 func readScript(path string) (text, comment []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -191,10 +193,10 @@ func readScript(path string) (text, comment []byte, err error) {
 	return text, a.Comment, nil
 }
 
-// endsEarly matches stop with a record or a flag: its author probably means until, but testscript's stop ends the script.
+// endsEarly matches the command stop with a record or a flag. The author probably means until, because testscript's stop ends the script.
 var endsEarly = regexp.MustCompile(`^\s*(?:\[[^]]*\]\s*)*stop\s+((?:0x[0-9a-fA-F]+|[0-9]+|-).*)$`)
 
-// markerLine returns the line, from 1, of the header of a file in the archive, given its name and its number from 0.
+// markerLine returns the line number, from 1, of a file's header in the archive. number counts the files from 0.
 func markerLine(text []byte, name string, number int) int {
 	at := 0
 	for n, line := range bytes.Split(text, []byte("\n")) {
@@ -236,26 +238,26 @@ func (t *reporter) Log(args ...any)                      { fmt.Fprint(&t.log, ar
 func (t *reporter) Run(_ string, f func(t testscript.T)) { f(t) }
 func (t *reporter) Verbose() bool                        { return t.verbose }
 
-// place returns the position of a failure, followed by the reason.
+// place returns the position of a failure and its reason.
 func (r *run) place(t *reporter, path string) string {
 	if t.reason != "" {
 		return path + ": " + t.reason
 	}
-	log, mark := "\n"+t.log.String(), "\nFAIL: "+path+":" // not a regular expression: the path may be invalid UTF-8
+	log, mark := "\n"+t.log.String(), "\nFAIL: "+path+":" // the search does not use a regular expression, because the path may be invalid UTF-8
 	at := strings.LastIndex(log, mark)
 	if at < 0 {
 		return path + ": it failed"
 	}
 	first, _, _ := strings.Cut(log[at+len(mark):], "\n")
 	line, why, _ := strings.Cut(first, ": ")
-	if r.failure != "" { // it may have several lines
+	if r.failure != "" { // the reason may have several lines
 		why = r.failure
 	}
 	return fmt.Sprintf("%s:%s: %s", path, line, strings.ReplaceAll(why, r.work, "$WORK"))
 }
 
-// unmet is an error for which `!` before a command passes: an expectation is not met, or an action failed. Any other error, such as a misspelled
-// command, fails the script with `!` too.
+// unmet is an error with which a command passes if `!` precedes it: an expectation is not met, or an action failed. Any other error, such as a
+// misspelled command, also fails the script with `!`.
 type unmet struct{ error }
 
 func (u unmet) Unwrap() error { return u.error }

@@ -14,11 +14,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// programs returns variables for the programs that scripts launch: $HOST runs the objects $GUARDS, $TICK and so on, whose modules are $GUARDS_IR and
-// so on.
+// programs returns environment variables for the programs that scripts launch. $HOST runs the objects $GUARDS, $TICK and so on, whose modules are
+// $GUARDS_IR and so on.
 func programs(t *testing.T) []string { return programsOf(t, 19) }
 
-// programsOf returns the programs of an LLVM release. deoptimize.ll is not among those for 14.
+// programsOf returns these variables for a release of LLVM. For 14, deoptimize.ll is omitted.
 func programsOf(t *testing.T, version int) []string {
 	t.Helper()
 	env := []string{"IR=" + filepath.Dir(livetest.Testdata(t, "programs", "tick.ll"))}
@@ -32,7 +32,7 @@ func programsOf(t *testing.T, version int) []string {
 	return append(env, "WRONG="+wrong(t, version))
 }
 
-// wrong returns an object of a tick that differs from the module's.
+// wrong returns an object whose @tick differs from that of the module.
 func wrong(t *testing.T, version int) string {
 	t.Helper()
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "tick.ll"))
@@ -44,7 +44,7 @@ func wrong(t *testing.T, version int) string {
 	return livetest.PICObject(t, version, module, "-O2")
 }
 
-// within runs a script with a generous time limit.
+// within runs a script with a long time limit.
 func within(t *testing.T, s *replay.Scripts, path string) replay.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -52,7 +52,7 @@ func within(t *testing.T, s *replay.Scripts, path string) replay.Result {
 	return s.Run(ctx, path)
 }
 
-// script writes a script with that text and runs it.
+// script writes a script and runs it.
 func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay.Result) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "test.txtar")
@@ -60,7 +60,7 @@ func script(t *testing.T, s *replay.Scripts, text string) (path string, r replay
 	return path, within(t, s, path)
 }
 
-// The scripts of testdata pass for each LLVM release. Their expectations are computed from the programs' sources.
+// TestScripts requires that the scripts of testdata pass for each release of LLVM. Their expectations are computed from the sources of the programs.
 func TestScripts(t *testing.T) {
 	livetest.Slow(t)
 	variables := map[string]string{"guards": "SUM=" + sum(t, "guards.ll", 40), "tick": fmt.Sprintf("RESULT=%d", tick(0)), "state": "SUM=" + sum(t, "state.ll", 4)}
@@ -93,7 +93,7 @@ func tick(seed uint64) int64 {
 	return int64((acc + x) ^ y)
 }
 
-// sum returns the output of twins.c for a program that the host runs for that many rounds.
+// sum returns the output of twins.c for a program that the host runs for the given number of rounds.
 func sum(t *testing.T, program string, rounds int) string {
 	t.Helper()
 	line, _ := livetest.CVersion(t, program, livetest.ObjectHostOptions{Rounds: rounds})

@@ -19,17 +19,17 @@ type call struct {
 	args []string
 }
 
-// scriptCommand is a command and its help.
+// scriptCommand is a command with its help.
 type scriptCommand struct {
 	name  string
 	usage string // arguments after the name
 	about string
 	do    func(c *call) error
-	asks  bool // it checks earlier commands, and keeps their stdout and stderr
+	asks  bool // the command checks earlier commands, and does not change their stdout and stderr
 }
 
-// scriptCommands lists the commands of scripts besides testscript's own, in the order of the help. It is a function because the commands call it for
-// their usage.
+// scriptCommands lists the commands of scripts that testscript does not have, in the order of the help. It is a function because the commands
+// themselves use it for their usage.
 func scriptCommands() []scriptCommand {
 	return []scriptCommand{
 		{"launch", "[--ir FILE]... [--layout FILE]... [--stdin FILE] [--] COMMAND [ARG...]",
@@ -58,7 +58,7 @@ func scriptCommands() []scriptCommand {
 	}
 }
 
-// Commands returns the help of the commands of scripts besides testscript's own.
+// Commands returns the help of the commands of scripts that testscript does not have.
 func Commands() string {
 	var b strings.Builder
 	for _, c := range scriptCommands() {

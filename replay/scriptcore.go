@@ -22,14 +22,14 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// read reads the modules and layouts for a target that does not run.
+// read reads the modules and layouts for a core.
 func (c *call) read(i flags.Inputs) (deopt.Options, error) {
 	c.resolve(i)
 	c.dumps, c.grows = nil, false
 	return readInputs(i.Modules, i.Layouts)
 }
 
-// follow reads the modules and layouts for a program that is about to start. While it runs, the program may write more modules into the folders, or
+// follow reads the modules and layouts for a program that is about to start. While the program runs, it may write more modules into the folders, or
 // to files that match the patterns.
 func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
 	c.resolve(i)
@@ -44,7 +44,7 @@ func (c *call) follow(i flags.Inputs) (o deopt.Options, err error) {
 	return o, ReadLayouts(&o, i.Layouts)
 }
 
-// resolve makes the names of files absolute.
+// resolve makes file names absolute.
 func (c *call) resolve(i flags.Inputs) {
 	for _, list := range [][]string{i.Modules, i.Layouts} {
 		for k := range list {
@@ -55,14 +55,14 @@ func (c *call) resolve(i flags.Inputs) {
 	}
 }
 
-// untold reports what to take from targets: the modules and layouts that the script does not give.
+// untold returns which descriptions are read from targets: those of modules and layouts that the script does not give.
 func (c *call) untold(given flags.Inputs) trace.Undescribed {
 	asks := c.scripts.Describe != nil
 	return trace.Undescribed{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
 }
 
-// describer returns the function that takes modules and layouts from targets, and reads the modules that a program has written since. It returns nil
-// if neither is needed.
+// describer returns the function that reads modules and layouts from targets, and modules that a program has written meanwhile. It returns nil if
+// neither is needed.
 func (c *call) describer(given flags.Inputs) described.Ask {
 	warn := func(text string) { c.ts.Logf("%s", text) }
 	var ask described.Ask
@@ -88,7 +88,7 @@ func (c *call) describer(given flags.Inputs) described.Ask {
 // file returns the absolute path of a file that the script names, and records its use.
 func (c *call) file(name string) string {
 	path := c.ts.MkAbs(name)
-	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // files in there belong to the script
+	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // files in there belong to the script, so their use is not recorded
 	if !inside && path != os.DevNull {
 		use(c.ctx, path)
 	}
@@ -117,7 +117,7 @@ func (c *call) core() error {
 	c.close()
 	c.target, err = ptrace.OpenCore(c.file(args[0]), o)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // a misspelled name, not a broken core
+	case errors.Is(err, fs.ErrNotExist): // the name is misspelled; the core is not broken
 		return err
 	case err != nil:
 		return unmet{err}
@@ -130,7 +130,7 @@ func (c *call) core() error {
 	return err
 }
 
-// look returns the frames of the script's target.
+// look returns the frames of the script's core or program.
 func (c *call) look() (*deopt.View, error) {
 	if c.view != nil {
 		return c.view, nil
@@ -155,7 +155,7 @@ func (c *call) look() (*deopt.View, error) {
 	return v, nil
 }
 
-// only returns a view of one thread, or of all for 0.
+// only returns a view with one thread, or with all threads if thread is 0.
 func only(v *deopt.View, thread int) (*deopt.View, error) {
 	if thread == 0 {
 		return v, nil
@@ -284,7 +284,7 @@ func (c *call) current() (*deopt.Thread, *deopt.Frame, error) {
 	return stack.Thread, stack.Frames[0], nil
 }
 
-// titled describes a frame in messages: its function and its record.
+// titled returns a frame's function and record, for messages.
 func titled(f *deopt.Frame) string {
 	if f.Record == nil {
 		return f.Title()

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A program that a script starts may write its IR while it runs: the modules in a folder of --ir then name the values, also if the folder was empty
-// at the start.
+// TestScriptReadsWhatTheProgramDumps requires that, if a launched program writes its IR while it runs, the modules in a folder of --ir name its
+// values, also if the folder was empty at the start.
 func TestScriptReadsWhatTheProgramDumps(t *testing.T) {
 	const text = `declare void @cb(i64, i64)
 declare void @llvm.experimental.stackmap(i64, i32, ...)

@@ -35,10 +35,10 @@ func (c *call) expect() error {
 	return c.expectSlot(f, s, c.args[1], c.args[2:])
 }
 
-// otherwise returns the error of an expectation that is not met.
+// otherwise returns the error for an expectation that is not met.
 func otherwise(format string, args ...any) error { return unmet{fmt.Errorf(format, args...)} }
 
-// expectFrame compares a property of the frame itself.
+// expectFrame compares a property of the frame.
 func (c *call) expectFrame(f *deopt.Frame, what string, want []string) error {
 	if len(want) > 1 && what != "resume" || len(want) > 2 {
 		return c.wrong("")
@@ -155,7 +155,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	case "at":
 		return expectAt(f, s, want[0])
 	}
-	if s.Status != frame.OK { // it is unknown whether the slot has this value
+	if s.Status != frame.OK { // it is unknown whether the slot has the expected value
 		return fmt.Errorf("%s is %s, and cannot be compared with %s, in %s", spelled(s), shown(s), want[0], titled(f))
 	}
 	same := false
@@ -174,7 +174,7 @@ func (c *call) expectSlot(f *deopt.Frame, s *frame.Slot, verb string, want []str
 	return nil
 }
 
-// vmOnly returns the text of a value that only a virtual machine's frame can have: object 4, or dead.
+// vmOnly returns the text of a value that only a frame of a virtual machine can have, such as object 4 or dead.
 func vmOnly(f *deopt.Frame, s *frame.Slot) string {
 	for _, v := range slices.Concat(f.VM.All(), f.VM.Locks()) {
 		switch {
@@ -222,7 +222,7 @@ func ofSlot(f *deopt.Frame, s *frame.Slot, err error) error {
 	return fmt.Errorf("%s of %s: %w", spelled(s), titled(f), err)
 }
 
-// shown returns the value of a slot for a message.
+// shown returns the value of a slot as text for a message.
 func shown(s *frame.Slot) string {
 	switch {
 	case s.Status == frame.Undefined:
@@ -237,7 +237,8 @@ func shown(s *frame.Slot) string {
 	return fmt.Sprintf("%s (%s)", s.Value, s.Hex)
 }
 
-// sameValue reports whether a text is the slot's value: in the same spelling, or as it is parsed with the slot's type.
+// sameValue reports whether a text denotes the slot's value: it has the same spelling, or gives the same value when it is parsed with the slot's
+// type.
 func sameValue(f *deopt.Frame, s *frame.Slot, text string) (bool, error) {
 	if text == s.Value && s.Value != "" {
 		return true, nil

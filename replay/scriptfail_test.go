@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A failing script reports the position and the actual value.
+// TestScriptFailures requires that a failing script reports the position and the actual value.
 func TestScriptFailures(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
@@ -128,7 +128,7 @@ func TestScriptFailures(t *testing.T) {
 	}
 }
 
-// The position is reported for any path of a script.
+// TestScriptFailuresOfOddPaths requires that the position is reported for any path of a script.
 func TestScriptFailuresOfOddPaths(t *testing.T) {
 	livetest.NeedsTools(t)
 	dir := t.TempDir()
@@ -139,7 +139,7 @@ func TestScriptFailuresOfOddPaths(t *testing.T) {
 	}
 }
 
-// A name in an archive cannot leave the script's folder.
+// TestScriptFilesStayInside requires that a file name in an archive cannot lead out of the script's folder.
 func TestScriptFilesStayInside(t *testing.T) {
 	outside := filepath.Join(os.TempDir(), "reframe-outside")
 	for _, name := range []string{"../x", "a/../../x", outside, "$HOME/x", "${WORK}x", "..", "/"} {
@@ -168,7 +168,7 @@ func TestScriptSkips(t *testing.T) {
 	require.Equal(t, replay.OK, r.Outcome)
 }
 
-// Update rewrites only the files that cmp compares; the script passes then.
+// TestScriptUpdate requires that an update rewrites only the files that cmp compares, and that the script then passes.
 func TestScriptUpdate(t *testing.T) {
 	livetest.NeedsTools(t)
 	const text = "# A comment.\nexec echo new\ncmp stdout want.txt\n\n-- other.txt --\nold\n-- want.txt --\n"
@@ -185,7 +185,7 @@ func TestScriptUpdate(t *testing.T) {
 	require.Equal(t, replay.Result{Kind: replay.Script, Path: path, Outcome: replay.OK}, within(t, &replay.Scripts{}, path))
 }
 
-// A script that still fails after an update is reported as failed.
+// TestScriptUpdateThatDoesNotPass requires that a script which still fails after an update is reported as failed.
 func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	livetest.NeedsTools(t)
 	for name, command := range map[string]string{
@@ -199,11 +199,11 @@ func TestScriptUpdateThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// Endless scripts are ended after their timeout, with all processes that they started.
+// TestScriptTimeout requires that endless scripts are ended at their timeout, with all processes that they started.
 func TestScriptTimeout(t *testing.T) {
 	livetest.Slow(t)
 	env := programs(t)
-	// They wait at the same time, with any number of processors.
+	// The scripts run at the same time, with any number of processors.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var all sync.WaitGroup
@@ -246,7 +246,7 @@ func marked(t *testing.T, variable string) (list []string) {
 	return list
 }
 
-// Processes that a script leaves running are killed, and its folder is deleted.
+// TestScriptLeavesNothing requires that processes which a script leaves running are killed, and that its folder is deleted.
 func TestScriptLeavesNothing(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -270,7 +270,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 	}
 }
 
-// Concurrent scripts with the same name do not affect each other.
+// TestScriptsAtOnce requires that scripts with the same name that run at the same time do not affect each other.
 func TestScriptsAtOnce(t *testing.T) {
 	livetest.Slow(t)
 	env := append(programs(t), "SUM="+sum(t, "guards.ll", 40))

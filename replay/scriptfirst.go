@@ -27,27 +27,27 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// First holds the inputs of the first script of a core. All are paths.
+// First holds the inputs for the first script of a core. All are paths.
 type First struct {
-	Script  string // the script to write; it names other files relative to its folder
+	Script  string // path of the script to write; the script names other files relative to its folder
 	Core    string
 	Options ptrace.CoreOptions
-	Modules []string // also folders and patterns
+	Modules []string // files, folders and patterns
 	Layouts []string
-	// Scripts is the runner for which the script is written: its Describe gives the modules and layouts that are in the core, and [First.Write] runs
-	// the script once. Nil: neither happens.
+	// Scripts is the runner for the script. Its Describe reads the modules and layouts in the core, and [First.Write] runs the script once with it.
+	// If it is nil, neither happens.
 	Scripts *Scripts
 }
 
-// firstScript is a script that is being written.
+// firstScript is a script that is being generated.
 type firstScript struct {
 	dir   string
 	text  strings.Builder
 	files []txtar.File
 }
 
-// FirstScript returns the text of a script that opens a core and expects the present output of reframe: the slots of the innermost frame with a
-// record, and the interpreter's result, if there is one. The script passes; the user corrects wrong expectations.
+// FirstScript returns the text of a script that opens a core and expects the current output of reframe: the slots of the innermost frame with a
+// record, and the interpreter's result, if there is one. The script passes unchanged; the user corrects expectations that are wrong.
 func FirstScript(ctx context.Context, o First) (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(o.Script))
 	if err != nil {
@@ -85,7 +85,7 @@ func FirstScript(ctx context.Context, o First) (string, error) {
 	return s.end(), nil
 }
 
-// take adds to the options what a target describes of itself.
+// take adds the descriptions in a target to the options.
 func take(t *ptrace.Target, ask described.Ask, o *deopt.Options) {
 	sites.EachImage(t, func(name string, img *object.Image) {
 		modules, layouts := ask(name, img)
@@ -102,7 +102,7 @@ func readInputs(modules, layouts []string) (o deopt.Options, err error) {
 	return o, err
 }
 
-// ReadLayouts adds layouts to the options: JSON files, Starlark programs, and builtin ones by their names.
+// ReadLayouts adds layouts to the options: JSON files, Starlark programs, and builtin layouts by name.
 func ReadLayouts(o *deopt.Options, names []string) error {
 	for _, name := range names {
 		if vmlayout.IsLayout(name) {
@@ -114,7 +114,7 @@ func ReadLayouts(o *deopt.Options, names []string) error {
 			continue
 		}
 		l, err := layout.Read(name)
-		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // probably a misspelled builtin name
+		if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" { // the name of a builtin layout is probably misspelled
 			err = fmt.Errorf("%w; the builtin layouts are %s", err, strings.Join(vmlayout.Builtin(), ", "))
 		}
 		if err != nil {
@@ -167,7 +167,7 @@ const maxEmbedded = 256 << 10
 // embeddable matches the file names that need no quoting in a script.
 var embeddable = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
-// embed makes a small file part of the script, and returns the name that the script uses for it.
+// embed includes a small file in the script, and returns the name that the script uses for the file.
 func (s *firstScript) embed(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() { // a pattern or a folder
@@ -213,7 +213,7 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", "''") + "'"
 }
 
-// oneLine replaces control characters, so that any text fits a comment.
+// oneLine replaces control characters, so that any text can be written into a comment.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -230,7 +230,7 @@ func (s *firstScript) comment(text string) {
 	}
 }
 
-// line writes a command. A command with a newline, which a name may contain, becomes a comment.
+// line writes a command. If a command contains a newline, which a name may contain, line writes it as a comment.
 func (s *firstScript) line(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if oneLine(line) != line {
@@ -255,7 +255,7 @@ func (s *firstScript) expectations(stack *deopt.Stack, v *deopt.View) {
 	for i := range f.Slots {
 		slot := &f.Slots[i]
 		name := spelled(slot)
-		if seen[name] { // a gc pointer is recorded more than once
+		if seen[name] { // a gc pointer may be recorded more than once
 			continue
 		}
 		seen[name] = true
@@ -310,10 +310,10 @@ func (s *firstScript) vmExpectations(f *deopt.Frame) {
 	}
 }
 
-// firstRun bounds the interpreter's time for a first script, so that the script passes on slower machines too.
+// firstRun bounds the interpreter's time for a first script. It is short, so that the script also passes on slower machines.
 const firstRun = 2 * time.Second
 
-// resumption writes the result of resuming the frame.
+// resumption writes the command that resumes the frame, and its expected result.
 func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deopt.Stack) {
 	ctx, cancel := context.WithTimeout(ctx, firstRun)
 	defer cancel()
@@ -336,7 +336,7 @@ func (s *firstScript) resumption(ctx context.Context, v *deopt.View, stack *deop
 	}
 }
 
-// end returns the whole script.
+// end returns the complete script.
 func (s *firstScript) end() string {
 	if len(s.files) > 0 {
 		s.text.WriteByte('\n')

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A first script of a core passes unchanged.
+// TestFirstScript requires that a first script of a core passes unchanged.
 func TestFirstScript(t *testing.T) {
 	env := programs(t)
 	dir := t.TempDir()
@@ -47,7 +47,8 @@ func TestFirstScript(t *testing.T) {
 	}
 }
 
-// The script refers by path to a file that is large, has a name with a meaning in scripts, or would differ as part of the script.
+// TestFirstScriptRefersToFiles requires that the script refers by path to a file that is large, that has a name with a meaning in scripts, or that
+// would change when included in the script.
 func TestFirstScriptRefersToFiles(t *testing.T) {
 	env := programs(t)
 	dir := filepath.Join(t.TempDir(), "it's $HOME #1")

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// kill kills the process of a /proc/PID/environ if the environment contains a variable. It opens the process before it reads the file, so that it
-// cannot kill a later process with the same number.
+// kill kills a process if its initial environment, at the given path of /proc/PID/environ, contains a variable. It opens the process before it reads
+// the file, so that it cannot kill a later process with the same number.
 func kill(path, variable string) (is bool) {
 	pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 	if err != nil || pid == os.Getpid() {

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// The files to which a launched program prints.
+// The files that receive the output of a launched program.
 const (
 	programOut    = "program.stdout"
 	programErrors = "program.stderr"
@@ -45,9 +45,9 @@ func (c *call) launch() error {
 	return nil
 }
 
-// start starts a program as exec does, but under control.
+// start starts a program as exec does, but traced.
 func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
-	for _, word := range command { // any word may be a file that the program reads
+	for _, word := range command { // any word may name a file that the program reads
 		c.file(word)
 	}
 	path, err := c.find(command[0])
@@ -62,11 +62,11 @@ func (c *call) start(command []string, stdin string) (*ptrace.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.process, _ = os.FindProcess(s.PID()) // no error: the process exists and is stopped
+	c.process, _ = os.FindProcess(s.PID()) // no error is possible: the process exists and is stopped
 	return s, nil
 }
 
-// environment returns the folder and the environment for programs of the script.
+// environment returns the working folder and the environment for programs of the script.
 func (c *call) environment() (dir string, env []string) {
 	dir = c.ts.MkAbs(".")
 	for _, name := range c.vars {
@@ -75,7 +75,7 @@ func (c *call) environment() (dir string, env []string) {
 	return dir, append(env, "PWD="+dir)
 }
 
-// find looks a program up as a shell in the script would.
+// find looks up a program as a shell in the script would.
 func (c *call) find(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return exec.LookPath(c.ts.MkAbs(name))
@@ -176,7 +176,7 @@ func (c *call) goOn() error {
 	}
 }
 
-// maxPrinted bounds the output of a program that a script can look at, in bytes.
+// maxPrinted bounds the output of a program that a script can read, in bytes.
 const maxPrinted = 64 << 20
 
 // ended handles the end of the program.
@@ -196,7 +196,7 @@ func (c *call) ended(code, signal int) error {
 	return err
 }
 
-// printedTo reads the output of the program, and prints it.
+// printedTo reads the output of the program from a file, and writes it to to.
 func (c *call) printedTo(name string, to io.Writer) (string, error) {
 	f, err := os.Open(filepath.Join(c.work, name))
 	if err != nil {
@@ -240,7 +240,7 @@ func (c *call) record() error {
 	}
 	file := c.ts.MkAbs(args[0])
 	inside, err := filepath.Rel(c.work, file)
-	o.Replace = err == nil && filepath.IsLocal(inside) // files elsewhere do not belong to the script
+	o.Replace = err == nil && filepath.IsLocal(inside) // a file outside of $WORK does not belong to the script, so it is not replaced
 	_, err = target.WriteCore(c.ctx, file, o)
 	return err
 }

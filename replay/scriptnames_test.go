@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name from a target becomes one word of a script, or a comment, and never a command.
+// TestFirstScriptWords requires that a name from a target becomes one word of a script, or a comment, and never a command.
 func TestFirstScriptWords(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
 		{"sum", "expect resume sum\n"},

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/check/verify"
 )
 
-// Printer prints in the format of the command line. Without a Printer, [Scripts] prints nothing.
+// Printer prints in the formats of the command line. Without a Printer, [Scripts] prints nothing.
 type Printer interface {
 	Frames(w io.Writer, v *deopt.View) error
 	Frame(w io.Writer, f *frame.Frame) error
@@ -22,11 +22,11 @@ type Printer interface {
 	JSON(w io.Writer, v any) error
 }
 
-// addresses matches addresses of a process: at least six digits, unlike an offset in a function.
+// addresses matches addresses in a process. They have at least six digits, unlike offsets in functions.
 var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 
-// stable returns a frame without the parts that vary between runs: it keeps the JIT's function and its slots, without addresses. A pointer becomes
-// ptr unless it is null.
+// stable returns a frame without the parts that vary between runs. It keeps the function and the slots, but not addresses. A pointer becomes ptr
+// unless it is null.
 func stable(f *frame.Frame) *frame.Frame {
 	out := *f
 	out.PC, out.CFA, out.Rule, out.Slots, out.Notes = "0x…", "", string(unwind.FromCFI), nil, nil

@@ -8,7 +8,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// sameResult reports whether a text is the value of a result: in the same spelling, or as [deopt.ParseValue] parses it with the result's type.
+// sameResult reports whether a text denotes the value of a result: it has the same spelling, or gives the same value when [deopt.ParseValue] parses
+// it with the result's type.
 func sameResult(r *frame.Result, text string) (bool, error) {
 	if text == r.Value {
 		return true, nil
@@ -27,7 +28,7 @@ func sameResult(r *frame.Result, text string) (bool, error) {
 	return v.Format() == r.Value, nil
 }
 
-// scalar returns the type with that spelling, or nil if it is not one for which a value can be given.
+// scalar returns the type with a spelling, or nil if values of the type cannot be parsed.
 func scalar(spelling string) *ir.Type {
 	for _, t := range []*ir.Type{ir.Ptr, {Kind: ir.HalfKind}, {Kind: ir.BFloatKind}, {Kind: ir.FloatKind}, {Kind: ir.DoubleKind}, {Kind: ir.X86FP80Kind}, {Kind: ir.FP128Kind}} {
 		if t.String() == spelling {

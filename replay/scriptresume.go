@@ -29,7 +29,7 @@ func (c *call) set() error {
 		return err
 	}
 	if s.OfVM() && !s.Read() {
-		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // an error has the reason
+		return c.changed(t)(v.SetVM(f, s.Name, c.args[1])) // the error gives the reason
 	}
 	if _, err := f.ParseSlot(s, c.args[1]); err != nil {
 		return ofSlot(f, s, err)
@@ -43,7 +43,7 @@ func (c *call) set() error {
 	return c.changed(t)(v.Set(f, s.Name, c.args[1]))
 }
 
-// changed returns a function that takes over a view in which a value of a thread's frame was set.
+// changed returns a function that installs a view in which a value of a thread's frame was set.
 func (c *call) changed(t *deopt.Thread) func(*deopt.View, *deopt.Frame, error) error {
 	return func(changed *deopt.View, f *deopt.Frame, err error) error {
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *call) returns() error {
 		return otherwise("it returned %s %s, not nothing", r.Type, r.Value)
 	}
 	last := c.args[len(c.args)-1]
-	if c.resumed.With != nil && last != r.Value { // the VM's spelling may differ from that of compiled code
+	if c.resumed.With != nil && last != r.Value { // the VM may spell values differently from compiled code
 		return otherwise("it returned %s %s, not %s", r.Type, r.Value, want)
 	}
 	same, err := sameResult(r, last)
@@ -166,7 +166,7 @@ func (c *call) prints() error {
 	return nil
 }
 
-// endsPrograms reports whether a script may use a signal: one that commonly ends programs (signal(7)), by its number on x86-64.
+// endsPrograms reports whether a script may expect a signal: only one that commonly ends programs (signal(7)), by its number on x86-64.
 func endsPrograms(signal int) bool {
 	return signal > 0 && signal <= 15 || signal == 24 || signal == 25 || signal == 31
 }

@@ -25,31 +25,31 @@ type run struct {
 	comment string
 	dir     string                 // the folder of the script
 	work    string                 // $WORK
-	started atomic.Pointer[string] // the same, for kill
+	started atomic.Pointer[string] // also the folder $WORK, which kill reads concurrently
 	vars    []string
-	failure string // the failure of a command in scriptCommands
+	failure string // failure of a command of scriptCommands
 
 	session *ptrace.Session // the launched program, until it has ended
 	process *os.Process
 	target  *ptrace.Target // the core
 	options deopt.Options
-	given   flags.Inputs     // the files that options were read from
-	dumps   *described.Dumps // the modules of a running program, which may write more; nil for a core
+	given   flags.Inputs     // the files that gave the current options
+	dumps   *described.Dumps // modules of a running program, which may write more; nil for a core
 	grows   bool             // a folder or a pattern may match more modules later
 
-	view   *deopt.View  // nil until it is made
+	view   *deopt.View  // nil until it is built
 	frame  *deopt.Frame // the chosen frame; nil for the innermost one with a record
 	thread *deopt.Thread
 
-	printed *string        // the output of the program or the interpreter; nil if neither has ended
-	exit    *exit          // how it ended; nil if it did not
-	resumed *frame.Resumed // the result of resume, or nil
+	printed *string        // output of the program or the interpreter; nil until one has ended
+	exit    *exit          // how the program ended; nil until then
+	resumed *frame.Resumed // result of resume, or nil
 }
 
-// exit is the end of a program, or the end that it would have had.
+// exit describes how a program ended, or how it would have ended.
 type exit struct {
 	code   int
-	signal int // 0 after an exit
+	signal int // 0 if the program exited
 }
 
 // setup completes the script's environment.
@@ -71,7 +71,7 @@ func (r *run) setup(env *testscript.Env) error {
 	return nil
 }
 
-// assignments matches possible arguments of the env command: testscript does not list its variables.
+// assignments matches possible arguments of the env command. It is needed because testscript does not list its variables.
 var assignments = regexp.MustCompile(`[ \t]([A-Za-z_][A-Za-z_0-9]*)=`)
 
 // close releases the script's target. It ends a launched program.
@@ -90,7 +90,7 @@ func (r *run) close() {
 	r.moved()
 }
 
-// moved discards the view: the target has moved.
+// moved discards the view, because the target has run.
 func (r *run) moved() {
 	r.view, r.frame, r.thread = nil, nil, nil
 	r.forget()
@@ -102,8 +102,8 @@ func (r *run) forget() { r.printed, r.exit, r.resumed = nil, nil, nil }
 // spawning matches the commands that start programs.
 var spawning = regexp.MustCompile(`(?m)\b(exec|launch|verify)\b`)
 
-// kill kills all processes that the script has started, directly or not, and reports whether it found any. It recognizes them by $WORK, a unique
-// name, in their initial environment (proc(5)), which only Linux offers.
+// kill kills all processes that the script has started, directly or indirectly, and reports whether it found any. It recognizes them by $WORK, a
+// unique name, in their initial environment (proc(5)), which only Linux provides.
 func (r *run) kill() (found bool) {
 	work := r.started.Load()
 	if work == nil || !spawning.MatchString(r.comment) {

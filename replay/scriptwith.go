@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// resumeWith implements resume --with: the VM's own interpreter runs in the script's current folder, with its environment.
+// resumeWith implements resume --with. The VM's own interpreter runs in the script's current folder, with the script's environment.
 func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	stack, err := handover.Pick(v, o.Choice)
 	if err != nil {
@@ -56,15 +56,15 @@ func (c *call) resumeWith(v *deopt.View, o *flags.Resume, json bool) error {
 	return c.scripts.Printer.ResumedWith(c.out(), out, stack)
 }
 
-// interpreter returns the folder and the environment for a command of --with.
+// interpreter returns the folder and the environment for the command of --with.
 func (c *call) interpreter(command string) (dir string, env []string) {
-	for _, word := range strings.Fields(command) { // any word may be a file that the interpreter reads
+	for _, word := range strings.Fields(command) { // any word may name a file that the interpreter reads
 		c.file(strings.Trim(word, `'"`))
 	}
 	return c.environment()
 }
 
-// threw returns the text of the exception that left the outermost frame, or nil.
+// threw returns the text of the exception that left the outermost frame, or nil if none did.
 func (c *call) threw() *string {
 	if c.resumed == nil || c.resumed.With == nil {
 		return nil

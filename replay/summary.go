@@ -17,13 +17,13 @@ type Summary struct {
 	Partial    int `json:"partial"`
 	Failed     int `json:"failed"`
 	PassedOver int `json:"passed_over"` // files that are not cores
-	NotRun     int `json:"not_run"`     // because the run was interrupted
+	NotRun     int `json:"not_run"`     // items that did not run because the run was interrupted
 	Kept       int `json:"kept"`        // items whose result was in the journal
-	// Exits are the sites at which cores were recorded, those with most cores first.
+	// Exits are the sites at which cores were recorded, those with the most cores first.
 	Exits []ExitCount `json:"exits,omitempty"`
-	// MoreExits counts the cores at further sites, if there are too many sites to keep.
+	// MoreExits counts the cores at sites that Exits omits, because there were too many.
 	MoreExits int     `json:"more_exits,omitempty"`
-	Slowest   []Slow  `json:"slowest,omitempty"` // the slowest items of this run, the slowest first
+	Slowest   []Slow  `json:"slowest,omitempty"` // the slowest items of this run, slowest first
 	Seconds   float64 `json:"seconds"`
 
 	cores map[Site]int
@@ -37,19 +37,19 @@ type Site struct {
 	Site      string `json:"site"` // as in [Exit]
 }
 
-// ExitCount is a site and the number of cores with a frame there.
+// ExitCount is a site with the number of cores that have a frame there.
 type ExitCount struct {
 	Site
 	Cores int `json:"cores"`
 }
 
-// Slow is an item and its time. The slowest are kept.
+// Slow is a slow item with its time.
 type Slow struct {
 	Path string  `json:"path"`
 	MS   float64 `json:"ms"`
 }
 
-// Bounds of what a summary keeps.
+// Bounds of the lists in a summary.
 const (
 	maxSites   = 10000
 	maxSlowest = 5
@@ -98,7 +98,7 @@ func (s *Summary) add(r *Result, kept bool) {
 	}
 }
 
-// slow keeps an item if it is among the slowest.
+// slow stores an item if it is among the slowest.
 func (s *Summary) slow(x Slow) {
 	s.Slowest = append(s.Slowest, x)
 	slices.SortStableFunc(s.Slowest, func(a, b Slow) int { return cmp.Compare(b.MS, a.MS) })

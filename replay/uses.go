@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// uses records the files on which a result depends besides its item: a script's core, modules and layouts, and the program that it launched. A
-// [Journal] keeps the result while they stay unchanged.
+// uses records the files on which a result depends in addition to its item: a script's core, modules and layouts, and the program that it launched. A
+// [Journal] uses the result as long as they are unchanged.
 type uses struct {
 	mu    sync.Mutex
-	files map[string]fileState // by absolute path, in their state before they were read
-	size  int                  // size of the paths in bytes
+	files map[string]fileState // files by absolute path, with the state that they had before they were read
+	size  int                  // total size of the paths in bytes
 }
 
-// maxUses bounds the paths of one result, in bytes. A result with more is not kept.
+// maxUses bounds the total size of the paths of one result, in bytes. A result that exceeds it is not stored.
 const maxUses = 64 << 10
 
 type usesKey struct{}
@@ -24,7 +24,7 @@ func withUses(ctx context.Context, u *uses) context.Context {
 	return context.WithValue(ctx, usesKey{}, u)
 }
 
-// use records a file that is about to be read, whether it exists or not, if the context records uses.
+// use records a file that is about to be read, whether or not it exists, if the context has a uses.
 func use(ctx context.Context, path string) {
 	u, wanted := ctx.Value(usesKey{}).(*uses)
 	if !wanted {
@@ -43,7 +43,7 @@ func use(ctx context.Context, path string) {
 	u.size += len(path)
 }
 
-// all returns the files; ok is false if there are too many.
+// all returns the files. ok is false if there were too many.
 func (u *uses) all() (files map[string]fileState, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
