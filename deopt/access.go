@@ -70,7 +70,7 @@ func (v *View) Learn(modules []*ir.Module, vms []*vmlayout.Layout) {
 	v.vms = vmlayout.Join(v.vms, vms)
 }
 
-// Move updates the view to the current state of the process. The frames that the view has are still those of the earlier moment.
+// Move updates the view to the current state of the process. It does not change the frames that the view already has.
 func (v *View) Move(t *ptrace.Target) {
 	v.target, v.memory, v.space.Target, v.unwinder.Memory = t, t, t, t
 	v.vmMemory = t

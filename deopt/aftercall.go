@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// A stackmap right after a call describes the frame during the call. LLVM may insert instructions between the two that copy the call's result or
-// reload values from the frame. The record's address is then some bytes after the return address.
+// A stackmap right after a call describes the frame during the call. Between the call and the stackmap, LLVM may insert instructions that copy
+// the call's result or reload values from the frame. The record's address is then some bytes after the return address.
 
 // maxMoves bounds the number of instructions between a call and its stackmap.
 const maxMoves = 64
@@ -28,7 +28,7 @@ func (m *Matcher) afterCall(pc machine.Addr) (matches []*Match, err error) {
 	for first < at.Len() && at.Entry(first).Function.Addr != m.Function {
 		first++
 	}
-	if first == at.Len() || at.Entry(first).Addr == pc { // already tried, and rejected
+	if first == at.Len() || at.Entry(first).Addr == pc { // Find has already tried and rejected these
 		return nil, nil
 	}
 	end := at.Entry(first).Addr
@@ -86,7 +86,7 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 		moves = append(moves, inst)
 	}
 	if moves == nil {
-		moves = []x86asm.Inst{} // only filler
+		moves = []x86asm.Inst{} // the code is only filler so far
 	}
 	return moves
 }

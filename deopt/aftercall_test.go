@@ -16,7 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stackmapAfterCall has a stackmap after a call and records the call's result. LLVM first moves the result, and reloads values from the frame.
+// stackmapAfterCall has a stackmap that follows a call and records the call's result. Between the two, LLVM moves the result and reloads values
+// from the frame.
 const stackmapAfterCall = prelude + `
 define double @waitd(i64 %a) noinline {
   %r = call i64 @wait(i64 %a)
@@ -232,7 +233,7 @@ func TestMoves(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		code []byte
-		want int // -1: not all are moves
+		want int // number of moves; -1 if an instruction is no move
 	}{
 		{"mov %rax,%rbx", []byte{0x48, 0x89, 0xc3}, 1},
 		{"mov %eax,%ebx", []byte{0x89, 0xc3}, 1},

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTypesThatSitesAgreeOn has two sites that fit the record: each value must have the type and the name on which both agree. The second call
+// TestTypesThatSitesAgreeOn requires that each value has the type and the name on which the two sites that fit the record agree. The second call
 // blocks, so the frame holds 2.5, 111 and 3.25.
 func TestTypesThatSitesAgreeOn(t *testing.T) {
 	text := strings.NewReplacer(
@@ -152,7 +152,7 @@ define void @f(%T %t, ptr %p) {
 	}
 }
 
-// A map's locations have the types on which all sites of a record agree.
+// TestReadingOfSeveralSites requires that the maps command shows the names and types on which all sites of a record agree.
 func TestReadingOfSeveralSites(t *testing.T) {
 	m, err := ir.Parse("m.ll", []byte(`
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -205,7 +205,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// A statepoint spills its operands unchanged, so vectors of any elements are laid out as in memory.
+// TestVectorsOfStatepoints requires the text of vectors of any elements in a statepoint's record. A statepoint spills its operands unchanged, so
+// they have their layout in memory.
 func TestVectorsOfStatepoints(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline gc "statepoint-example" {

@@ -75,7 +75,7 @@ func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 			fmt.Fprintf(&before, "  %%o%d = load volatile %s, ptr %s\n", k, typ, from)
 			log(typ, fmt.Sprintf("%%o%d", k))
 			v := fmt.Sprintf("%%o%d", k)
-			if rng.IntN(2) == 0 { // reloaded, so that it is not live across the calls that print
+			if rng.IntN(2) == 0 { // load the value again, so that it is not live across the calls that print
 				v = fmt.Sprintf("%%v%d", k)
 				fmt.Fprintf(&again, "  %s = load volatile %s, ptr %s\n", v, typ, from)
 			}
@@ -136,7 +136,7 @@ func TestOperandsAreAsPrinted(t *testing.T) {
 					for n := range functions {
 						f := frametest.One(t, v, fmt.Sprintf("f%d", n))
 						if f.Record == nil {
-							continue // a stackmap that is not right after the call
+							continue // the stackmap is not right after the call
 						}
 						require.EqualValues(t, n, f.Record.ID)
 						for k, s := range f.Slots {

@@ -14,11 +14,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// lines of a program that prints where its allocas lie
+// placesLine matches the output of a program that prints the addresses of its allocas.
 var placesLine = regexp.MustCompile(`(?m)^at (0x\w+) (0x\w+) (0x\w+)\r?$`)
 
-// An alloca of the entry block is recorded by its address ("Direct Stack Map Entries"), and one of run-time size by its value. Both must equal the
-// addresses in the program, in frames with a realigned stack and no fixed size, at a stackmap's own pc and while a statepoint's callee runs.
+// TestAllocasAreWhereTheProgramHasThem requires that the recorded addresses of allocas equal those in the program. LLVM records an alloca of the
+// entry block by its address ("Direct Stack Map Entries"), and one of run-time size by its value. The frames have a realigned stack and no fixed
+// size. The thread is at a stackmap's own pc, or in a statepoint's callee.
 func TestAllocasAreWhereTheProgramHasThem(t *testing.T) {
 	const body = `
 @format = private constant [13 x i8] c"at %p %p %p\0A\00"
@@ -43,7 +44,7 @@ entry:
 }`
 	compare := func(t *testing.T, p *livetest.Process, f *deopt.Frame) {
 		t.Helper()
-		var at []string // another goroutine reads what it wrote to its terminal before it reached its place
+		var at []string // wait for the output: another goroutine reads it from the program's terminal
 		require.Eventually(t, func() bool { at = placesLine.FindStringSubmatch(p.Output()); return at != nil }, livetest.Patience, time.Millisecond)
 		for n, name := range []string{"%fixed", "%aligned", "%sized"} {
 			s := frametest.Slot(t, f, name)

@@ -40,7 +40,7 @@ done:
 }
 `
 
-// statepointsInARow is the same in a row: the second comes after the first.
+// statepointsInARow has the same two statepoints, where the second follows the first.
 const statepointsInARow = blocksTheSecondTime + `
 define i64 @work(i64 %a, i64 %b) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(void ()) @blocker, i32 0, i32 0, i32 0, i32 0) [ "deopt"(FIRST) ]
@@ -78,7 +78,7 @@ define i32 @main() {
 }
 `
 
-// TestSitesOfOneID requires that a name is shown only if exactly one site fits; values must be right in any case.
+// TestSitesOfOneID requires that a name is shown only if exactly one site fits, and that all shown values are right.
 func TestSitesOfOneID(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ name, first, second, slot, note string }{
@@ -113,7 +113,8 @@ func TestSitesOfOneID(t *testing.T) {
 	}
 }
 
-// TestUndefinedAtOneOfTwoSites has two sites that fit, one of which has undef at a value: the record holds LLVM's mark, or garbage.
+// TestUndefinedAtOneOfTwoSites requires that a value is unavailable if it is undef at one of two sites that fit: the record may hold LLVM's mark,
+// or garbage.
 func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		path := filepath.Join(t.TempDir(), "two.ll")
@@ -129,7 +130,7 @@ func TestUndefinedAtOneOfTwoSites(t *testing.T) {
 	}
 }
 
-// TestAnotherModule requires that a module that cannot be the running one names nothing, and that the frame is shown.
+// TestAnotherModule requires that the frame is shown without names if the given module cannot be that of the running code.
 func TestAnotherModule(t *testing.T) {
 	write := func(first, second string) string {
 		path := filepath.Join(t.TempDir(), "two.ll")

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// linkLosers are patches that lead to stubs that do not save the link register, with the active functions.
+// linkLosers lists patches that lead to stubs that do not save the link register, and the expected functions of the stack.
 var linkLosers = []struct {
 	form   string
 	active []string
@@ -24,8 +24,8 @@ var linkLosers = []struct {
 	{"b nocfi", []string{"handler", "f", "main"}},
 }
 
-// In arm64 cores the caller of a stub that has lost the link register is found. It is the only call or jump that leads to the stub and agrees with
-// the stack, if the call to the caller names it.
+// TestStubsThatLoseTheLinkRegister requires that the caller of a stub that has lost the link register is found in arm64 cores. It is the only
+// call or jump that leads to the stub and agrees with the stack. The call of the caller itself names its function.
 func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)
@@ -52,8 +52,9 @@ func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	}
 }
 
-// The caller is found, too, if it was entered through a pointer: the callee-saved registers of main contradict all other calls. A caller whose frame
-// looks like that of a function of the C library with a call through a register is a guess.
+// TestPointersToCallersOfLinkLosers requires that the caller is found, too, if it was entered through a pointer: the callee-saved registers of
+// main contradict all other calls. The caller must be a guess if a function of the C library has a frame of the same form and a call through a
+// register.
 func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)
@@ -75,7 +76,8 @@ func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	require.Contains(t, v.Threads[0].Frames[at].Guess(), "has lost the link register, and other calls agree with the stack, too")
 }
 
-// If jumps to such a stub were written into two functions with similar frames, neither is shown.
+// TestSharedStubThatLosesTheLinkRegister requires that neither function is shown if jumps to such a stub were written into two functions with
+// similar frames.
 func TestSharedStubThatLosesTheLinkRegister(t *testing.T) {
 	cross, program, m := arm64Program(t, 19)
 	core, err := ptrace.OpenCore(cross.Core(t, program, "shared", "indirect"), ptrace.CoreOptions{Exe: program})

@@ -34,7 +34,8 @@ func arm64Program(t *testing.T, version int) (cross livetest.Cross, program stri
 	return cross, program, m
 }
 
-// In an arm64 core, the caller of a stub without CFI is found by the stub's instructions, which save the link register.
+// TestCallerOfStubWithoutCFIOnARM64 requires that the caller of a stub without CFI is found by the stub's instructions, which save the link
+// register.
 func TestCallerOfStubWithoutCFIOnARM64(t *testing.T) {
 	cross, program, m := arm64Program(t, 19)
 	core, err := ptrace.OpenCore(cross.Core(t, program, "call saves"), ptrace.CoreOptions{Exe: program})
@@ -55,7 +56,8 @@ func certainFrames(v *deopt.View, functions ...string) (list []string) {
 	return list
 }
 
-// In arm64 cores a function with a patched shadow is found: with calls, with jumps to stubs with and without CFI, and with traps.
+// TestPatchedShadowsOnARM64 requires that a function with a patched shadow is found in arm64 cores. The patches are calls, jumps to stubs with
+// and without CFI, and traps.
 func TestPatchedShadowsOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range livetest.ShareOf([]int{14, 19, 22}, "patched shadows on arm64") {

@@ -50,8 +50,8 @@ func TestSearchBudgetInJSON(t *testing.T) {
 	require.Contains(t, thread.End.Reason, "ended at its limit of 1 instructions")
 }
 
-// TestTwoWaysToALinkLoser requires that no call of a function is shown as certain if the stub that it led to has lost the link register and another
-// call may have led there, through a register: of the same function, or of one whose frame looks the same.
+// TestTwoWaysToALinkLoser requires that no caller of a stub that has lost the link register is certain if a second call, through a register, may
+// have led to the stub. That call is in the same function, or in one with an equal frame.
 func TestTwoWaysToALinkLoser(t *testing.T) {
 	for _, way := range [][]string{{"pointer", "f", "0"}, {"pointer", "f", "1"}, {"f", "f", "0"}, {"f", "f", "1"}, {"pointer", "g", "1"}} {
 		v := arm64Ways(t, way[0], way[1], way[2])
@@ -59,8 +59,9 @@ func TestTwoWaysToALinkLoser(t *testing.T) {
 	}
 }
 
-// TestOnlyWayToALinkLoser requires that the caller of a stub that has lost the link register is certain, although it was entered through a pointer, if
-// no other branch of the whole program agrees with the stack. A register of run has a number from memory that has changed.
+// TestOnlyWayToALinkLoser requires that the caller of a stub that has lost the link register is certain, although it was entered through a
+// pointer, if no other branch of the whole program agrees with the stack. The function run keeps a number in a register that it has loaded from
+// memory, and that memory has changed since.
 func TestOnlyWayToALinkLoser(t *testing.T) {
 	v := arm64Ways(t, "pointer", "h", "1")
 	require.Equal(t, []string{"boom registers", "stub cfi", "h code", "run cfi", "start cfi"}, certainFrames(v, "boom", "stub", "h", "run", "start"))
@@ -69,7 +70,8 @@ func TestOnlyWayToALinkLoser(t *testing.T) {
 	require.Equal(t, uint64(10), uint64(v.Threads[0].Frames[at].Record.ID))
 }
 
-// TestLinkLoserCalledByAnother requires that no caller is certain if a function without a frame has called the stub: its return address is lost, too.
+// TestLinkLoserCalledByAnother requires that no caller is certain if a function without a frame has called the stub, because the return address
+// of that function is lost, too.
 func TestLinkLoserCalledByAnother(t *testing.T) {
 	v := arm64Ways(t, "k", "f", "1")
 	require.Equal(t, []string{"boom registers", "stub cfi"}, certainFrames(v, "boom", "stub", "outer", "k", "run", "start"))

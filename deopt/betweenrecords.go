@@ -32,7 +32,8 @@ func (f *Frame) refuseBetweenRecords() {
 	}
 }
 
-// inPlace reports whether everything that the record locates is in place. A frame after a site may have come there without passing the site.
+// inPlace reports whether the locations of the record certainly hold its values. They may not in a frame after a site, which may have come there
+// without passing the site.
 func (m *Match) inPlace() bool { return m.Moment == frame.Before || m.Moment == frame.InCall }
 
 // refuseWhereDiffering clears the values that another record at the address contradicts.

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// narrow returns the sites whose callee may be the function that the frame actually calls. That function is known from the call before the pc, or
-// from the function that runs in that call. narrow compares addresses, because one function may have several names.
+// narrow returns the sites whose callee may be the function that the frame actually calls. narrow takes that function from the call before the
+// pc, or from the frame that runs in that call. It compares addresses, because one function may have several names.
 func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	if len(all) < 2 {
 		return all
@@ -41,8 +41,8 @@ func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	return out
 }
 
-// calleeOf returns the name of the function that a site calls; for a stackmap, the one that the call right before it calls. It returns "" if the
-// module does not name it.
+// calleeOf returns the name of the function that a site calls. For a stackmap it is the function of the call right before it. calleeOf returns ""
+// if the module does not name the function.
 func calleeOf(s *ir.Site) string {
 	if s.Kind == ir.StackMapSite {
 		if call := sites.CallBefore(s); call != nil {
@@ -66,8 +66,8 @@ func (f *Frame) mayCall(by *ir.Func, name string, ret machine.Addr) bool {
 	return !known || at == to
 }
 
-// calledBefore returns the function that the call before pc calls: directly, or through a register that was loaded with its address on every path. It
-// returns false if no function starts there: a stub may lead anywhere.
+// calledBefore returns the function that the call before pc calls: directly, or through a register that was loaded with its address on every
+// path. It returns false if no function starts at the target, which may then be a stub.
 func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	set := isa.Of(v.target.Arch())
 	if set == nil || set.CallTarget == nil {

@@ -56,9 +56,9 @@ define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
   ret i64 %z
 }`
 
-// TestCalleesThatPop has a function that tail-calls one with more or fewer arguments, and so moves its return address (tailcc; fastcc with
-// -tailcallopt). CFI does not describe that: gdb loses the stack, and the values of the next frame would be read from wrong places. The values of
-// @work are known by arithmetic.
+// TestCalleesThatPop requires the right values of @work, which are known by arithmetic, above a function that has moved its return address. The
+// function does so to tail-call one with more or fewer arguments (tailcc; fastcc with -tailcallopt). CFI does not describe the move: gdb loses
+// the stack, and values would be read from wrong addresses.
 func TestCalleesThatPop(t *testing.T) {
 	livetest.Slow(t)
 	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"
@@ -116,8 +116,8 @@ func TestCalleesThatPop(t *testing.T) {
 	}
 }
 
-// Such a function has just returned to the thread's pc, and its arguments are popped. The next instruction reserves the room for them again, but
-// locations are relative to the stack pointer in the call.
+// TestCalleesThatHavePopped requires the values of a frame to which a function has just returned that pops its arguments. The next instruction
+// reserves their room again, but the record's locations are relative to the stack pointer during the call.
 func TestCalleesThatHavePopped(t *testing.T) {
 	for name, call := range map[string]string{
 		"kept room": `%t = call tailcc token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 3, i32 0, ptr elementtype(i64 (i64)) @few, i32 1, i32 0, i64 %s, i32 0, i32 0) [ "deopt"(i64 %x, i64 %y, i64 %s) ]`,

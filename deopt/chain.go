@@ -22,7 +22,7 @@ type Choice struct {
 	Function *names.Pattern // function name; nil for any
 	// To is the number of the outermost caller to select, 0 for none. [AllCallers] selects as many callers as can be resumed.
 	To int
-	// Force also selects frames that are a guess or depend on one ([Frame.Uncertain]).
+	// Force also selects frames that are guesses or depend on a guess ([Frame.Uncertain]).
 	Force bool
 }
 
@@ -73,7 +73,7 @@ type Stack struct {
 	// Returned holds the registers at the return of that call. It is nil if the call has not returned, or the registers are not known to be from its
 	// return.
 	Returned *machine.Registers
-	// End is the reason why Frames ends where it does; "" if no callers were requested.
+	// End is the reason why Frames has no more callers; "" if no callers were requested.
 	End string
 }
 
@@ -103,7 +103,7 @@ func (v *View) Pick(c Choice) (*Stack, error) {
 	return nil, fmt.Errorf("%w: no frame has a stack map record", ErrNoFrame)
 }
 
-// extend adds the callers up to frame number to, or as far as they can be resumed.
+// extend adds the callers up to frame number to, or up to the first that cannot be resumed.
 func (s *Stack) extend(callers []*Frame, to int) error {
 	if to == 0 {
 		return nil
@@ -194,8 +194,8 @@ func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
-// Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint. result is
-// nil if nothing reads it. Without a call, why is the reason.
+// Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint.
+// result is nil if nothing reads it. If the frame has no pending call, why is the reason.
 func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
@@ -230,7 +230,7 @@ func barrier(i *ir.Instr) bool {
 	return ok && assembly.Empty()
 }
 
-// called reports whether callee may have been entered by the call. A call that names a function can only enter that function.
+// called reports whether callee may have been entered by the call. A call that names a function enters only that function.
 func (f *Frame) called(call *ir.Instr, callee *Frame) bool {
 	name := sites.CalledName(call)
 	if name == "" || name == callee.Function {

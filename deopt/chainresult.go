@@ -120,7 +120,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	case ir.X86FP80Kind, ir.FP128Kind:
 		return interp.Value{}, false
 	case ir.FloatKind:
-		width = 32 // rounded once, to the final width
+		width = 32 // parse in the final width, to round only once
 	}
 	n, err := strconv.ParseFloat(text, width)
 	if err != nil {
@@ -128,7 +128,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	}
 	v := interp.FromFloat64(t, n)
 	if back, known := v.Float64(); width == 64 && t.Kind != ir.DoubleKind && (!known || back != n && n == n) {
-		// Rounding to a double first would round twice.
+		// A value that is rounded to a double first would be rounded twice.
 		return interp.Value{}, false
 	}
 	return v, true

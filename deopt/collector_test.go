@@ -46,9 +46,9 @@ func words(t *testing.T, s frame.Slot) (out []string) {
 	return out
 }
 
-// TestMovingCollector has a collector that moves objects while the frame waits, and prints the new address of each pointer. The frame must show these
-// addresses, also for pointers outside of their objects and in vectors. The collector leaves a base that is no longer used unchanged, as the document
-// specifies.
+// TestMovingCollector requires that a frame shows the new addresses of its pointers after a collector has moved the objects, also for pointers
+// outside of their objects and in vectors. The collector prints the new addresses. It does not change a base that is no longer used, as the
+// document specifies.
 func TestMovingCollector(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestMovingCollector(t *testing.T) {
 	}
 }
 
-// Polls that place-safepoints inserts into a function match as calls of the poll function, in each round of the loop; they have no deopt values.
+// TestPlacedSafepoints requires that the polls that place-safepoints inserts match in each round of the loop. A poll is a call of the poll
+// function and has no deopt values.
 func TestPlacedSafepoints(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{19, 22} {

@@ -24,9 +24,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// conventionChain is a chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9, the doubles d0 to d3 and the
-// vectors w0 to w2. @middle changes registers and saves those that it must. @plain is a C function in between, for which @over must save all
-// callee-saved registers of its convention. @leaf has a stackmap of the inputs of all values.
+// conventionChain is a chain of calls of one convention, below a site whose values LLVM keeps in registers: v0 to v9, the doubles d0 to d3 and
+// the vectors w0 to w2. @middle changes registers and saves those that it must. @over calls @plain, a C function, and so must save all
+// callee-saved registers of its own convention. @leaf has a stackmap that records the number from which all values are computed.
 const conventionChain = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @now = global i64 0
@@ -124,8 +124,8 @@ type chainValues struct {
 	cc, attribute string
 }
 
-// eachExit runs the chain, and passes on what the site in @leaf recorded, the frame of @entry, and a description of the exit. With a module, values
-// have names.
+// eachExit runs the chain, and calls exit at each exit in @leaf with the number recorded there, the frame of @entry, and a description of the
+// exit. If named is set, the module gives the values names.
 func (c chainValues) eachExit(t *testing.T, named bool, exit func(about string, now frame.Slot, entry *deopt.Frame)) {
 	path := filepath.Join(t.TempDir(), "chain.ll")
 	require.NoError(t, os.WriteFile(path, []byte(chainOf(c.cc, c.attribute)), 0o600))
@@ -208,7 +208,7 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 		now, err := strconv.ParseUint(strings.TrimPrefix(string(number.Hex), "0x"), 16, 64)
 		require.NoError(t, err, about)
 		slots := entry.Slots
-		slots = slots[len(slots)-17:] // before them are the constants of every statepoint
+		slots = slots[len(slots)-17:] // the first slots are the constants of every statepoint
 		for k, slot := range slots {
 			if want++; slot.Status != frame.OK {
 				continue
@@ -224,7 +224,7 @@ func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 			}
 			hex = "0x" + cmp.Or(strings.TrimLeft(hex[2:], "0"), "0")
 			has := string(slot.Hex)
-			if k >= 10 && k < 14 && len(has) > 18 { // a double in the first half of a register that was spilled as a whole
+			if k >= 10 && k < 14 && len(has) > 18 { // the double is in the first half of the spilled register
 				has = has[:2] + has[len(has)-16:]
 			}
 			assert.Equal(t, hex, has, "%s, value %d in %v", about, k, slot.Location)
@@ -241,11 +241,11 @@ func TestConventionsWithoutModule(t *testing.T) {
 		for _, c := range []chainValues{{version, "cxx_fast_tlscc", "nounwind "}, {version, "hhvmcc", ""}, {version, "intel_ocl_bicc", ""}, {version, "preserve_mostcc", ""},
 			{version, "preserve_nonecc", ""}, {version, "swifttailcc", "nounwind "}} {
 			if version < 19 && c.cc == "preserve_nonecc" || version == 22 && (c.cc == "swifttailcc" || c.cc == "preserve_nonecc") {
-				continue // it does not exist yet; llc 22 runs out of registers
+				continue // LLVM of this release lacks the convention, or runs out of registers
 			}
 			want, read := c.readWithoutModule(t)
 			switch c.cc {
-			case "hhvmcc", "swifttailcc", "preserve_nonecc": // they save what they change here
+			case "hhvmcc", "swifttailcc", "preserve_nonecc": // these functions save the registers that they change
 				assert.Equal(t, want, read, "LLVM %d %s", version, c.cc)
 			default:
 				assert.Less(t, read, want, "LLVM %d %s", version, c.cc)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The frames of a stopped process are those of the core that a session makes of it.
+// TestFramesOfAWrittenCore requires the same frames from a stopped process and from the core that a session writes of it.
 func TestFramesOfAWrittenCore(t *testing.T) {
 	for program, version := range map[string]int{"deoptimize.ll": 19, "jit_pp.ll": 14, "jit_sp.ll": 22} {
 		t.Run(fmt.Sprint(program, version), func(t *testing.T) {

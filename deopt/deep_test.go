@@ -72,7 +72,7 @@ func TestDeepStacks(t *testing.T) {
 			}
 		}
 
-		// Each kept frame equals the one of a walk that keeps all.
+		// Each kept frame equals the frame of a walk that keeps all frames.
 		whole, err := deopt.Frames(target, deopt.Options{Depth: unwind.Depth{Inner: 600, Outer: 600}})
 		require.NoError(t, err)
 		byIndex := map[int]*frame.Frame{}

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// directProgram logs the addresses of its allocas and waits in a call that has no record. FRAME selects the shape of the frame, and SITE is the
+// directProgram prints the addresses of its allocas and waits in a call that has no record. FRAME selects the shape of the frame, and SITE is the
 // record.
 const directProgram = prelude + `
 @format = private constant [13 x i8] c"at %p %p %p\0A\00"
@@ -76,8 +76,8 @@ func direct(f *deopt.Frame) (list []string) {
 	return list
 }
 
-// A frame that waits in a call without a record shows the allocas that the function's record locates, with the addresses and contents that the
-// program logged.
+// TestDirectLocationsOfFramesWithoutRecord requires that a frame that waits in a call without a record shows the allocas that another record of
+// the function locates. Their addresses and contents must be those that the program logged.
 func TestDirectLocationsOfFramesWithoutRecord(t *testing.T) {
 	var turns livetest.Turns
 	for _, version := range []int{16, 19, 22} {
@@ -117,8 +117,8 @@ func TestDirectLocationsOfFramesWithoutRecord(t *testing.T) {
 	}
 }
 
-// At each instruction of a function without a record at the pc, its allocas are shown at the logged addresses, or are unavailable: before the
-// prologue has reserved their memory, and after the epilogue has released it.
+// TestDirectLocationsAtEveryInstruction requires, at each instruction of a function that has no record there, that its allocas have the logged
+// addresses. They must be unavailable before the prologue has reserved their memory, and after the epilogue has released it.
 func TestDirectLocationsAtEveryInstruction(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

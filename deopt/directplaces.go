@@ -32,7 +32,7 @@ type directPlace struct {
 type directTable map[machine.Addr][]directPlace
 
 const (
-	maxDirectRecords = 1024 // per function; with more, no variable is shown
+	maxDirectRecords = 1024 // per function; if a function has more, no variable is shown
 	maxDirectPlaces  = 128  // per function
 )
 
@@ -56,7 +56,7 @@ func (v *View) directPlaces(c *progspace.Objfile, name string, owner machine.Add
 func (v *View) findDirect(c *progspace.Objfile, name string, owner machine.Addr) []directPlace {
 	end := owner + sites.MaxFunction
 	if s := c.SymbolAt(owner); s.Known && s.Start == owner && s.Size != 0 {
-		end = owner + machine.Addr(s.Size) + 1 // a record after the last call has this address
+		end = owner + machine.Addr(s.Size) + 1 // include a record at the end of the function, after its last call
 	}
 	span := c.Records.Range(owner, end)
 	d := directFinder{view: v, code: c, name: name}
@@ -79,7 +79,7 @@ type directFinder struct {
 	view   *View
 	code   *progspace.Objfile
 	name   string
-	folded bool // the linker folded several functions: which of them names the values is unknown
+	folded bool // the linker folded several functions: it is unknown which of them names the values
 	places []directPlace
 }
 

@@ -51,7 +51,8 @@ entry:
 }
 ` + start
 
-// Two variables in the same memory are not shown as certain, also if only one of them is recorded.
+// TestDirectLocationsThatShareMemory requires that no variable is certain if two variables share its memory, even if only one of them is
+// recorded.
 func TestDirectLocationsThatShareMemory(t *testing.T) {
 	for _, version := range []int{16, 19} {
 		look := func(recorded string) map[string]frame.Direct {
@@ -78,14 +79,14 @@ func TestDirectLocationsThatShareMemory(t *testing.T) {
 
 		one := look("")
 		require.Len(t, one, 2)
-		require.Equal(t, "100", one["%first"].Value) // that of %second
+		require.Equal(t, "100", one["%first"].Value) // the value of %second
 		require.Equal(t, frame.Guessed, one["%first"].Status)
 		require.Equal(t, frame.MayBeDead, one["%first"].Code)
 		require.Contains(t, one["%first"].Reason, "its memory may be another variable's")
 	}
 }
 
-// A variable with different places in two records is not shown.
+// TestDirectLocationsOfRecordsThatDisagree requires that a variable with different places in two records is unavailable.
 func TestDirectLocationsOfRecordsThatDisagree(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -124,7 +125,7 @@ entry:
 	}
 }
 
-// onARM64 writes where its allocas are into a global, and stops in a call without a record.
+// onARM64 writes the addresses of its allocas into a global, and stops in a call without a record.
 const onARM64 = `
 target triple = "aarch64-unknown-linux-gnu"
 target datalayout = "e-m:e-i8:8:32-i16:16:32-i64:64-i128:128-n32:64-S128"
@@ -157,7 +158,8 @@ define i64 @entry() {
 }
 `
 
-// In an arm64 core, allocas are shown at the addresses that the program logged. Relative to a realigned stack pointer none is shown.
+// TestDirectLocationsOnARM64 requires that allocas have the addresses that the program logged, in an arm64 core. In a function that realigns its
+// stack pointer, they must be unavailable.
 func TestDirectLocationsOnARM64(t *testing.T) {
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })
 	var turns livetest.Turns

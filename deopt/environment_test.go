@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inEnvironment has a result that shows whether a product of small numbers is zero.
+// inEnvironment returns a number from which the test sees whether a product of small numbers is flushed to zero.
 const inEnvironment = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare i64 @wait_here(i64)
@@ -33,8 +33,9 @@ define double @entry(double %a, double %b, double %c, double %d) gc "statepoint-
 }
 `
 
-// TestResumeInTheThreadsFloatEnvironment requires that the interpreter continues in the floating-point environment of the thread, or of the code that
-// a signal interrupted; also with a minimal core. Without the registers it reports that it assumes the default one.
+// TestResumeInTheThreadsFloatEnvironment requires that the interpreter continues in the floating-point environment of the thread, or of the code
+// that a signal interrupted; also with a minimal core. If the target does not have the registers, it must report that it assumes the default
+// environment.
 func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 	path := livetest.Module(t, inEnvironment)
 	m, err := ir.ParseFile(path)
@@ -72,7 +73,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 			floats *frame.FloatEnvironment
 		}{
 			{nil, flushed, known},
-			{[]elf.NType{elf.NT_FPREGSET}, flushed, known}, // the other note has the registers too
+			{[]elf.NType{elf.NT_FPREGSET}, flushed, known}, // the other note also has the registers
 			{[]elf.NType{elf.NT_FPREGSET, 0x202}, kept, &frame.FloatEnvironment{Text: "default", Reason: "the core contains no floating-point registers of the thread"}},
 		} {
 			if args != nil && c.floats != known {

@@ -61,7 +61,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// viewOf returns the frames of a process, which is resumed before anything else reads it.
+// viewOf returns the frames of a process, and lets the process resume.
 func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, o)
@@ -74,7 +74,7 @@ func viewOf(t *testing.T, p *livetest.Process, o ptrace.Options) *deopt.View {
 }
 
 // TestNothingButCode unwinds a program without unwind information and symbols, C library included, up to the code that the kernel started. gdb
-// unwinds the same program at the same addresses with both.
+// unwinds the same program at the same addresses with its unwind information and symbols.
 func TestNothingButCode(t *testing.T) {
 	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
 	bare := filepath.Join(t.TempDir(), "bare")
@@ -101,7 +101,7 @@ func TestNothingButCode(t *testing.T) {
 	require.Contains(t, thread.End.Reason, "its process began in it")
 }
 
-// TestUnsizedSymbol requires that a function without a symbol is not named after the symbol before it if that has no size.
+// TestUnsizedSymbol requires that a function without a symbol does not get the name of the symbol before it if that symbol has no size.
 func TestUnsizedSymbol(t *testing.T) {
 	program := fieldProgram(t, "-static", "-no-pie", "-fno-optimize-sibling-calls")
 	stripped := filepath.Join(t.TempDir(), "stripped")

@@ -74,7 +74,7 @@ func (f *Frame) fillRaw(r *Reader) {
 	}
 }
 
-// fillUnnamed adds slots of which only the location is known.
+// fillUnnamed adds slots without a name and a type.
 func (f *Frame) fillUnnamed(r *Reader, locations []stackmap.Location) {
 	for _, l := range locations {
 		k := len(f.Slots)
@@ -100,7 +100,7 @@ func (f *Frame) fillNamed(r *Reader) {
 			markUndef(r, &slot, l)
 		}
 		if sites.IsUndef(v) {
-			// The record holds whatever was cheapest, which cannot be distinguished from a value.
+			// LLVM records any location for undef, and its content cannot be distinguished from a value.
 			slot.Clear(frame.Undefined, frame.Because(frame.ModuleUndef, v.Ref()))
 		}
 		slot.Variable = variables[k]
@@ -192,7 +192,7 @@ func (f *Frame) applyExit(x *layout.Exit, l *layout.Layout) error {
 			slot.Type = t
 			f.values = append(f.values, bound{v, len(f.Slots)})
 		}
-		if own != slot.Name && (f.match.Site != nil || f.match.agreements() != nil) { // otherwise the slot is named by its location
+		if own != slot.Name && (f.match.Site != nil || f.match.agreements() != nil) { // otherwise slot.Name was derived from the location
 			slot.Operand = own
 		}
 		f.Slots = append(f.Slots, slot)
@@ -285,7 +285,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	}
 	s.Bytes = mask(raw, t, arch)
 	s.Hex = frame.HexBytes(s.Bytes, arch.Order)
-	if !t.Composite() { // the value of a composite type is formatted already, if it can be
+	if !t.Composite() { // a composite value that can be formatted already is
 		s.Value = t.Format(s.Bytes, arch.Order)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// fillAgreed makes slots for a record that fits several sites, with the types and names on which all of them agree.
+// fillAgreed makes slots for a record that fits several sites, with the types and names on which all these sites agree.
 func (f *Frame) fillAgreed(r *Reader, all []sites.Agreed) {
 	found := sites.AlignTogether(f.match.Sites, f.match.Entry)
 	for k := range all {

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// fillGC adds the gc pointers that are not deopt values, with the name and the type that is certain. If several pointers of the module are possible, a
-// slot has their common type and no name; [frame.GC].OneOf lists them.
+// fillGC adds the gc pointers that are not deopt values, with their names and types where these are certain. If several pointers of the module
+// are possible, a slot has their common type and no name; [frame.GC].OneOf lists them.
 func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 	held := sites.GCPointers(f.match.Site, sp)
 	oneOf := map[int][]ir.Value{}
@@ -45,7 +45,8 @@ func (f *Frame) fillGC(r *Reader, sp *stackmap.Statepoint) {
 	}
 }
 
-// pointer reads a gc pointer that may be any of the module's values. bindable reports whether it is certainly one that no slot holds yet.
+// pointer reads a gc pointer that may be any of the module's values. bindable reports whether the pointer is certainly a single value that no
+// slot holds yet.
 func (f *Frame) pointer(r *Reader, index int, l stackmap.Location, values []ir.Value) (slot frame.Slot, bindable bool) {
 	name := fmt.Sprintf("loc%d", index)
 	t := sites.CommonType(values)

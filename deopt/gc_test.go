@@ -54,8 +54,8 @@ define i64 @work(i64 %%s) noinline {
 	}
 }
 
-// TestResumeReadsAllocasOfStatepoints has an alloca in gc-live, which the record locates by address, without a base. The record does not contain the
-// alloca's contents, such as pointers. The interpreter reads them from the stack as the collector left them.
+// TestResumeReadsAllocasOfStatepoints requires that the interpreter reads the contents of an alloca in gc-live, such as pointers, from the stack
+// as the collector left them. The record locates the alloca by address, without a base, and does not contain its contents.
 func TestResumeReadsAllocasOfStatepoints(t *testing.T) {
 	text := prelude + `
 @g = global i64 7

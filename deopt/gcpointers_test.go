@@ -59,7 +59,7 @@ func (c *pointerChain) function(k, last int) (parameters, arguments string) {
 	sum := "%s"
 	for n, v := range all {
 		if c.random.IntN(5) == 0 {
-			continue // it is not relocated
+			continue // the pointer is not relocated
 		}
 		base := baseOf[v]
 		if base == "" {
@@ -137,7 +137,8 @@ func TestNamesOfGCPointers(t *testing.T) {
 	}
 }
 
-// TestGCPointersByShape has pairs that differ in their shape alone: of %a nothing is derived, of %b one pointer, of %c two, which can be exchanged.
+// TestGCPointersByShape requires names for pointers that only the shape of their pairs distinguishes: no pointer is derived from %a, one from %b,
+// and two from %c. The shape does not distinguish those two.
 func TestGCPointersByShape(t *testing.T) {
 	livetest.NeedsTools(t)
 	const module = prelude + `

@@ -36,7 +36,7 @@ func TestAgainstGDB(t *testing.T) {
 	var turns livetest.Turns
 	for _, program := range []string{"deoptimize.ll", "jit_pp.ll", "jit_sp.ll"} {
 		for _, version := range []int{14, 19, 22} {
-			if turns.Out(4) { // each program, and each release
+			if turns.Out(4) { // take a share that has each program and each release
 				continue
 			}
 			if version == 14 && program == "deoptimize.ll" {

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// stackPair is one stack at one moment, unwound here and by gdb.
+// stackPair is one stack at one moment, unwound by this package and by gdb.
 type stackPair struct {
 	tid    int
 	view   *deopt.View
@@ -30,8 +30,8 @@ type stackPair struct {
 	lost      map[string]int // registers that are unavailable here, by reason without frame numbers
 }
 
-// gap is a part of a stack on which the two disagree: frames that only one of them has, or whose CFA differs. ours and theirs are its first frames,
-// nil at the end of a stack.
+// gap is a part of a stack that differs between this package and gdb: frames that only one of them has, or whose CFA differs. ours and theirs are
+// its first frames, nil at the end of a stack.
 type gap struct {
 	*stackPair
 	ours           *unwind.Frame
@@ -39,7 +39,7 @@ type gap struct {
 	extra, missing int // frames only here, and only in gdb
 }
 
-// registerGap is a register of a common frame with a value here that gdb does not have.
+// registerGap is a register of a common frame whose value here differs from gdb's.
 type registerGap struct {
 	*stackPair
 	ours, theirs int // the frames
@@ -114,8 +114,8 @@ func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
 	return err == nil && sp == theirs.RSP
 }
 
-// calleeSaved lists the callee-saved registers (System V ABI, AMD64 supplement, figure 3.4). The stack pointer is compared as the CFA of the frame
-// below.
+// calleeSaved lists the callee-saved registers (System V ABI, AMD64 supplement, figure 3.4). It lacks the stack pointer, which is compared as the
+// CFA of the callee's frame.
 var calleeSaved = []machine.DWARFReg{3, 6, 12, 13, 14, 15}
 
 var frameNumber = regexp.MustCompile(`#\d+`)
@@ -138,7 +138,7 @@ func (s *stackPair) compareRegisters(i, j int) {
 	}
 }
 
-// String shows the stretch and the frame before it.
+// String formats the gap and the frame before it.
 func (g gap) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "thread %d: %d frames here alone, %d in gdb alone; here it ends: %s; in gdb: %s\n", g.tid, g.extra, g.missing, g.end.Reason, g.stackPair.theirs.end)

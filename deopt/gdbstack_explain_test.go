@@ -83,7 +83,7 @@ var disagreements = []struct {
 	},
 }
 
-// gdbTookTheTop reports whether the two differ from a frame without CFI on, for which gdb assumes that the return address is on top of the stack.
+// gdbTookTheTop reports whether the gap begins at a frame without CFI for which gdb assumes that the return address is on top of the stack.
 func gdbTookTheTop(g gap) bool {
 	return g.ours != nil && g.theirs != nil && g.ours.PC == g.theirs.PC && g.ours.FDE.Start == 0 &&
 		g.theirs.CFA == g.theirs.RSP+machine.Addr(machine.AMD64.Pointer)
@@ -99,7 +99,7 @@ func (g gap) guessed() bool {
 	return false
 }
 
-// stale reports whether gdb shows for the register the value of the frame below.
+// stale reports whether gdb shows the register with the value that it has in the callee's frame.
 func (r registerGap) stale() bool {
 	w, ok := r.stackPair.theirs.frames[r.theirs].Registers[r.name]
 	return ok && r.theirs > 0 && w == r.stackPair.theirs.frames[r.theirs-1].Registers[r.name]

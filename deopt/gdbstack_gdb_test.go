@@ -25,7 +25,7 @@ type gdbPhysical struct {
 // gdbWalk is gdb's walk of one thread.
 type gdbWalk struct {
 	frames []gdbPhysical
-	end    string // why the last one has no caller
+	end    string // why the last frame has no caller
 }
 
 // gdbWalks makes gdb unwind all threads of a frozen process, with debug information from another file if given.

@@ -44,9 +44,9 @@ func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[st
 	return frames, ids
 }
 
-// TestJavaStacks counts frames like the Java virtual machine. gdb ends at the first of them. An interpreted method has one physical frame. Compiled
-// methods share one with the methods inlined into them, and may be missing if the frame pointer skips them. A call from native code into Java has one
-// more frame, of the stub that changes the calling convention.
+// TestJavaStacks counts frames like the Java virtual machine. gdb's stack ends at the first Java frame. An interpreted method has one physical
+// frame. A compiled method shares its frame with the methods inlined into it, and the frame may be missing if the frame pointer skips it. A call
+// from native code into Java has one more frame, of the stub that changes the calling convention.
 func TestJavaStacks(t *testing.T) {
 	livetest.Slow(t)
 	p := java(t)

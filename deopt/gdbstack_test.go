@@ -59,7 +59,7 @@ var stackPrograms = []stackProgram{
 	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, programSource(t, "goprogram")) }},
 }
 
-// source is the absolute path of a file beside these tests.
+// programSource returns the absolute path of a source file in testdata.
 func programSource(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("testdata", "gdbstack", name))
@@ -101,7 +101,7 @@ func stacksProgram(t *testing.T) string {
 	return livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "stacks.c"))
 }
 
-// inVDSO has a thread in the kernel's own shared object, which is mapped into every process.
+// inVDSO returns a process with a thread in the vDSO, the shared object that the kernel maps into every process.
 func inVDSO(t *testing.T) *livetest.Process {
 	t.Helper()
 	p := livetest.Program(t, stacksProgram(t), "vdso")
@@ -153,7 +153,7 @@ func TestStacksAgainstGDB(t *testing.T) {
 			}
 			t.Run(program.name, func(t *testing.T) {
 				var symbols []string
-				if program.symbols != nil { // built first: building replaces the file that another process may be running
+				if program.symbols != nil { // build first, because a build replaces the file that another process may be running
 					symbols = append(symbols, program.symbols(t))
 				}
 				t.Parallel()

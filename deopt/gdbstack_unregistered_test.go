@@ -18,7 +18,7 @@ import (
 // outline holds the properties of a frame that two runs of one program share, at any load address.
 type outline struct {
 	native string            // function and offset, for code with a file
-	size   machine.Addr      // distance from the CFA of the frame below
+	size   machine.Addr      // distance from the CFA of the callee's frame
 	values map[string]uint64 // values of registers that are not addresses
 }
 
@@ -104,7 +104,8 @@ func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) 
 	return end - begin, wantEnd - wantBegin
 }
 
-// unregistered lists JITs of LLVM 14 that do not register their code with debuggers, each with one that runs the same program and does.
+// unregistered lists JITs of LLVM 14 that do not register their code with debuggers. Each entry also has a JIT that registers its code and runs
+// the same program.
 var unregistered = []struct {
 	name            string
 	silent, telling func(t *testing.T) *livetest.Process
@@ -116,8 +117,8 @@ var unregistered = []struct {
 	{"lli", jitted(14, "orc-jitlink"), jitted(14, "orc"), 10},
 }
 
-// TestUnregisteredJIT unwinds through unknown code. gdb shows ?? for its first frame, and then wrong frames. The frames here must be those of the
-// same program in a JIT that registered it.
+// TestUnregisteredJIT unwinds through unknown code. gdb shows ?? for the first frame of that code, and then wrong frames. The frames here must be
+// those of the same program in a JIT that registered it.
 func TestUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	for _, test := range unregistered {
@@ -153,7 +154,8 @@ func TestUnregisteredJIT(t *testing.T) {
 	}
 }
 
-// TestInsideUnregisteredJIT stops a thread anywhere in such code: in a loop, in a function that the loop calls, or in its prologue or epilogue.
+// TestInsideUnregisteredJIT stops a thread at any place in unregistered code: in a loop, in a function that the loop calls, or in its prologue or
+// epilogue.
 func TestInsideUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	want := registered(t, jitted(14, "orc")(t))

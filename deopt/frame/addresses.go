@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Addressed is implemented by addresses, and by errors whose text may name some. The addresses differ between runs of a program: texts that are compared
-// or counted leave them out.
+// Addressed is implemented by addresses, and by errors whose text may name some. The addresses differ between runs of a program, so they are
+// removed from texts that are compared or counted.
 type Addressed interface {
-	// TextWith returns the text with each address as spell writes it.
+	// TextWith returns the text with each address replaced by the result of spell.
 	TextWith(spell func(address uint64) string) string
 }
 
-// TextWith returns the text of an error with each address that it keeps as spell writes it.
+// TextWith returns the text of an error in which each address that the error holds is replaced by the result of spell.
 func TextWith(err error, spell func(address uint64) string) string {
 	if a, is := err.(Addressed); is {
 		return a.TextWith(spell)
@@ -38,7 +38,7 @@ func (e *addressed) TextWith(spell func(uint64) string) string {
 	return fmt.Errorf(e.format, respelled(e.args, spell)...).Error()
 }
 
-// respelled returns the arguments of a text with each address as spell writes it.
+// respelled returns the arguments of a text with each address replaced by the result of spell.
 func respelled(args []any, spell func(uint64) string) []any {
 	out := make([]any, len(args))
 	for n, arg := range args {

@@ -1,6 +1,6 @@
 package frame
 
-// Unreadable is the code of a failure that has no code of its own.
+// Unreadable is the code of all failures without another code.
 const Unreadable Code = "unreadable"
 
 // Codes of registers.

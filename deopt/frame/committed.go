@@ -6,7 +6,7 @@ type Committed struct {
 	// Left lists the numbers of the frames that the thread left, innermost first: those that ran in the interpreter and all frames that they had
 	// called.
 	Left []int `json:"left"`
-	// Continues is the place where the thread resumed: after the call of the outermost frame that ran.
+	// Continues is the place where the thread resumed: the return address of the outermost frame that ran.
 	Continues CommittedPlace      `json:"continues"`
 	Result    []CommittedResult   `json:"result"` // scalars of the result, in order
 	Bytes     int                 `json:"bytes"`  // total size of Memory

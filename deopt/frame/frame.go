@@ -104,10 +104,10 @@ type Frame struct {
 	Function  string         `json:"function,omitempty"`
 	Offset    *uint64        `json:"offset,omitempty"`    // offset of pc in the function; nil if the function is unknown
 	Demangled string         `json:"demangled,omitempty"` // if it differs from Function
-	NamedBy   string         `json:"named_by,omitempty"`  // source of the function's name if it is no symbol: perf-map, jitdump
+	NamedBy   string         `json:"named_by,omitempty"`  // source of the function's name if that is not a symbol: perf-map, jitdump
 	Module    string         `json:"module,omitempty"`    // the file or JIT object that contains pc
 	Rule      string         `json:"rule"`                // the unwind rule that found this frame
-	Guess     string         `json:"guess,omitempty"`     // why the frame may not exist: it, or one further in, was found by a guess
+	Guess     string         `json:"guess,omitempty"`     // why the frame may not exist: this or an inner frame was found by a guess
 	Source    []Source       `json:"source,omitempty"`    // the source lines, innermost first: inlined functions, then the function's own
 	Record    *Record        `json:"record,omitempty"`
 	Resume    *Resume        `json:"resume,omitempty"`
@@ -161,8 +161,8 @@ type Moment string
 const (
 	Before  Moment = "before"  // the site has not run
 	InCall  Moment = "in-call" // its callee is still running
-	After   Moment = "after"   // it has run
-	Unknown Moment = "unknown" // the kind of the site is unknown, so the meaning of the place is too
+	After   Moment = "after"   // the site has run
+	Unknown Moment = "unknown" // unknown, because the kind of the site is unknown
 )
 
 // Resume is the place where the frame resumes.
@@ -182,7 +182,7 @@ const (
 	OK        Status = "ok"
 	Missing   Status = "unavailable"
 	Undefined Status = "undef" // the value is undefined: the compiler recorded arbitrary bits
-	Guessed   Status = "guess" // it was read in a frame that is a guess or lies beyond one
+	Guessed   Status = "guess" // read in a frame that is a guess or depends on one
 )
 
 // Slot is one named, typed value with its location, or with the reason why it is unavailable.
@@ -204,7 +204,7 @@ type Slot struct {
 	// unless the slot was read.
 	Bytes []byte `json:"-"`
 
-	causes []Code // codes of the errors that the error of Reason wraps; nil for none
+	causes []Code // codes of the errors that the reason wraps; nil for none
 }
 
 // Read reports whether the slot has a value, certain or guessed.
@@ -220,7 +220,7 @@ type Location struct {
 	Constant string  `json:"constant,omitempty"`
 }
 
-// Place identifies a location, whatever its size. Places can be compared.
+// Place identifies a location without its size. Places can be compared.
 type Place struct {
 	Kind     string
 	DWARF    int // -1 without a register

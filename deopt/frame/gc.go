@@ -11,7 +11,7 @@ import (
 // the collector find the object, and update the pointer when the object moves.
 type GC struct {
 	Pair   bool   `json:"pair"`             // the record has a pair; if false, the collector does not know this reference
-	Base   *int   `json:"base,omitempty"`   // for a derived pointer: index of the slot that holds its base
+	Base   *int   `json:"base,omitempty"`   // for a derived pointer: index of the slot with its base
 	Object Hex    `json:"object,omitempty"` // for a derived pointer: value of the base
 	Offset string `json:"offset,omitempty"` // for a derived pointer: distance from the base in bytes
 
@@ -75,7 +75,7 @@ func RelateDerived(slots []Slot) {
 		if s.GC == nil || s.GC.Base == nil {
 			continue
 		}
-		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf, OneOfMore: s.GC.OneOfMore} // the GC of another view stays unchanged
+		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf, OneOfMore: s.GC.OneOfMore} // another view may share the old GC
 		n, known := at[*s.GC.Base]
 		if !known || !slots[n].Read() || !s.Read() {
 			continue

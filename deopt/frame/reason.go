@@ -27,8 +27,8 @@ func (r *Reason) TextWith(spell func(uint64) string) string {
 	return fmt.Sprintf(texts[r.Code], respelled(r.args, spell)...)
 }
 
-// Without returns the text without a subject that it begins with, so that reasons of several subjects can be grouped: "is caller-saved …" for a
-// register. It returns the whole text if the text does not begin with the subject.
+// Without removes a subject from the start of the text, so that reasons for several subjects can be grouped: "is caller-saved …" for a register.
+// If the text does not begin with the subject, Without returns the whole text.
 func (r *Reason) Without(subject string) string {
 	rest, begins := strings.CutPrefix(texts[r.Code], "%s")
 	if !begins || rest == "" || r.args[0] != subject {
@@ -47,10 +47,10 @@ func (r *Reason) Unwrap() error {
 	return nil
 }
 
-// ReasonCode returns the code. Errors of other packages that are reasons have the same method.
+// ReasonCode returns the code. Errors of other packages that have a code implement the same method.
 func (r *Reason) ReasonCode() Code { return r.Code }
 
-// CodeOf returns the code of the outermost reason in an error, or [Unreadable] if it contains none.
+// CodeOf returns the code of the outermost reason in an error, or [Unreadable] if the error contains no reason.
 func CodeOf(err error) Code {
 	var coded interface {
 		error
@@ -79,7 +79,7 @@ func (s *Slot) Why() error {
 	return &recorded{s.Code, s.Reason}
 }
 
-// Clear takes the value from a slot, and sets its status and the reason. It is the one way to make a slot unavailable or undefined.
+// Clear removes the value of a slot, and sets its status and the reason. All code that makes a slot unavailable or undefined calls it.
 func (s *Slot) Clear(status Status, why error) {
 	s.Status, s.Code, s.Reason, s.causes = status, CodeOf(why), why.Error(), causes(why)
 	s.Value, s.Hex, s.Bytes, s.GC = "", "", nil, nil

@@ -23,7 +23,7 @@ func TestCodesAreDocumented(t *testing.T) {
 			listed[Code(code[1])] = true
 		}
 	}
-	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending, MemoryGone} { // whose text is that of a memory error
+	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending, MemoryGone} { // texts of memory errors
 		require.True(t, listed[code], "%s is not listed", code)
 		delete(listed, code)
 	}
@@ -34,7 +34,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	require.Empty(t, listed)
 }
 
-// TestReason requires the text of a reason, its code inside of other errors, and that a slot without a value has nothing of the old one.
+// TestReason requires the text of a reason, its code inside of other errors, and that Clear removes all of a slot's old value.
 func TestReason(t *testing.T) {
 	why := Because(CallerSaved, "rdx", 3)
 	require.EqualError(t, why, "rdx is caller-saved and frame #3 does not preserve it")

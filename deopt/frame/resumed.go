@@ -11,8 +11,8 @@ type Resumed struct {
 	TID       int    `json:"tid"`
 	Frame     int    `json:"frame"`
 	Resume    Resume `json:"resume,omitzero"` // resume point of the innermost frame; zero if the VM's own interpreter continued
-	// Frames lists the frames that ran as one stack, innermost first: the frame above, and its callers if requested. End is the reason why no more
-	// frames ran.
+	// Frames lists the frames that ran as one stack, innermost first: the frame of Function, and its callers if requested. End is the reason why
+	// no more frames ran.
 	Frames []ResumedFrame `json:"frames"`
 	End    string         `json:"end,omitempty"`
 
@@ -45,7 +45,7 @@ type ResumedFrame struct {
 	Demangled string  `json:"demangled,omitempty"`
 	Moment    Moment  `json:"moment"`
 	Resume    Resume  `json:"resume,omitzero"`
-	Given     *Result `json:"given,omitempty"` // the result of its call that the user gave
+	Given     *Result `json:"given,omitempty"` // the result that the user gave for the frame's pending call
 }
 
 // Result is a value that a function returned.

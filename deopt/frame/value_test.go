@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormat has the bits with the most significant digit first. The expected values are from IEEE 754, for x86_fp80 from the Intel SDM (vol. 1,
-// 4.2.2 and 8.2.2), and for LDBL_MAX and similar constants from float.h.
+// TestFormat requires the text of values. It gives their bits with the most significant digit first. The expected values are from IEEE 754, for
+// x86_fp80 from the Intel SDM (vol. 1, 4.2.2 and 8.2.2), and for LDBL_MAX and similar constants from float.h.
 func TestFormat(t *testing.T) {
 	integer := func(bits int) Type { return Type{Kind: Int, Bits: bits, Source: "int"} }
 	half, bfloat, single, double := Type{Kind: Float, Bits: 16, Source: "half"}, Type{Kind: BFloat, Bits: 16, Source: "bfloat"}, Type{Kind: Float, Bits: 32, Source: "float"}, Type{Kind: Float, Bits: 64, Source: "double"}
@@ -74,7 +74,7 @@ func TestFormat(t *testing.T) {
 		{quad, "00000000000000000000000000000001", "6.475175119438025110924438958227647e-4966"}, {quad, "7ffeffffffffffffffffffffffffffff", "1.189731495357231765085759326628007e+4932"},
 		{quad, "7fff0000000000000000000000000000", "inf"}, {quad, "ffff0000000000000000000000000000", "-inf"}, {quad, "7fff8000000000000000000000000000", "nan"},
 
-		// A value with fewer bytes than its type is formatted as no value.
+		// A value with fewer bytes than its type has no text.
 		{integer(64), "00000001", ""}, {double, "40040000", ""}, {integer(9), "01", ""}, {pointer, "", ""}, {x87, "3fff80000000000000", ""},
 		{Type{Kind: Int, Bits: 0, Source: "i0"}, "00", ""}, {Type{Kind: Int, Bits: -1, Source: "?"}, "00", ""},
 	} {
@@ -89,8 +89,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Bytes are in memory order. On a big-endian machine the first element of a vector of bits is in the most significant bits of the vector's integer
-// (LangRef, "Vector Type").
+// TestFormatParts requires the text of vectors, arrays and structs. Bytes are in memory order. On a big-endian machine the first element of a
+// vector of bits is in the most significant bits of the vector's integer (LangRef, "Vector Type").
 func TestFormatParts(t *testing.T) {
 	i1, i4, i16, i24 := Type{Kind: Int, Bits: 1}, Type{Kind: Int, Bits: 4}, Type{Kind: Int, Bits: 16}, Type{Kind: Int, Bits: 24}
 	vector := func(n int, elem Type) Type { return Type{Kind: Vector, Bits: n * elem.Bits, Elem: &elem, Len: n} }
@@ -104,16 +104,16 @@ func TestFormatParts(t *testing.T) {
 		little, big string
 	}{
 		{vector(2, i16), "01000200", "<1, 2>", "<256, 512>"},
-		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // a register that is wider
+		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // the register is wider
 		{vector(4, i1), "05", "<true, false, true, false>", "<false, true, false, true>"},
-		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits do not belong to it
+		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits are not part of the value
 		{vector(3, i4), "2103", "<1, 2, 3>", "<1, 0, 3>"},
 		{vector(2, i24), "010000020000", "<1, 2>", "<65536, 131072>"},
 		{array(2, 4, i24), "0100009902000099", "[1, 2]", "[65536, 131072]"},
 		{array(2, 8, pair), "0100999900002040" + "0200999900000000", "[{1, 2.5}, {2, 0.0}]", "[{256, 1.1569e-41}, {512, 0.0}]"},
 		{vector(2, i16), "010002", "", ""},
 		{array(1, 4, Type{Kind: Opaque, Bits: 32}), "01000000", "", ""},
-		{array(2, 2, i24), "01000002", "", ""}, // a part outside of the whole
+		{array(2, 2, i24), "01000002", "", ""}, // an element extends past the end of the array
 	} {
 		raw, err := hex.DecodeString(c.bytes)
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestTypeSize(t *testing.T) {
 	}
 }
 
-// The JSON of a frame is a contract: this is the example in the design.
+// TestJSON requires the JSON of an example frame, because other programs depend on its form.
 func TestJSON(t *testing.T) {
 	offset, rsp := uint64(68), uint16(7)
 	r := Report{Schema: Schema,

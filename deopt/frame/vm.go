@@ -33,10 +33,10 @@ type VMFrame struct {
 	Stack    []VMValue          `json:"stack,omitempty"` // operand stack, bottom first
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
-	Info     map[string]string  `json:"info,omitempty"`     // the layout's information about the position, such as a source line
+	Info     map[string]string  `json:"info,omitempty"`     // information from the layout about the position, such as a source line
 	Reason   string             `json:"reason,omitempty"`   // why the method or the position is unknown, or Mismatch
 	Mismatch string             `json:"mismatch,omitempty"` // how the frame differs from the layout's description of the position
-	Notes    []string           `json:"notes,omitempty"`    // what the layout could not add to a frame that is complete without it
+	Notes    []string           `json:"notes,omitempty"`    // optional information that the layout could not add
 
 	MethodBits uint64 `json:"-"` // the record's value for the method; 0 if that is not a number
 }
@@ -52,7 +52,7 @@ type VMValue struct {
 	Status Status `json:"status,omitempty"`
 	Code   Code   `json:"code,omitempty"` // the kind of the reason
 	Reason string `json:"reason,omitempty"`
-	Text   string `json:"text,omitempty"`   // what the layout says of the object that a reference refers to, such as a string
+	Text   string `json:"text,omitempty"`   // the layout's text for the object of a reference, such as a string
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
 	GC     *GC    `json:"gc,omitempty"`     // for a reference read from a statepoint's slot
@@ -62,10 +62,10 @@ type VMValue struct {
 	Bytes []byte `json:"-"`
 }
 
-// Interprets reports whether the frame is one of the VM's interpreter, as a layout describes it: its VM frames are the interpreter's own.
+// Interprets reports whether a layout describes the frame as one of the VM's interpreter. Its VM frames are then those that the interpreter runs.
 func (f *Frame) Interprets() bool { return f.Record == nil && f.VM != nil }
 
-// OfVM reports whether a slot is a value of a virtual machine's frame. Such slots have names like local[2].
+// OfVM reports whether a slot is a value of a virtual machine's frame, by its name, such as local[2].
 func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 
 // as converts a value to a slot with a name.
@@ -185,12 +185,12 @@ type VMField struct {
 	VMValue
 }
 
-// Shows reports whether the VM frames already show all of a slot. That is so for constants of the record, such as tags and counts.
+// Shows reports whether a list of slots can omit the slot beside the VM frames, because it is a constant of the record, such as a tag or a count.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
 
-// Lacks returns the first value of the VM's frames that is not certain, with the reason; "" if all are.
+// Lacks returns the first value of the VM's frames that is not certain, with the reason; "" if all are certain.
 func (v *VM) Lacks() string {
 	switch {
 	case v == nil:
@@ -221,7 +221,7 @@ func (v *VM) Lacks() string {
 	return ""
 }
 
-// Mismatches returns how the first frame that differs from the layout's description of its position does so, or "".
+// Mismatches returns the difference between a frame and the layout's description of its position, for the first frame that differs, or "".
 func (v *VM) Mismatches() string {
 	for n := range v.Frames {
 		if f := &v.Frames[n]; f.Mismatch != "" {
