@@ -26,8 +26,8 @@ type Commit struct {
 // The process must stay stopped from before the view was made until [Commit.Write].
 //
 // Prepare returns an error if a commit is not possible: a frame was not found by CFI, the run has effects outside of the process's memory, a value is
-// not known, or the place of the result is not known. It takes the callee-saved registers from CFI, assuming that code preserves no more than its
-// calling convention requires (llc's -enable-ipra does). It does not write the errno of a function of <math.h>.
+// unknown, or the place of the result is unknown. It takes the callee-saved registers from CFI, assuming that code preserves no more than its calling
+// convention requires (llc's -enable-ipra does). It does not write the errno of a function of <math.h>.
 func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
 	to, err := begin(session, s.Thread, s.Frames)
 	if err != nil {
@@ -47,7 +47,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	return to.commit(session, s.Thread, report, run.Result.Value, changes)
 }
 
-// begin finds where the thread continues, before the interpreter runs.
+// begin finds the place at which the thread continues, before the interpreter runs.
 func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	to, err := continuationOf(t, stack)
 	if err != nil {
@@ -63,7 +63,7 @@ func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*con
 	return to, err
 }
 
-// commit makes a Commit from an interpreter's result and its changes to memory. The report lists the same.
+// commit makes a Commit from an interpreter's result and its changes to memory. The report lists the same changes.
 func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *frame.Resumed, result interp.Value, changes []memoryChange) (*frame.Resumed, *Commit, error) {
 	parts, err := placeResult(result, c)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *
 	return report, made, nil
 }
 
-// runOnce runs the stack and returns the memory changes of a commit.
+// runOnce runs the stack once and returns the memory changes of a commit.
 func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
 	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {
@@ -97,12 +97,12 @@ func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, 
 	return report, run, list, err
 }
 
-// otherBase is the offset of the interpreter's own memory in a second run. All of its bytes are non-zero, as a program may keep only a part of an
-// address.
+// otherBase is the offset of the interpreter's own memory in a second run. All of its bytes are non-zero, because a program may keep only a part of
+// an address.
 const otherBase = 0x2b_1a6f_5e30
 
-// checkRepeatable repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error if results differ: native code does
-// not have a pointer to such memory, or a value computed from one.
+// checkRepeatable repeats the run of the stack, with the interpreter's own memory at other addresses, and returns an error if results differ. Such
+// results depend on the addresses of that memory, which does not exist in native code.
 func checkRepeatable(ctx context.Context, s *deopt.Stack, l deopt.Limits, to *continuation, first *deopt.Ran, changes []memoryChange) error {
 	_, second, others, err := runOnce(ctx, s, l, otherBase, to)
 	if err != nil {

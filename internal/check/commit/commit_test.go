@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// prepareCommit prepares a commit of the stack that c picks.
+// prepareCommit prepares a commit of the stack that c selects.
 func prepareCommit(t *testing.T, s *ptrace.Session, o deopt.Options, c deopt.Choice, result string) (*frame.Resumed, *Commit, error) {
 	t.Helper()
 	target, err := s.Target()
@@ -50,7 +50,7 @@ func commit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, 
 	return out.Committed, text
 }
 
-// refusedCommit requires an error with the given reason instead of a commit, and that the process is unchanged.
+// refusedCommit requires an error with the given reason instead of a commit, and an unchanged process.
 func refusedCommit(t *testing.T, p *livetest.Process, o deopt.Options, c deopt.Choice, result, want string) {
 	t.Helper()
 	s := frametest.Open(t, p)
@@ -80,7 +80,7 @@ func deoptimizeLayout(t *testing.T, o deopt.Options) deopt.Options {
 	return o
 }
 
-// TestCommitDeoptimize requires that the function that was left inside a loop returns the sum of all squares below 1000.
+// TestCommitDeoptimize requires that a function with an exit inside a loop returns the sum of all squares below 1000.
 func TestCommitDeoptimize(t *testing.T) {
 	livetest.Slow(t)
 	path := printing(t)
@@ -108,7 +108,7 @@ func TestCommitDeoptimize(t *testing.T) {
 	}
 }
 
-// TestCommitChain requires that any activation of a recursion can return; native code runs the rest.
+// TestCommitChain requires that the interpreter can return from any activation of a recursion, after which native code runs the rest.
 func TestCommitChain(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -136,8 +136,8 @@ func TestCommitRefusesOutput(t *testing.T) {
 	refusedCommit(t, p, frametest.Known(t, p), deopt.Choice{Frame: -1, To: deopt.AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
 }
 
-// TestCommitMemory requires that the process finds the interpreter's stores to globals and the heap, and that nothing is written to the stack of the
-// left frame.
+// TestCommitMemory requires that the process finds the interpreter's stores to globals and the heap, and that a commit writes nothing to the stack of
+// the frame that was left.
 func TestCommitMemory(t *testing.T) {
 	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)

@@ -5,7 +5,7 @@
 //
 // # Security
 //
-// The package writes to the process. It returns an error if it is not certain what native code would have left: only CFI determines where a thread
-// continues. The stores of a user's own interpreter are written unchanged. The interpreter must state that it had no other effects, which is not
-// checked.
+// The package writes to the process. It returns an error if the state that native code would have left is uncertain. Only CFI determines the place at
+// which a thread continues. The package writes the stores of a user's own interpreter unchanged. The interpreter must state that it had no other
+// effects; the package does not check this.
 package commit

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCommitEveryExit runs a program of four threads whose exits are all committed, so that native code never continues by itself. It must print the
-// same as without reframe.
+// TestCommitEveryExit runs a program of four threads whose exits are all committed, so that native code never continues by itself. The program must
+// print the same as without reframe.
 func TestCommitEveryExit(t *testing.T) {
 	livetest.Slow(t)
 	const program, rounds = "guards.ll", 6
@@ -63,8 +63,8 @@ func TestCommitEveryExit(t *testing.T) {
 	}
 }
 
-// TestCommitEverySite requires that the interpreter can run the rest of a function from each site: registers, memory and results of all kinds are
-// those of native code. The number counts the exits of two threads in three rounds in which each exit is committed.
+// TestCommitEverySite requires that the interpreter can run the rest of a function from each site: registers, memory and results of all kinds must be
+// those of native code. The expected number counts the exits of two threads in three rounds, if each exit is committed.
 func TestCommitEverySite(t *testing.T) {
 	livetest.Slow(t)
 	sites := map[string]int{"tick.ll": 6, "memory.ll": 6, "floats.ll": 36, "recursion.ll": 6, "patch.ll": 12}
@@ -79,7 +79,7 @@ func TestCommitEverySite(t *testing.T) {
 				t.Run(fmt.Sprintf("%s llc-%d %s", program, version, level), func(t *testing.T) {
 					t.Parallel()
 					require.Equal(t, all, commitSites(t, version, program, level, 1))
-					// In a loop, deep in a recursion, and natively between commits.
+					// Commit only each fifth exit, so that native code runs between commits, also in a loop and deep in a recursion.
 					require.Greater(t, commitSites(t, version, program, level, 5), all/12)
 				})
 			}

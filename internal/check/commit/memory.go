@@ -18,8 +18,8 @@ type memoryChange struct {
 
 func (c *memoryChange) end() machine.Addr { return c.addr + machine.Addr(len(c.new)) }
 
-// changed lists in ascending order the bytes in which the interpreter's stores differ from the present memory of the process. It skips dead ranges,
-// whose content is meaningless. Unknown bits may have any value, so a byte keeps those of the process. It returns an error if a byte with unknown
+// changed lists in ascending order the bytes in which the interpreter's stores differ from the current memory of the process. It skips dead ranges,
+// whose content is meaningless. Unknown bits may have any value, so they keep their value in the process. It returns an error if a byte with unknown
 // bits has known ones that must change, or if the process cannot store to a byte.
 func changed(pages iter.Seq[interp.Touched], now machine.Memory, maps []machine.Mapping, dead []machine.Range) ([]memoryChange, error) {
 	c := &changeList{dead: dead}
@@ -72,7 +72,7 @@ func (c *changeList) page(p interp.Touched, have []byte, writable, shared bool) 
 }
 
 // extend returns the change to which a byte at addr belongs: the last one, including the unchanged bytes before addr, or a new one. Changes in shared
-// memory include no unchanged bytes, as others may store to them.
+// memory include no unchanged bytes, because other processes may store to them.
 func (c *changeList) extend(before []byte, addr machine.Addr, shared bool) *memoryChange {
 	if n := len(c.list); n > 0 {
 		last := &c.list[n-1]

@@ -23,9 +23,9 @@ func unpatched(t *testing.T, version int, how, function, times string) string {
 	return string(out)
 }
 
-// TestCommitFromPatchedSites requires that a frame found from a call that the program wrote into a site resumes to what the program would have
-// returned. After the commit the program continues as if it had never overwritten anything: it prints the same, calls the function again, and reaches
-// its site again.
+// TestCommitFromPatchedSites requires that a frame at a call that the program wrote into a site resumes and returns the value that the program would
+// have returned. After the commit the program must continue as if it had not overwritten its code: it prints the same, calls the function again, and
+// reaches the site again.
 func TestCommitFromPatchedSites(t *testing.T) {
 	livetest.Slow(t)
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -40,7 +40,7 @@ func TestCommitFromPatchedSites(t *testing.T) {
 				for n, line := range strings.SplitAfter(want, "\n")[:2] {
 					p.AwaitPauseAgain(t, n+1)
 					returned := strings.Fields(line)[1]
-					// First resume from a copy, which the process does not notice.
+					// First resume from a copy, which does not change the process.
 					v := frametest.Look(t, p, true, o)
 					f := frametest.One(t, v, function)
 					require.EqualValues(t, record, f.Record.ID)
@@ -64,8 +64,8 @@ func TestCommitFromPatchedSites(t *testing.T) {
 	})
 }
 
-// TestCommitRefusesWhatThePatchLost requires that nothing is committed if the called runtime overwrites caller-saved registers: then there is no
-// result. A runtime that saves them, with CFI for the places, loses nothing (TestCommitFromPatchedSites).
+// TestCommitRefusesWhatThePatchLost requires an error instead of a commit if the called runtime overwrites caller-saved registers, because the result
+// is then unknown. TestCommitFromPatchedSites covers a runtime that saves these registers, with CFI for their places.
 func TestCommitRefusesWhatThePatchLost(t *testing.T) {
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
 		p := livetest.PatchExit(t, version, how, "patchexit.ll", "leaf", "bare")

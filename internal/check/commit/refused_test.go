@@ -34,8 +34,8 @@ const (
 	returnZero = "  ret i64 0"
 )
 
-// TestCommitRefuses requires that nothing is written if it is not certain that the thread can continue, or if the interpreter had effects that cannot
-// be written. The process keeps waiting.
+// TestCommitRefuses requires that nothing is written if it is uncertain that the thread can continue, or if the interpreter had effects that cannot
+// be written. The process must keep waiting.
 func TestCommitRefuses(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ define, body, main, want string }{
@@ -94,8 +94,8 @@ define i32 @main() {
 	require.Empty(t, out.Memory)
 }
 
-// TestCommitFastcc requires that the code alone shows whether a fastcc function removes its arguments from the stack, or keeps the stack aligned so
-// that it could, or returns like any other.
+// TestCommitFastcc requires that reframe determines from the code whether a fastcc function removes its arguments from the stack, keeps the stack
+// aligned so that it could, or returns like any other function.
 func TestCommitFastcc(t *testing.T) {
 	livetest.Slow(t)
 	text := left("define internal fastcc i64 @work(i64 %a) noinline", "  ret i64 %a") + `
@@ -116,7 +116,7 @@ define i32 @main() {
 	}
 }
 
-// TestCommitRefusesOtherType requires that the resumed function returns the type that the caller of the left function expects.
+// TestCommitRefusesOtherType requires an error if the resumed function does not return the type that the caller expects.
 func TestCommitRefusesOtherType(t *testing.T) {
 	text := left(plainWork, "  ret i64 %a") + `
 define i32 @other(i64 %n) {
@@ -132,8 +132,8 @@ entry:
 	refusedCommit(t, p, o, innermost, "", "expects a value of type i64, but the function that resumes returns another type")
 }
 
-// TestCommitRefusesSignalFrame requires an error if a signal frame lies between the frame and the innermost one: its mask and registers would not be
-// restored.
+// TestCommitRefusesSignalFrame requires an error if a signal frame lies between the frame and the innermost one: a commit would not restore its mask
+// and registers.
 func TestCommitRefusesSignalFrame(t *testing.T) {
 	text := livetest.Prelude + `
 @here = private constant [9 x i8] c"handling\00"

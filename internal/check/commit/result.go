@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// placeResult puts the result where the caller expects it, and lists its scalars.
+// placeResult puts the result into the registers in which the caller expects it, and lists its scalars.
 func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, error) {
 	list := []frame.CommittedResult{}
 	if v.IsNone() {
@@ -29,7 +29,7 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 			return nil, fmt.Errorf("the result%s has undefined bits: %s", p.Path, p.Value.Format())
 		}
 		t := p.Value.Type()
-		// The caller relies on 32 extended bits (LangRef, "Parameter Attributes"); the upper bits may be anything.
+		// The caller relies on 32 extended bits (LangRef, "Parameter Attributes"); the upper bits are undefined.
 		if to.native.Ret.SignExt && t.Kind == ir.IntKind && t.Bits < 64 {
 			n, _ := p.Value.Int()
 			words = []uint64{uint64(n)}
@@ -73,7 +73,7 @@ func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart
 	return parts, nil
 }
 
-// registers names the registers of a scalar.
+// registers returns the names of the registers of a scalar.
 func registers(p *abi.ReturnedPart, arch *machine.Arch) string {
 	name := ""
 	for i, w := range p.Words {

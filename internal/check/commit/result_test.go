@@ -30,7 +30,7 @@ define i32 @main() {
 }`, len(format)+2, format, attribute, typ, livetest.Statepoint(8, "@wait", "1", "i64 %a"), body, attribute, typ, print, args)
 }
 
-// TestCommitResults requires that main prints the result, which native code reads where the System V ABI puts it.
+// TestCommitResults requires that main prints the result. Native code of main reads the result from the place that the System V ABI defines.
 func TestCommitResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, attribute, body, print, format, args, want, where string }{
@@ -78,7 +78,7 @@ func TestCommitResults(t *testing.T) {
 	}
 }
 
-// A function that returns nothing sets no register for it.
+// TestCommitNothing requires that a commit of a void function sets no result register.
 func TestCommitNothing(t *testing.T) {
 	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)
@@ -102,7 +102,7 @@ define i32 @main() {
 	require.Len(t, out.Registers, 8)
 }
 
-// TestCommitRefusesResults requires an error for results that cannot be returned where the caller expects them.
+// TestCommitRefusesResults requires an error for results that cannot be written to the place at which the caller expects them.
 func TestCommitRefusesResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, body, want string }{

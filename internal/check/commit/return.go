@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// continuation describes where a thread continues when the outermost frame of a stack returns.
+// continuation describes the state in which a thread continues when the outermost frame of a stack returns.
 type continuation struct {
 	caller    *deopt.Frame
 	native    *ir.Func // the function whose native code returns
@@ -69,7 +69,7 @@ func continuationOf(t *deopt.Thread, stack []*deopt.Frame) (*continuation, error
 		c.registers[reg] = b[:min(kept, len(b))]
 	}
 	c.set(arch.SP, uint64(outer.Physical().CFA))
-	c.set(arch.Link, uint64(c.caller.Physical().PC)) // a return leaves the return address there
+	c.set(arch.Link, uint64(c.caller.Physical().PC)) // after a return the link register still holds the return address
 	c.set(arch.PC, uint64(c.caller.Physical().PC))
 	for _, f := range stack {
 		sp, err := f.Physical().Registers.Addr(arch.SP)
@@ -117,8 +117,8 @@ func certain(frames []*deopt.Frame) error {
 	return nil
 }
 
-// returnsTo returns an error if callee's native code would not return to the frame. If a call leaves the return address in a register, only the CFI
-// knows where it is now, and the frame was found by it.
+// returnsTo returns an error if callee's native code would not return to the frame. If a call leaves the return address in a register, only CFI gives
+// the current place of that address, and the frame was found by CFI.
 func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	if arch := callee.View().Target().Arch(); arch.Link != arch.PC {
 		return nil
@@ -135,7 +135,8 @@ func returnsTo(f *deopt.Frame, callee *deopt.Frame) error {
 	return nil
 }
 
-// returningOf returns the function whose native code returns from the frame, if it determines the state in which the caller continues.
+// returningOf returns the function whose native code returns from the frame, or an error if that function does not determine the state in which the
+// caller continues.
 func returningOf(f *deopt.Frame) (*ir.Func, error) {
 	fn := f.NativeFunction()
 	if fn == nil {
@@ -170,7 +171,7 @@ func leavesArguments(f *deopt.Frame, fn *ir.Func) bool {
 	if f.View().Target().Arch() == machine.AMD64 {
 		return returnsPlainly(f)
 	}
-	return abi.InRegisters(fn) // its return is an ordinary one, but code before it may remove the arguments
+	return abi.InRegisters(fn) // the return instruction does not remove arguments, but code before it may
 }
 
 // maxReturning bounds the code that is searched for returns, in bytes.
@@ -200,13 +201,13 @@ func returnsPlainly(f *deopt.Frame) bool {
 	return found
 }
 
-// place returns where the thread continues.
+// place returns the place at which the thread continues.
 func (c *continuation) place() frame.CommittedPlace {
 	f := c.caller
 	return frame.CommittedPlace{Frame: f.Index, PC: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset}
 }
 
-// report lists the registers, general ones by number and then vector registers, with their present values.
+// report lists the registers, general ones by number and then vector registers, with their current values.
 func (c *continuation) report(now *machine.Registers) ([]frame.CommittedRegister, error) {
 	var regs []machine.DWARFReg
 	for reg := range c.registers {

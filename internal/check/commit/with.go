@@ -16,12 +16,13 @@ import (
 )
 
 // PrepareWith is [Prepare] for a virtual machine's own interpreter, to which run passes the frames of s. The commit makes the interpreter's stores in
-// the process, and the native function returns the interpreter's result for compiled code. PrepareWith does not start the interpreter if that is
+// the process, and the native function returns the interpreter's result for compiled code. PrepareWith does not run the interpreter if a commit is
 // impossible.
 //
 // The stores and the result must be the only effects: it returns an error if the interpreter allocated, printed or took a lock, or does not state
-// that it took none. The interpreter runs only once. [Prepare] runs a second time to find pointers to the interpreter's own memory. Here allocations
-// are already refused, and a second run may not show pointers into the interpreter process, which it must not store: they may be equal both times.
+// that it took none. The interpreter runs only once. [Prepare] runs a second time to find pointers to the interpreter's own memory. PrepareWith
+// already rejects allocations. A second run would not find pointers into the interpreter's process, which the interpreter must not store, because
+// they may be equal in both runs.
 func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.Resume) (*handover.Ran, error)) (*frame.Resumed, *Commit, error) {
 	request, err := s.Request()
 	if err == nil {
@@ -100,7 +101,7 @@ func oneLine(text string) string {
 	return fmt.Sprintf("%.*s", most, strings.Join(strings.Fields(text[:min(len(text), 4*most)]), " "))
 }
 
-// inOneRegister reports whether the protocol has values of a type and each fits a register.
+// inOneRegister reports whether the protocol has values of a type, and each value fits in one register.
 func inOneRegister(t *ir.Type) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -111,7 +112,7 @@ func inOneRegister(t *ir.Type) bool {
 	return false
 }
 
-// resultOf returns the interpreter's result for compiled code, converted to the type of the native function; no value if that returns nothing.
+// resultOf returns the interpreter's result for compiled code, converted to the type of the native function. It returns no value for a void function.
 func resultOf(r *handover.Ran, native *ir.Func) (interp.Value, error) {
 	var none interp.Value
 	is, t := r.Answer.Returned, native.Sig.Elem

@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// VM returns the frames in which an interpreter has stopped, innermost first, in the form of frames that a layout reads. order is that of the target.
+// VM returns the frames in which an interpreter has stopped, innermost first, in the form of frames that a layout reads. order is the byte order of
+// the target.
 func VM(s *protocol.Stopped, order binary.ByteOrder) *frame.VM {
 	vm := &frame.VM{}
 	for n := range s.Frames {
@@ -46,7 +47,7 @@ func back(list []protocol.Value, order binary.ByteOrder) (out []frame.VMValue) {
 	return out
 }
 
-// valueBack converts a value made by [Stack.Request] back to that of the frame. For a type that only a module knows it has no bytes.
+// valueBack converts a value in the form of [Stack.Request] back to a frame's value. For a type that only a module knows it has no bytes.
 func valueBack(v *protocol.Value, order binary.ByteOrder) frame.VMValue {
 	is := frame.VMValue{Index: v.Index, Name: v.Name, Object: v.Object}
 	switch {

@@ -4,5 +4,6 @@
 //
 // # Security
 //
-// Package protocol checks the interpreter's messages against the protocol first; they are text and numbers. The package writes nothing to the target.
+// Package protocol first checks the interpreter's messages against the protocol; this package gets text and numbers. The package writes nothing to
+// the target.
 package handover

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// AtExit returns the VM frames of a frame that has just exited, with the result of its call if that has returned. They are certain.
+// AtExit returns the VM frames of a frame that has just exited, with the result of its call if the call has returned. These frames are certain.
 func AtExit(v *deopt.View, from *deopt.Stack) (*Stack, error) {
 	f := from.Frames[0]
 	s := &Stack{View: v, Thread: from.Thread, Frames: []*deopt.Frame{f}}

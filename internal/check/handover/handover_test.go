@@ -29,7 +29,7 @@ func numbers(s *Stack) (list []int) {
 	return list
 }
 
-// TestPick requires that the innermost frame with VM frames is picked, and callers only as far as each has a pending call.
+// TestPick requires that the innermost frame with VM frames is selected, with its callers up to the first one that has no pending call.
 func TestPick(t *testing.T) {
 	plain := &deopt.Frame{Frame: frame.Frame{Function: "wait"}}
 	v := viewOf(plain, physical(1, "inner", frame.Reexecute), physical(2, "caller", frame.Calling), physical(3, "outer", frame.Completed))
@@ -51,7 +51,8 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestPickLeavesTheInterpreterOut requires that frames of the VM's interpreter are neither picked nor taken as callers: the interpreter runs them.
+// TestPickLeavesTheInterpreterOut requires that frames of the VM's interpreter are neither selected nor included as callers, because that interpreter
+// runs them.
 func TestPickLeavesTheInterpreterOut(t *testing.T) {
 	interpreted := func(index int) *deopt.Frame {
 		f := physical(index, "interpret", frame.Calling)
@@ -70,7 +71,7 @@ func TestPickLeavesTheInterpreterOut(t *testing.T) {
 	require.EqualError(t, err, "local[0] of frame #2, interpret: values of the VM's interpreter are read-only")
 }
 
-// TestPickFails requires an error with the reason for frames that cannot be picked.
+// TestPickFails requires an error with the reason for frames that cannot be selected.
 func TestPickFails(t *testing.T) {
 	function := func(name string) *names.Pattern {
 		p, err := names.Exact(name)
@@ -97,7 +98,7 @@ func TestPickFails(t *testing.T) {
 	require.EqualError(t, err, "no frame to resume up to frame #1: frame #1, caller has no pending call")
 }
 
-// TestRequest requires that all VM frames are passed innermost first, and that the objects of each physical frame get numbers of their own.
+// TestRequest requires that all VM frames are passed innermost first, and that objects of different physical frames get different numbers.
 func TestRequest(t *testing.T) {
 	zero, one, three := int64(0), int64(1), int64(3)
 	inner, outer := physical(0, "inner", frame.Reexecute), physical(1, "outer", frame.Calling)

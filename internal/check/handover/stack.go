@@ -14,17 +14,17 @@ type Stack struct {
 	View   *deopt.View
 	Thread *deopt.Thread
 	Frames []*deopt.Frame
-	// Returned is the result of the call for which the innermost VM frame waits; nil if it is not known, or if the call returned nothing and Came is
-	// set.
+	// Returned is the result of the call for which the innermost VM frame waits; nil if the result is unknown, or if the call returned nothing and Came
+	// is set.
 	Returned *protocol.Native
 	Came     bool
-	// End is the reason why the caller of the last frame is not included; "" if callers were not requested.
+	// End is the reason why the caller of the last frame is not included. It is "" if callers were not requested.
 	End string
 }
 
 // Pick returns the selected frames: the innermost with VM frames, or the chosen one, and its callers.
 func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
-	var missing error // the first reason, or that of the chosen frame
+	var missing error // the reason of the first frame that cannot be selected, or of the chosen frame
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		for at, f := range t.Frames {
@@ -88,7 +88,7 @@ func certain(f *deopt.Frame, force bool) error {
 	return nil
 }
 
-// extend adds callers up to the chosen frame, or as many as can resume together.
+// extend adds callers up to the chosen frame, or all callers that can resume together.
 func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 	if c.To == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (s *Stack) extend(callers []*deopt.Frame, c deopt.Choice) error {
 // Request returns the message that passes the frames to the interpreter.
 func (s *Stack) Request() (*protocol.Resume, error) {
 	r := &protocol.Resume{Returned: s.Returned}
-	var first int64 // id of the first object of a physical frame: each frame numbers its own
+	var first int64 // added to the ids of a frame's objects, because each physical frame numbers its own objects
 	for _, f := range s.Frames {
 		shift, most := first, int64(-1)
 		for i := range f.VM.Frames {

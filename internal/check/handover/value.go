@@ -33,7 +33,7 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	case v.Status != frame.OK && v.Status != frame.Guessed:
 		return is, fmt.Errorf("unavailable: %s", v.Reason)
 	}
-	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, what a reference refers to, is for people
+	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, such as the class of a reference, is for people
 	is.Text = v.Value
 	for _, w := range v.Words {
 		is.Words = append(is.Words, protocol.Word(w))
@@ -52,7 +52,7 @@ func wordOf(v uint64) protocol.Word {
 	return protocol.WordOf(v)
 }
 
-// bits returns the bits of a value within its type's width: those above may be anything.
+// bits returns the bits of a value within its type's width. The bits above are undefined.
 func bits(v *frame.VMValue, order binary.ByteOrder) protocol.Word {
 	n := frame.Number(v.Bytes, order)
 	if v.Kind.Bits > 0 && !v.Kind.Composite() {
@@ -62,7 +62,7 @@ func bits(v *frame.VMValue, order binary.ByteOrder) protocol.Word {
 	return protocol.Word("0x" + n.Text(16))
 }
 
-// Given parses the call result of --result: an integer, a pointer (0x..., null) or a float, in the form that compiled code has it in its register.
+// Given parses the call result of --result: an integer, a pointer (0x..., null) or a float, in the form in which compiled code has it in a register.
 func Given(text string) (*protocol.Native, error) {
 	if text == "null" {
 		return &protocol.Native{Type: "ref", Bits: "0x0", Text: text}, nil
@@ -81,7 +81,7 @@ func Given(text string) (*protocol.Native, error) {
 }
 
 // Returned returns the result of the call for which a frame waits, from the registers of a thread that is stopped right after that call; nil for a
-// call that returns nothing. If the registers are nil, the call is still running, which is an error.
+// void call. If the registers are nil, the call is still running, which is an error.
 func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error) {
 	if regs == nil {
 		return nil, errors.New("its innermost VM frame waits for a call that is still running")
@@ -121,7 +121,8 @@ func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error)
 	return &protocol.Native{Type: name, Bits: protocol.WordOf(bits)}, nil
 }
 
-// resultType returns the type of a call's result, or nil if it is not known: a statepoint, whose own type is token, has it in the type of its callee.
+// resultType returns the type of a call's result, or nil if it is unknown. The type of a statepoint is token, so it takes the type of the result from
+// the statepoint's callee.
 func resultType(call *ir.Instr) *ir.Type {
 	if call.Typ.Kind != ir.TokenKind {
 		return call.Typ

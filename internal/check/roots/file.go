@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// FileSchema is the name of the JSON that the roots of a file are encoded as: {"schema", "source", "notes", "images": [{"name", "format", "arch",
-// "error", "functions": [{"name", "demangled", "address", "safepoints": [Safepoint]}]}], "summary": FileSummary}.
+// FileSchema names the JSON of the roots of a file: {"schema", "source", "notes", "images": [{"name", "format", "arch", "error", "functions":
+// [{"name", "demangled", "address", "safepoints": [Safepoint]}]}], "summary": FileSummary}.
 const FileSchema = "reframe.rootmaps/v1"
 
 // Safepoint holds what the record of a statepoint lists for a collector, without values.
@@ -20,9 +20,9 @@ type Safepoint struct {
 	ID      uint64           `json:"id"`
 	Offset  uint32           `json:"offset"`            // of the return address in the function
 	Address frame.Hex        `json:"address,omitempty"` // the return address; empty in an unlinked object
-	Sure    bool             `json:"sure,omitempty"`    // a module confirms that it is a statepoint; else its record only has that form
+	Sure    bool             `json:"sure,omitempty"`    // a module confirms that it is a statepoint; else only its form does
 	Line    int              `json:"line,omitempty"`    // of the call in the module
-	Note    string           `json:"note,omitempty"`    // why the given modules name no more
+	Note    string           `json:"note,omitempty"`    // the reason why the given modules do not name more
 	Pairs   []Pair           `json:"pairs,omitempty"`
 	Allocas []frame.Location `json:"allocas,omitempty"` // stack objects whose content the collector reads
 }
@@ -40,15 +40,15 @@ type Pointer struct {
 	OneOfMore int            `json:"one_of_more,omitempty"`
 	Type      string         `json:"type,omitempty"`
 	Location  frame.Location `json:"location"`
-	Pointers  int            `json:"pointers,omitempty"` // their number in a location that holds several
+	Pointers  int            `json:"pointers,omitempty"` // number of pointers in the location, if it holds several
 }
 
-// FileSummary counts what a file holds.
+// FileSummary counts the contents of a file.
 type FileSummary struct {
 	Functions  int `json:"functions"`  // functions with a safepoint
 	Safepoints int `json:"safepoints"` // records of statepoints
 	Pairs      int `json:"pairs"`
-	Derived    int `json:"derived"`    // those with a base in another location
+	Derived    int `json:"derived"`    // pairs whose base is in another location
 	Allocas    int `json:"allocas"`    // addresses of stack objects
 	Unsure     int `json:"unsure"`     // safepoints that only have the form of a statepoint's record
 	Unreadable int `json:"unreadable"` // images whose maps cannot be read completely
@@ -69,8 +69,8 @@ func (s *FileSummary) add(p *Safepoint) {
 	}
 }
 
-// Certain reports whether the record is certainly that of a statepoint: a module confirms it, or the id is one that LLVM chooses. A stackmap with such
-// constants has the same form.
+// Certain reports whether the record is certainly that of a statepoint: a module confirms it, or the id is one that LLVM chooses. The record of a
+// stackmap that has such constants as live values has the same form.
 func (p *Safepoint) Certain() bool { return p.Sure || sites.ByDefault(stackmap.RecordID(p.ID)) }
 
 // FileFunctions yields the selected functions of an image that have safepoints, with these. function may be nil. The number of functions and safepoints

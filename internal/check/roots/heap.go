@@ -24,7 +24,7 @@ func ParseRange(text string) (Range, error) {
 	return Range{start, end}, nil
 }
 
-// Heap holds the ranges that roots are checked against.
+// Heap holds the ranges with which roots are checked.
 type Heap struct {
 	Ranges    []Range
 	FromSpace []Range // parts that the collector has left
@@ -32,8 +32,8 @@ type Heap struct {
 
 func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 }
 
-// find returns where a pointer's base points. A derived pointer may be anywhere. A base that is not relocated itself may have its value from before the
-// object moved. by holds the pointers of the frame by the index of their slot.
+// find returns the space to which a pointer's base points. It does not check a derived pointer itself, which may point outside of the object. A base
+// that is not relocated may still have its value from before the object moved. by holds the pointers of the frame by the index of their slot.
 func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) Found {
 	if h.empty() {
 		return ""
@@ -57,7 +57,7 @@ func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) Found {
 	return worst
 }
 
-// at returns where an address is; "" if no heap was given and the address is not in from-space.
+// at returns the space that contains an address; "" if no heap was given and the address is not in from-space.
 func (h *Heap) at(at uint64) Found {
 	in := func(r Range) bool { return at >= r.Start && at < r.End }
 	switch {

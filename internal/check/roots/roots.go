@@ -1,7 +1,7 @@
 // Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the ranges of a heap.
 // [New] makes the [Report] of a view.
 //
-// It trusts nothing in the target: values are compared, never followed.
+// It does not trust the target: it compares values, but never reads the memory to which they point.
 package roots
 
 import (
@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine/names"
 )
 
-// Schema is the name of the JSON that a [Report] is encoded as.
+// Schema names the JSON of a [Report].
 const Schema = "reframe.roots/v1"
 
 // Report holds the roots of all threads.
@@ -24,7 +24,7 @@ type Report struct {
 	Summary Summary      `json:"summary"`
 }
 
-// Thread holds the frames of a thread that have roots, innermost first, and those without a map between them.
+// Thread holds the frames of a thread that have roots, innermost first, and the frames without a map between these.
 type Thread struct {
 	TID    int     `json:"tid"`
 	Name   string  `json:"name"`
@@ -32,7 +32,7 @@ type Thread struct {
 	End    string  `json:"end,omitempty"` // why the stack is incomplete, so that roots may be missing
 }
 
-// Frame is one frame. A frame without a map has no record and nothing unknown, and a frame whose record is not that of a statepoint has no roots.
+// Frame is one frame. A frame without a map has neither Record nor Unknown. A frame whose record does not belong to a statepoint has no roots.
 type Frame struct {
 	Index    int           `json:"index"`
 	Function string        `json:"function,omitempty"`
@@ -40,9 +40,9 @@ type Frame struct {
 	Offset   *uint64       `json:"offset,omitempty"`
 	Module   string        `json:"module,omitempty"`
 	Record   *frame.Record `json:"record,omitempty"`
-	Guess    string        `json:"guess,omitempty"`   // why the frame may not exist
+	Guess    string        `json:"guess,omitempty"`   // the reason why the frame may not exist
 	Roots    []Root        `json:"roots,omitempty"`   // pointers in pairs, then the addresses of stack objects
-	Unknown  string        `json:"unknown,omitempty"` // why the roots of a statepoint are not known
+	Unknown  string        `json:"unknown,omitempty"` // the reason why the roots of a statepoint are unknown
 	Code     frame.Code    `json:"code,omitempty"`    // the kind of that reason
 
 	is *frame.Frame
@@ -54,40 +54,41 @@ func (f *Frame) Is() *frame.Frame { return f.is }
 // Root is a location that the collector reads, and updates if the object moves.
 type Root struct {
 	frame.Slot
-	BaseOnly bool  `json:"base_only,omitempty"` // only the base of others: the collector may leave it unchanged when the object moves
+	BaseOnly bool  `json:"base_only,omitempty"` // only a base of other pointers; the collector need not update it when the object moves
 	Alloca   bool  `json:"alloca,omitempty"`    // the value is the address of a stack object, whose content the collector reads
-	Found    Found `json:"found,omitempty"`     // where the base points; empty without ranges
+	Found    Found `json:"found,omitempty"`     // the space to which the base points; empty without ranges
 }
 
-// Found says where a root's base points.
+// Found is the space to which a root's base points.
 type Found string
 
-// These are the places.
+// These are the spaces.
 const (
 	InHeap      Found = "heap"
-	InFromSpace Found = "from-space" // which the collector has left: the root is stale
+	InFromSpace Found = "from-space" // the collector has left this space, so the root is stale
 	IsNull      Found = "null"
 	Outside     Found = "outside"   // of all given ranges
-	Unchecked   Found = "unchecked" // its value is unavailable, or the collector need not update its base
+	Unchecked   Found = "unchecked" // the root's value is unavailable, or the collector need not update its base
 )
 
-// Wrong reports whether no correct root is in such a place. A collector may permit pointers to static objects; give their range as well.
+// Wrong reports whether a root that points to this space is wrong. A collector may permit pointers to static objects; give the range of these as
+// well.
 func (f Found) Wrong() bool { return f == InFromSpace || f == Outside }
 
-// Summary counts what a report holds.
+// Summary counts the contents of a report.
 type Summary struct {
 	Frames      int `json:"frames"`       // frames at a statepoint
 	Roots       int `json:"roots"`        // locations
-	Derived     int `json:"derived"`      // those whose base is another location
+	Derived     int `json:"derived"`      // roots whose base is another location
 	WithoutMaps int `json:"without_maps"` // frames without a map between frames with one
 	Unavailable int `json:"unavailable"`  // roots without a certain value, and frames whose roots are not known
 	Incomplete  int `json:"incomplete"`   // threads whose stack is incomplete, and 1 if registered objects could not be opened
 	Wrong       int `json:"wrong"`        // roots outside of the heap
-	Unchecked   int `json:"unchecked"`    // roots that were to be checked and were not
-	Unknown     int `json:"unknown"`      // frames whose record may be that of a statepoint, or of another site
+	Unchecked   int `json:"unchecked"`    // roots that could not be checked although ranges were given
+	Unknown     int `json:"unknown"`      // frames whose record may belong to a statepoint or to another site
 }
 
-// Options selects what a report lists.
+// Options selects the contents of a report.
 type Options struct {
 	Heap     Heap           // without ranges, roots are not checked
 	Function *names.Pattern // list only frames of these functions; nil for all
@@ -184,7 +185,7 @@ type Count struct {
 	Roots    int
 }
 
-// Counts returns the counts of all functions with frames at a statepoint, those with the most roots first, then by name.
+// Counts returns the counts of all functions with frames at a statepoint, sorted by the number of roots, most first, and then by name.
 func (r *Report) Counts() (all []Count) {
 	by := map[string]*Count{}
 	for _, t := range r.Threads {

@@ -24,7 +24,7 @@ type action int
 const (
 	skip      action = iota // do nothing
 	interpret               // run the exit in the interpreter and commit the result
-	runNative               // run native code to the return of its function; as with interpret, exits until then are not counted
+	runNative               // run native code to the return of its function; as with interpret, exits until that return are not counted
 )
 
 // plan holds the actions in a run of the command.
@@ -44,7 +44,7 @@ type attempt struct {
 	overwritten   uint64
 	idle          time.Duration // time between the last exit and the end
 	culprit       *Culprit      // the exit that plan.culprit selects
-	uncounted     string        // why the exit's native number may omit exits of native code that ran to a return; "": it is exact
+	uncounted     string        // the reason why the exit's native number may omit exits of native code that ran to a return; "": the number is exact
 }
 
 // walker performs the actions of a plan in one run.
@@ -57,13 +57,13 @@ type walker struct {
 	result      *attempt
 	threads     []int          // the age of each seen thread, in ascending order
 	numbers     map[int]uint64 // number of the last exit, by thread
-	native      map[int]uint64 // the same, including nativeExits
+	native      map[int]uint64 // as numbers, but including nativeExits
 	passing     map[int]uint64 // number of exits that the thread passes before the next reported one
 	nativeExits uint64         // exits of native code that ran to the return of a function
 	last        time.Time
 	hit         hit
 	returns     *ptrace.Return  // return address of the function that runs natively, in the thread of the last hit
-	endless     bool            // it reached more exits than the program can have
+	endless     bool            // the run reached more exits than the program can have
 	child       *protocol.Child // the user's own interpreter; nil until it is needed
 }
 
@@ -79,12 +79,12 @@ type hit struct {
 	do   action
 	tid  int
 	done bool
-	why  error // why the action was not done
+	why  error // the reason why the action was not done
 	// failed reports whether the program failed in the interpreter, which may not happen in native code.
 	failed bool
 }
 
-// maxGaps bounds the repetitions of a run with missing exits, because reframe was stopped.
+// maxGaps bounds the repetitions of a run. A run is repeated if exits are missing because reframe was stopped.
 const maxGaps = 10
 
 // attempt runs the command once. It returns an error if the run has no result. It repeats a run in which exits are missing because reframe was
@@ -102,7 +102,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
 }
 
-// runOnce runs the command, and returns the time in which exits are missing.
+// runOnce runs the command. missing is the time in which exits may be missing.
 func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing 
 	w.watcher = trace.NewWatcher(w.session, watched, w.handleExit)
 	err = w.watcher.Run(run, w.afterEvent)
 	w.result.idle = time.Since(w.last)
-	if list, late := w.session.Hits(); late == nil { // including the last passed exits
+	if list, late := w.session.Hits(); late == nil { // these include the last exits that were passed without a stop
 		w.result.exits = 0
 		for _, h := range list {
 			w.result.exits += h.Count
@@ -297,7 +297,7 @@ const maxSkipped = 1 << 16
 
 // passSkipped lets the thread of a hit run past all exits without an action: reporting each one takes ten times as long.
 func (w *walker) passSkipped(h hit) error {
-	if h.tid == 0 { // nothing was hit
+	if h.tid == 0 { // no exit was hit
 		return nil
 	}
 	n := uint64(0)
@@ -320,7 +320,7 @@ func (w *walker) passSkipped(h hit) error {
 	return err
 }
 
-// runThrough runs only that thread, natively, to the return of its function.
+// runThrough runs only one thread, as native code, to the return of its function.
 func (w *walker) runThrough(tid int) error {
 	to := w.returns
 	w.returns = nil
@@ -355,7 +355,7 @@ func (w *walker) hits(record uint64) (n uint64, err error) {
 	return n, err
 }
 
-// recordCulprit records the description of an exit, and keeps its core.
+// recordCulprit records the description of an exit, and writes its core.
 func (w *walker) recordCulprit(x *trace.Exited) error {
 	h := w.hit
 	c := culprit(&x.Frame.Frame)

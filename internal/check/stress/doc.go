@@ -7,6 +7,6 @@
 //
 // # Security
 //
-// The program runs with the rights of the user and is trusted no further: its running time, the number of its runs, and the kept part of its output
-// are bounded. A run that takes too long is killed.
+// The program runs with the rights of the user. Its running time, the number of its runs, and the kept part of its output are bounded. A run that
+// takes too long is killed.
 package stress

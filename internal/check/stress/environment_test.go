@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestStressInTheThreadsFloatEnvironment requires that the committed results are those of the floating-point environment of the thread, with and
-// without the start-up code of -ffast-math, and that nothing is committed where the thread does not round to nearest.
+// TestStressInTheThreadsFloatEnvironment requires that committed results are computed in the floating-point environment of the thread, with and
+// without the start-up code of -ffast-math. If the thread does not round to nearest, nothing may be committed.
 func TestStressInTheThreadsFloatEnvironment(t *testing.T) {
 	const (
 		code = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"

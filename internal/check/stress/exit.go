@@ -9,9 +9,9 @@ import (
 )
 
 // Exit identifies an exit of a run by the number of the exit in its thread and the number of the thread; both count from 1. Threads may run in
-// another order the next time, but each reaches its own exits in the same order.
+// another order in another run, but each thread reaches its own exits in the same order.
 //
-// Exits inside the activation of a chosen exit are not counted: the interpreter runs that code instead.
+// Exits inside the activation of a chosen exit are not counted, because the interpreter runs that code instead.
 type Exit struct {
 	Thread int
 	Number uint64

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// lli returns the command that runs the text of a module, and options with another text, which reframe gets as the module.
+// lli returns the command that runs the text of a module, and options for reframe with told, the text of another module.
 func lli(t *testing.T, version int, kind, text, told string) ([]string, Options) {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.Raw(t, told))
@@ -68,14 +68,14 @@ done:
 }
 `
 
-// TestUnderLli requires that code which lli compiles in the process is deoptimized too, with each of its JITs.
+// TestUnderLli requires that code that lli compiles in the process is deoptimized, with each of its JITs.
 func TestUnderLli(t *testing.T) {
 	livetest.Slow(t)
 	text := site("i64", "  %r = sub i64 %a, %b\n  ret i64 %r", counting)
 	var turns livetest.Turns
 	for _, version := range []int{14, 19, 22} {
 		for _, kind := range []string{"mcjit", "orc"} {
-			if version == 14 && kind == "orc" { // it registers nothing
+			if version == 14 && kind == "orc" { // this JIT does not register its objects
 				continue
 			}
 			for _, share := range []float64{0.01, 0.1, 1} {
@@ -98,7 +98,7 @@ func TestUnderLli(t *testing.T) {
 					r = run(t, command, o)
 					require.Equal(t, Different, r.Status, "%+v", r)
 					require.True(t, r.Culprit.Single)
-					if share == 1 { // @work(1, 0) is the first
+					if share == 1 { // the first exit is that of @work(1, 0)
 						require.Equal(t, Exit{1, 1}, r.Culprit.Native)
 					}
 				})
@@ -193,7 +193,7 @@ define i32 @main() {
   %r = load volatile i32, ptr %p
   ret i32 %r
 }`), []string{"status", "stderr"}, "killed by SIGSEGV", 0, false},
-		// The first of two wrong results makes no difference.
+		// The first of two wrong results does not change the output.
 		"two": {site("i64", "  %r = sub i64 %a, 5\n  ret i64 %r", `
 define i32 @main() {
   %x = call i64 @work(i64 5, i64 6)

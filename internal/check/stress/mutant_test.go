@@ -17,7 +17,7 @@ import (
 )
 
 // TestAdverse requires that programs that fork, exec, unload code, get signals, start threads or end early behave as without reframe, and that the
-// same seed commits the same exits, whatever the order of threads.
+// same seed commits the same exits for any order of threads.
 func TestAdverse(t *testing.T) {
 	livetest.Slow(t)
 	const program = "recursion.ll"
@@ -37,7 +37,7 @@ func TestAdverse(t *testing.T) {
 			command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, program, "-O2"), h)
 			r := run(t, command, o)
 			require.Equal(t, Same, r.Status, "%+v", r.Differences)
-			switch h.Middle { // another thread may do that during the commit
+			switch h.Middle { // another thread may do this during the commit
 			case "exec":
 			case "exit", "abort":
 				for why := range r.Reasons {
@@ -92,7 +92,8 @@ type swapped struct {
 	one int
 }
 
-// TestFoundIsWrong requires that an exit reported for wrong records is wrong: verify finds the same at that exit, and it belongs to such a record.
+// TestFoundIsWrong requires that an exit that stress reports for wrong records belongs to a wrong record, and that verify also finds a difference at
+// that exit.
 func TestFoundIsWrong(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

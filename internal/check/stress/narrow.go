@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// narrow finds the exit whose commit makes the difference that the first run had.
+// narrow finds the exit whose commit causes the difference of the first run.
 //
-// Committed exits keep their numbers whichever of them are committed, as exits inside a chosen activation are never counted. So narrow first finds by
-// bisection how many of the first exits cause the difference, and then tests whether the last of these causes it without the others.
+// The number of an exit does not depend on which other exits are committed, because exits inside a chosen activation are never counted. So narrow
+// first finds, by bisection, the least number of first exits that cause the difference. Then it tests whether the last of these causes the difference
+// alone.
 func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 	r := &s.report
 	all := first.committed
@@ -27,7 +28,7 @@ func (s *stresser) narrow(ctx context.Context, first *attempt) error {
 		return nil
 	}
 	s.bound = exitBound(none.exits)
-	all = all[:min(uint64(len(all)), s.bound)] // if these had been right, the program would have ended
+	all = all[:min(uint64(len(all)), s.bound)] // without a fault in these exits, the program would have ended
 	if first.TimedOut {
 		why := endlessReason(first, none, s.options.Time)
 		if why == "" {
@@ -123,12 +124,12 @@ func (s *stresser) confirm(ctx context.Context, all []Exit, n int) error {
 	return nil
 }
 
-// exitBound returns the most exits that a program can have that has n with none committed: commits remove exits. Threads that wait for each other in
-// loops may add some.
+// exitBound returns the greatest number of exits of a program that has n exits if none is committed. Commits remove exits. Threads that wait for each
+// other in loops may add some.
 func exitBound(n uint64) uint64 { return 2*n + 1000 }
 
-// endlessReason returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or none for longer than a whole
-// untouched run takes.
+// endlessReason returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or reached none for longer
+// than a whole untouched run takes.
 func endlessReason(a, none *attempt, limit time.Duration) string {
 	switch {
 	case a.exits > exitBound(none.exits):

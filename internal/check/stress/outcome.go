@@ -11,11 +11,11 @@ import (
 // Outcome is the visible result of a run.
 type Outcome struct {
 	ExitCode int     `json:"exit_code"`
-	Signal   int     `json:"signal,omitempty"` // signal that killed it; 0: it exited
+	Signal   int     `json:"signal,omitempty"` // signal that killed the program; 0: it exited
 	Stdout   Output  `json:"stdout"`
 	Stderr   Output  `json:"stderr"`
 	Seconds  float64 `json:"seconds"`
-	TimedOut bool    `json:"timed_out,omitempty"` // stress killed it
+	TimedOut bool    `json:"timed_out,omitempty"` // stress killed the program
 }
 
 // End describes how the run ended.
@@ -29,7 +29,7 @@ func (o *Outcome) End() string {
 	return fmt.Sprintf("exit status %d", o.ExitCode)
 }
 
-// Difference is one thing in which two runs differ.
+// Difference is one difference between two runs.
 type Difference struct {
 	What      string  `json:"what"` // status, stdout or stderr
 	Untouched string  `json:"untouched"`

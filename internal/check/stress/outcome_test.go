@@ -56,12 +56,12 @@ func TestOutcomes(t *testing.T) {
 	for want, o := range map[string]Outcome{"exit status 0": {}, "exit status 3": {ExitCode: 3}, "killed by SIGABRT": {Signal: 6}, "does not end": {TimedOut: true, Signal: 9}} {
 		require.Equal(t, want, o.End())
 	}
-	// A run that was killed for its time has more to print.
+	// A run that was killed because of its time may have had more to print.
 	require.Len(t, differences(&Outcome{Stdout: took(t, "all of it")}, &Outcome{TimedOut: true, Stdout: took(t, "all")}), 1)
 }
 
-// TestChoice requires that the chosen exits depend only on the seed, the thread and the number, and are about as many as requested. No two seeds, and
-// no two threads, choose the same.
+// TestChoice requires that the chosen exits depend only on the seed, the thread and the number, and that their fraction is about the requested one.
+// Different seeds, and different threads, must choose different exits.
 func TestChoice(t *testing.T) {
 	chosen := func(seed uint64, thread int, p float64) (list []uint64) {
 		o := Options{Seed: seed, Probability: p}
@@ -125,7 +125,7 @@ func ages(tids []int) (list []int) {
 	return list
 }
 
-// TestEndless requires that a killed run counts as a difference only if the program cannot be that slow.
+// TestEndless requires that a killed run counts as a difference only if slowness cannot be the cause.
 func TestEndless(t *testing.T) {
 	none := &attempt{exits: 100, Outcome: Outcome{Seconds: 1}}
 	const limit = time.Minute
@@ -136,8 +136,8 @@ func TestEndless(t *testing.T) {
 	require.Empty(t, endlessReason(&attempt{exits: 3, idle: 50 * time.Second}, &attempt{exits: 100, Outcome: Outcome{Seconds: 30}}, limit), "it is slow anyway")
 }
 
-// TestStreamsOfCommands requires that output of any length is compared, that processes left behind by a program do not delay it, and that each run
-// gets the same input.
+// TestStreamsOfCommands requires that output of any length is compared, that processes that a program leaves running do not delay the result, and
+// that each run gets the same input.
 func TestStreamsOfCommands(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

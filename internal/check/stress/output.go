@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Output describes what a run wrote to one of its streams.
+// Output describes the text that a run wrote to one of its streams.
 type Output struct {
 	Bytes  uint64 `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -22,7 +22,7 @@ type Output struct {
 // maxKept is the number of kept bytes of a stream; the rest is only hashed.
 const maxKept = 1 << 20
 
-// grace is the time that processes left running by the program may keep its streams open.
+// grace is the time for which processes that the program left running may keep its streams open.
 const grace = 2 * time.Second
 
 // stream collects the output of a run.
@@ -42,7 +42,7 @@ func newStream() (s *stream, err error) {
 	return s, nil
 }
 
-// path returns a file name by which the program opens the stream: every run gets its streams in the same way.
+// path returns a file name by which the program opens the stream: every run gets its streams under such names.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
 func (s *stream) take() {

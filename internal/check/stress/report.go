@@ -26,8 +26,9 @@ type Report struct {
 	Probability float64  `json:"probability"`
 	Only        []Exit   `json:"only,omitempty"`
 	Status      string   `json:"status"`
-	Why         string   `json:"why,omitempty"` // why it is undecided
-	// Counts of the stressed run: the exits that the program reached, the chosen ones, and of these the committed ones and those left to native code.
+	Why         string   `json:"why,omitempty"` // the reason for the status undecided
+	// These are counts of the stressed run: the exits that the program reached, the chosen exits, and how many of the chosen ones were committed or left
+	// to native code.
 	Exits     uint64        `json:"exits"`
 	Chosen    uint64        `json:"chosen"`
 	Committed uint64        `json:"committed"`
@@ -40,7 +41,7 @@ type Report struct {
 	Stressed    *Outcome     `json:"stressed,omitempty"`
 	Differences []Difference `json:"differences"`
 	Reruns      int          `json:"reruns"`
-	Narrowed    string       `json:"narrowed,omitempty"` // why the exit that makes the difference was not found
+	Narrowed    string       `json:"narrowed,omitempty"` // the reason why the exit that causes the difference was not found
 	Culprit     *Culprit     `json:"culprit,omitempty"`
 	Seconds     float64      `json:"seconds"`
 }
@@ -53,14 +54,14 @@ func (r *Report) undecided(format string, args ...any) {
 type Culprit struct {
 	Exit      Exit   `json:"exit"`                // in the stressed run
 	Native    Exit   `json:"native"`              // in a run without other commits
-	Uncounted string `json:"uncounted,omitempty"` // why Native may be too low
+	Uncounted string `json:"uncounted,omitempty"` // the reason why the number in Native may be too low
 	Hit       uint64 `json:"hit"`                 // of its record, counted as Native
-	Single    bool   `json:"alone"`               // it causes a difference without any other commit
-	After     int    `json:"behind,omitempty"`    // else, the number of commits before it
+	Single    bool   `json:"alone"`               // the exit causes a difference without any other commit
+	After     int    `json:"behind,omitempty"`    // otherwise, the number of commits before it
 	TID       int    `json:"tid"`
 	Thread    string `json:"thread"`
 
-	Address   frame.Hex     `json:"address"` // where the thread was stopped
+	Address   frame.Hex     `json:"address"` // the address at which the thread was stopped
 	Function  string        `json:"function,omitempty"`
 	Demangled string        `json:"demangled,omitempty"` // if it differs
 	Offset    *uint64       `json:"offset,omitempty"`
@@ -72,7 +73,7 @@ type Culprit struct {
 	Result []frame.CommittedResult `json:"result"`
 	Bytes  int                     `json:"bytes"`
 
-	Frame   *frame.Frame   `json:"-"` // the same, complete
+	Frame   *frame.Frame   `json:"-"` // the complete frame
 	Resumed *frame.Resumed `json:"-"`
 
 	Core      string `json:"core,omitempty"`

@@ -37,8 +37,8 @@ func options(t *testing.T, version int, program string) Options {
 	return Options{Options: frametest.ModuleOptions(t, version, program), Seed: 1}
 }
 
-// TestNothingDiffers requires that a program prints the same as untouched, and as the same program in C, whichever exits are deoptimized. The numbers
-// are the exits of a round and thread if all are committed, and roughly those of a native run.
+// TestNothingDiffers requires that a program prints the same as untouched, and as the same program in C, for any choice of deoptimized exits. The
+// numbers are the exits of one thread in one round: if all are committed, and roughly in a native run.
 func TestNothingDiffers(t *testing.T) {
 	livetest.Slow(t)
 	programs := map[string]struct{ rounds, committed int }{
@@ -71,7 +71,7 @@ func TestNothingDiffers(t *testing.T) {
 									require.EqualValues(t, threads*n.rounds*n.committed, r.Committed)
 								}
 							}
-							if r.Exits > 600 || probability > 0.01 { // fewer exits may have none chosen
+							if r.Exits > 600 || probability > 0.01 { // with fewer exits, possibly none is chosen
 								require.Positive(t, r.Committed, "%+v", r)
 							}
 						})
@@ -159,8 +159,8 @@ func wrongRecord(t *testing.T, object string, id stackmap.RecordID, one, other i
 	return path
 }
 
-// TestFaultIsNarrowedDown requires that a record that is wrong at only one exit is found at that exit, whichever others were deoptimized, and that
-// its number finds it again alone.
+// TestFaultIsNarrowedDown requires that a record that is wrong at only one exit is found at that exit, for any choice of other deoptimized exits. A
+// run of only the exit with that number must find the difference again.
 func TestFaultIsNarrowedDown(t *testing.T) {
 	path := livetest.Module(t, rare)
 	const call, inside = 38, 5
@@ -225,7 +225,8 @@ func whats(r *Report) (list []string) {
 	return list
 }
 
-// TestFaultAmongThreads requires that each of several threads counts its own exits, whichever runs first, and that a fault is found in one of them.
+// TestFaultAmongThreads requires that each of several threads counts its own exits, for any order of threads, and that a fault in one of them is
+// found.
 func TestFaultAmongThreads(t *testing.T) {
 	livetest.Slow(t)
 	const threads, call = 3, 38
@@ -284,7 +285,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// firstWith returns the id of the first record with that location, where it is not a constant.
+// firstWith returns the id of the first record that has a location with this index.
 func firstWith(t *testing.T, object string, location int) stackmap.RecordID {
 	t.Helper()
 	for _, f := range functionsOf(t, object) {

@@ -32,7 +32,7 @@ func (w *walker) prepareWith(x *trace.Exited) (*frame.Resumed, *commit.Commit, e
 	})
 }
 
-// errWith is an error of the user's interpreter, which ends the runs: it is no property of an exit.
+// errWith is an error of the user's interpreter. It ends the runs, because it does not depend on an exit.
 type errWith struct{ error }
 
 func (e errWith) Unwrap() error { return e.error }

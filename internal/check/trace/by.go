@@ -13,7 +13,7 @@ import (
 type ByCount struct {
 	Values []string `json:"values"` // in the order of Options.By; "" for a slot that does not exist or is unavailable
 	Count  uint64   `json:"count"`
-	Other  bool     `json:"other,omitempty"` // counts the exits with further values, once there are maxBy counters; Values is only a text
+	Other  bool     `json:"other,omitempty"` // counts the exits with all further values, once there are maxBy counters; Values then has only a text
 }
 
 // byCounts holds the counters of [Summary].By.
@@ -22,7 +22,7 @@ type byCounts map[string]*ByCount
 // maxBy bounds the number of counters.
 const maxBy = 10_000
 
-// otherValues is shown for the values of further exits once there are maxBy counters. Their key is "", which no values have.
+// otherValues is shown for the values of further exits once there are maxBy counters. Their key is "", which is not the key of any values.
 const otherValues = "others"
 
 // countBy counts an exit by the values of names.

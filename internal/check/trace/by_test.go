@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// TestOtherValues requires that exits beyond the bound have their own counter, although a method has the name that is shown for them.
+// TestOtherValues requires that exits beyond the bound have their own counter, even if a method has the name that is shown for them.
 func TestOtherValues(t *testing.T) {
 	c := &counts{}
 	exit := func(method string) {

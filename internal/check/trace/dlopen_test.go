@@ -15,7 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A library that the program loads is relocated after glibc has reported it: every call of its code is an exit nevertheless.
+// TestTraceLibraryThatIsLoadedLate requires that every call of a library's code is an exit, although glibc relocates a library after it has reported
+// it.
 func TestTraceLibraryThatIsLoadedLate(t *testing.T) {
 	module, err := filepath.Abs("testdata/dlopened.ll")
 	require.NoError(t, err)

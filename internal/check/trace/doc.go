@@ -2,7 +2,7 @@
 // loads, registers and unloads.
 //
 // Its main type is [Exited], one exit. [Run] traces until the process or the trace ends, [RunTo] stops at one exit, [Plan] lists what a trace would
-// write into a process, and [Watcher] is for callers that do more at an exit than report it. A [ptrace.Session] sets and removes the breakpoints.
+// write into a process, and [Watcher] is for callers that do not only report exits. A [ptrace.Session] sets and removes the breakpoints.
 //
 // # Security
 //

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// Limits on the kept unselected records, and on the functions of one object file that are searched.
+// These limit the unselected records that are kept, and the functions of one object file that are searched.
 const (
 	maxExcludedIDs = 8
 	maxExcluded    = 1 << 14
@@ -23,7 +23,7 @@ type excluded struct {
 	records  int
 	selected bool           // some record was selected
 	ids      []uint64       // the first ones, without duplicates
-	more     bool           // there were more ids
+	more     bool           // ids is incomplete
 	named    bool           // a selected function has records
 	near     *names.Nearest // functions with records, by similarity to the selected name
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// ownersOf returns the names of the functions that start at an address: several if the linker folded them into the same code.
+// ownersOf returns the names of the functions that start at an address. There are several if the linker folded them into the same code.
 func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	if list, folded := c.Folded(at); folded && len(list) > 0 {
 		return list
@@ -18,8 +18,8 @@ func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	return []string{c.Starting(at).Name}
 }
 
-// join adds a place to the place that represents the same hit, and reports whether there is one. If the linker folded functions, nothing shows which
-// of them runs: a hit of their code is one exit, whose record may be that of any of them.
+// join adds a place to the place that represents the same hit, and reports whether there is one. If the linker folded functions, their code does not
+// show which of them runs. A hit of their code is then one exit, whose record may be that of any of these functions.
 func (s *survey) join(p *Tracepoint) bool {
 	at := p.match.Entry.Function.Addr
 	if _, folded := p.code.Folded(at); !folded {
@@ -38,7 +38,7 @@ func (s *survey) join(p *Tracepoint) bool {
 	return true
 }
 
-// readFolded reads the values of the frame for the records of the other functions that the linker folded into its code.
+// readFolded reads the values of the frame for the records of the other functions that the linker folded into the same code.
 func (x *Exited) readFolded(v *deopt.View, physical unwind.Frame) error {
 	for _, p := range x.Point.folded {
 		f, err := p.frame(v, physical, x.came)

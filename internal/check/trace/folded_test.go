@@ -37,7 +37,8 @@ define i32 @main() {
 }
 `
 
-// TestTraceFoldedFunctions requires that a hit of two functions folded by the linker is one exit: both records are shown, and neither as certain.
+// TestTraceFoldedFunctions requires that a hit of two functions that the linker folded is one exit. Both records must be shown, and neither as
+// certain.
 func TestTraceFoldedFunctions(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(livetest.Tool(t, "ld.lld-19"), filepath.Join(dir, "ld.lld")))

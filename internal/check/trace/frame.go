@@ -27,7 +27,7 @@ type Exited struct {
 	// Stops reports whether the condition that ends the trace holds.
 	Stops bool
 
-	came   reach          // how the thread has reached a place that is [Tracepoint].Doubtful
+	came   reach          // the way in which the thread has reached a place that is [Tracepoint].Doubtful
 	others []*deopt.Frame // Frame for other functions that the linker folded into the same code
 }
 
@@ -55,7 +55,7 @@ func answer(f *deopt.Frame, c *condition.Condition) (condition.Answer, string) {
 	return c.Of(f.Facts())
 }
 
-// prepare computes what is the same at each hit of the place.
+// prepare computes the parts of the frame that are the same at each hit of the place.
 func (p *Tracepoint) prepare(v *deopt.View) {
 	p.ready = true
 	f := v.FrameAt(p.code, p.Addr, p.match)
@@ -73,19 +73,19 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 		p.why = f.Reached(p.match)
 		p.doubt = p.why != "" && p.match.Kind != ""
 	}
-	if p.match.Site != nil { // only that of the module: the thread would have to wait while files are read
+	if p.match.Site != nil { // use only the source line of the module, because the thread waits while other files are read
 		f.Source = deopt.SourceOf(p.match.Site.Instr)
 	}
 	p.base = f.Frame
 }
 
-// frame builds the abstract frame of a thread that is stopped at the place, which it has reached as came tells.
+// frame builds the abstract frame of a thread that is stopped at the place, which it has reached in the way came.
 func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame, came reach) (*deopt.Frame, error) {
 	if !p.ready {
 		p.prepare(v)
 	}
 	f := v.Describe(p.base, physical, p.code, p.match)
-	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // so that notes on this hit do not appear on the next
+	f.Notes = f.Notes[:len(f.Notes):len(f.Notes)] // so that notes about this hit do not appear at the next one
 	f.Index, f.Rule = physical.Index, string(physical.Rule)
 	if physical.NoCFA == "" {
 		f.CFA = frame.HexOf(physical.CFA)
@@ -119,7 +119,7 @@ func (m *hitMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "it could not be read when the thread stopped here"}
 }
 
-// WhyNone returns the reason why no frame can be resumed from the exit, whatever its values are, or "".
+// WhyNone returns the reason why no frame can be resumed from the exit, independent of its values, or "".
 func (x *Exited) WhyNone() string {
 	if why := x.WhyNoRecord(); why != nil {
 		return why.Error()
@@ -140,11 +140,11 @@ func (x *Exited) WhyNoRecord() error {
 	return nil
 }
 
-// doubtful reports whether the thread may have come to the place without its site.
+// doubtful reports whether the thread may have reached the place without passing its site.
 func (x *Exited) doubtful() bool { return x.Point.doubt && x.came != byCall }
 
-// Stack returns the frame of the exit, ready to resume. It requires all frames of the thread. If the site's call has returned, the registers hold its
-// result.
+// Stack returns the frame of the exit, ready to resume. It requires all frames of the thread. If the site's call has returned, Stack takes its result
+// from the registers.
 func (x *Exited) Stack() *deopt.Stack {
 	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End}, Frames: []*deopt.Frame{x.Frame}}
 	if x.Point.Moment == frame.After && x.Point.Symbol == "" {
@@ -153,7 +153,7 @@ func (x *Exited) Stack() *deopt.Stack {
 	return s
 }
 
-// Returns returns the return address of x.Frames[at] as far as it is known; ok is false for the last frame.
+// Returns returns the return address of x.Frames[at] as far as the address is known; ok is false for the last frame.
 func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
 	if at < 0 || at+1 >= len(x.Frames) {
 		return to, false

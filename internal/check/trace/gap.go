@@ -14,7 +14,7 @@ type Gap struct {
 // Seconds formats the start of the gap, in seconds since the trace began.
 func (g Gap) Seconds() string { return seconds(g.After) }
 
-// String describes it.
+// String describes the gap.
 func (g Gap) String() string {
 	return fmt.Sprintf("exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for %.3f s", g.Time.Seconds())
 }

@@ -20,7 +20,7 @@ type ExitReport struct {
 	TID             int            `json:"tid"`
 	Thread          string         `json:"thread"`
 	Address         frame.Hex      `json:"address"`                    // of the breakpoint
-	Symbol          string         `json:"symbol,omitempty"`           // the symbol whose entry that is
+	Symbol          string         `json:"symbol,omitempty"`           // the symbol whose entry is at the address
 	SymbolDemangled string         `json:"symbol_demangled,omitempty"` // if it differs from Symbol
 	Function        string         `json:"function,omitempty"`
 	Demangled       string         `json:"demangled,omitempty"` // if it differs from Function
@@ -33,7 +33,7 @@ type ExitReport struct {
 	VM              *frame.VM      `json:"vm,omitempty"`   // if a layout of a virtual machine describes the record
 	Notes           []string       `json:"notes,omitempty"`
 	Frames          []frame.Frame  `json:"frames,omitempty"` // all of the thread, if requested
-	End             string         `json:"end,omitempty"`    // why the stack ends; empty if the outermost frame is included
+	End             string         `json:"end,omitempty"`    // the reason why the stack is incomplete; empty if the outermost frame is included
 	EndCode         frame.Code     `json:"end_code,omitempty"`
 	Stops           bool           `json:"stops,omitempty"` // the condition that ends the trace holds
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // These symbols exist for debuggers ("Debugging with GDB", "JIT Compilation Interface"; glibc, elf/dl-debug.c): the function that is called when the
-// list of registered objects has changed, its descriptor, and the function that is called when the dynamic linker's list of libraries has.
+// list of registered objects has changed, the descriptor of that list, and the function that is called when the dynamic linker's list of libraries
+// has changed.
 const (
 	registerCode  = "__jit_debug_register_code"
 	jitDescriptor = "__jit_debug_descriptor"
@@ -26,7 +27,7 @@ const (
 type loaded struct {
 	view    *deopt.View
 	filters filters
-	atSites bool // breakpoints at the sites of records, besides those of at
+	atSites bool // breakpoints at the sites of records, in addition to those of at
 	at      []*names.Pattern
 	matches []patternMatches          // the matches of each pattern in at
 	entries func(string, uint64) bool // reports which records need a breakpoint at the entry of their function
@@ -47,7 +48,7 @@ type loaded struct {
 	excluded  excluded // records not selected, in all code loaded since the beginning
 
 	places  map[machine.Addr]*place
-	watches map[machine.Addr]bool // addresses where changes of the loaded code are seen; true for JIT registration
+	watches map[machine.Addr]bool // addresses that are reached when the loaded code changes; true for JIT registration
 	changed map[machine.Addr]bool
 }
 
@@ -57,7 +58,8 @@ type listing struct {
 	watches []machine.Addr
 	known   int
 	refused []string // places that are not watched, with reasons
-	// placed reports that the stack maps are final: the dynamic linker relocates those of a module after mapping it.
+	// placed reports whether the stack maps have their final addresses. The dynamic linker relocates the maps of a module after it has mapped the
+	// module.
 	placed bool
 	image  *object.Image // of a registered object
 }
@@ -111,7 +113,7 @@ func (l *loaded) update(fresh bool) (insert []ptrace.Breakpoint, remove []machin
 	return insert, remove, nil
 }
 
-// updateGiven lists the objects that the user gave. They were checked against memory when the target was first read, and do not change.
+// updateGiven lists the objects that the user gave. They were compared with memory when the target was first read, and do not change.
 func (l *loaded) updateGiven(t *ptrace.Target) error {
 	for _, img := range t.Given() {
 		if l.given[img] != nil {
@@ -154,8 +156,8 @@ func (l *loaded) updateModules(t *ptrace.Target) error {
 	return nil
 }
 
-// updateObjects does the same for registered objects. A JIT puts new ones at the head of its list and may have registered 100,000: the whole list is
-// compared only if some are gone.
+// updateObjects drops the listings of unregistered objects, and makes those of new ones. A JIT may have registered 100,000 objects, and puts new ones
+// at the head of its list. So the whole list is compared only if some objects are gone.
 func (l *loaded) updateObjects(t *ptrace.Target, fresh bool) error {
 	var added []*ptrace.Entry
 	total := 0
@@ -250,7 +252,7 @@ func (l *loaded) warnRefused(x *listing) {
 	x.refused = nil
 }
 
-// inPlace reports whether all functions of the code's maps lie in it.
+// inPlace reports whether all functions of the code's maps lie in that code.
 func inPlace(c *progspace.Objfile) bool {
 	for _, m := range c.Maps {
 		for i := range m.Functions {

@@ -14,8 +14,8 @@ const maxNamed = 1000
 
 // patternMatches counts the functions that a pattern matches.
 type patternMatches struct {
-	now  int  // watched now
-	ever bool // some were watched at some time
+	now  int  // number that is watched now
+	ever bool // a function was watched at some time
 	over int  // functions beyond the limit
 	near *names.Nearest
 }
@@ -48,7 +48,7 @@ func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pat
 	for sym := range c.Image.Functions() {
 		if p.Match(sym.Name) && here(sym) {
 			found = append(found, sym)
-		} else if c.JIT { // a JIT may unregister it before it is needed
+		} else if c.JIT { // keep the names now, because a JIT may unregister the object before they are needed
 			l.nearest(n).Add(sym.Name)
 		}
 	}
@@ -112,7 +112,7 @@ func (l *loaded) images() (all []*object.Image) {
 	return all
 }
 
-// warnUnnamed warns at the end about functions and records that stayed pending.
+// warnUnnamed warns, at the end, about functions and records that stayed pending.
 func (t *tracer) warnUnnamed() {
 	if t.view == nil || !t.options.Wait {
 		return

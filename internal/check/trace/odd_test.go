@@ -34,8 +34,8 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 	return lines, sum
 }
 
-// TestTraceAddressThatIsJumpedTo has a stackmap at the end of its block, so that the address is also that of the following loop: a thread may reach
-// it from the loop, with other values. The call's record belongs only to the call.
+// TestTraceAddressThatIsJumpedTo requires that a record belongs only to its call. The stackmap is at the end of its block, so its address is also the
+// start of the following loop, from which a thread may reach it with other values.
 func TestTraceAddressThatIsJumpedTo(t *testing.T) {
 	text := `
 define i64 @inner() noinline {
@@ -75,7 +75,7 @@ done:
 	require.Equal(t, []string{"%i=997"}, valuesOf(lines[rounds]))
 }
 
-// Two records at one address are two exits, at one hit.
+// TestTraceRecordsAtOneAddress requires that two records at one address are two exits at one hit.
 func TestTraceRecordsAtOneAddress(t *testing.T) {
 	text := `
 define i64 @entry(i64 %s) {
@@ -96,7 +96,7 @@ define i64 @entry(i64 %s) {
 	require.EqualValues(t, 2, lines[0].record.ID)
 }
 
-// TestTraceStatepointWithPatchBytes has a statepoint with patch bytes, which has no call: its record is valid at its end.
+// TestTraceStatepointWithPatchBytes requires that the record of a statepoint with patch bytes, which has no call, is valid at its end.
 func TestTraceStatepointWithPatchBytes(t *testing.T) {
 	lines, sum := traceText(t, `
 declare void @callee()

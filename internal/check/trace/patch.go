@@ -15,11 +15,11 @@ type patching int
 
 const (
 	unlikely patching = iota
-	likely            // it is a patchpoint, or the code there does nothing
-	intended          // the module declares it
+	likely            // the place is a patchpoint, or its code has no effect
+	intended          // the module declares the patchable bytes
 )
 
-// patching returns the grade of a tracepoint. An existing call is never declared to be replaced.
+// patching returns the grade of a tracepoint. The grade of an existing call is unlikely, because no module declares that a call is replaced.
 func (s *survey) patching(p *Tracepoint) patching {
 	if p.Addr != p.match.Entry.Addr || p.match.Kind == ir.StatepointSite || p.match.Kind == ir.DeoptimizeSite {
 		return unlikely
@@ -88,7 +88,7 @@ func because(why string) string {
 	return "; it was not set again: " + why
 }
 
-// reportOverwritten reports breakpoints that were overwritten since the last check. A process that has ended reported them before.
+// reportOverwritten reports breakpoints that were overwritten since the last check. A process that has ended has reported them before.
 func (t *tracer) reportOverwritten() {
 	list, err := t.session.Look()
 	if err != nil {

@@ -112,7 +112,7 @@ func patchingModule(t *testing.T, version int) deopt.Options {
 	return deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// patchingWays lists how the program runs, and whether its module is given.
+// patchingWays lists the ways to run the program, and whether its module is given.
 var patchingWays = []struct {
 	version int
 	how     string
@@ -165,7 +165,7 @@ func TestTracePatched(t *testing.T) {
 	})
 }
 
-// TestTracePatchedWhileThreadsPass requires the same while 16 threads pass.
+// TestTracePatchedWhileThreadsPass requires that each pass of a site is reported while the program patches it, while 16 threads pass.
 func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
@@ -188,7 +188,7 @@ func TestTracePatchedWhileThreadsPass(t *testing.T) {
 	})
 }
 
-// TestTracePatchedBreakpoints requires, for sites beyond the debug registers, that each pass is reported, or that a warning says that exits may be
+// TestTracePatchedBreakpoints requires, for sites beyond the debug registers, that each pass is reported, or that a warning reports that exits may be
 // missing.
 func TestTracePatchedBreakpoints(t *testing.T) {
 	livetest.Slow(t)
@@ -200,7 +200,7 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 			threads, passes uint64
 			phases          uint64
 		}{{"once", 1, 20, 1}, {"phases", 1, 20, 3}, {"phases", 1, 3000, 3}, {"toggles", 16, 200, 16}} {
-			if !livetest.Whole() && n != way%4 { // each case with one of the ways
+			if !livetest.Whole() && n != way%4 { // run each case in only one of the ways
 				continue
 			}
 			p := startPatching(t, version, how, c.mode, 0, 5, c.threads, c.passes)
@@ -228,7 +228,7 @@ func TestTracePatchedBreakpoints(t *testing.T) {
 			}
 			require.Equal(t, want, got["sum"], c.mode)
 			require.LessOrEqual(t, sum.Overwritten, uint64(6-held))
-			if c.mode == "once" { // the patch stays to the end
+			if c.mode == "once" { // the patch is not removed
 				require.EqualValues(t, 6-held, sum.Overwritten, said)
 			}
 		}
@@ -302,7 +302,7 @@ func TestTracePatchedIsPutBackWithBreakpoints(t *testing.T) {
 		p := startPatching(t, version, how, "saves", 0, 5, 1, n)
 		went := false
 		values, sum, said := p.traceEach(t, Options{Options: o}, func(*Exited) {}, func(said []string) {
-			if len(said) == 6-held && !went { // all are set again
+			if len(said) == 6-held && !went { // all breakpoints were set again
 				went = true
 				p.goOn(t)
 			}

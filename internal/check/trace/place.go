@@ -14,12 +14,12 @@ type place struct {
 	marks    []mark        // of points elsewhere
 	reads    []ptrace.Read // of all points
 	held     bool
-	renamed  bool // names there came from memory that may change, or could not be read without holding
+	renamed  bool // names at the place were read from memory that may change, or could not be read without holding
 	wide     bool
 	patching patching
 }
 
-// watch stops the process at an address where changes of the loaded code are seen.
+// watch adds an address at which the process stops when the loaded code changes.
 func (l *loaded) watch(x *listing, addr machine.Addr, registers bool) {
 	x.watches = append(x.watches, addr)
 	l.watches[addr], l.changed[addr] = registers, true
@@ -97,7 +97,7 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 		}
 	}
 	clear(l.changed)
-	// There are few debug registers: places that are meant to be overwritten get them first.
+	// There are few debug registers. Places that the process likely overwrites get them first.
 	rank := func(addr machine.Addr) patching {
 		if at := l.places[addr]; at != nil {
 			return at.patching
@@ -111,8 +111,8 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// hold decides whether all threads must stop here so that the names of VM frames can be read. They stop once: if all memory from which the names were read
-// cannot change, later hits find them in the cache. It reports whether that changes the breakpoint.
+// hold decides whether all threads must stop here so that the names of VM frames can be read. One stop is enough if the memory from which the names
+// were read cannot change: later hits find the names in the cache. hold reports whether the breakpoint changes.
 func (p *place) hold(varying, failed bool) bool {
 	p.renamed = p.renamed || varying || failed
 	changed := false
@@ -124,8 +124,8 @@ func (p *place) hold(varying, failed bool) bool {
 	return changed
 }
 
-// combine decides what must come with a hit for all its tracepoints. With hold these are all registers: the outer frames are shown too, and the places
-// of their values are known only once they are found.
+// combine selects the registers and the memory that must come with a hit, for all tracepoints of the place. With hold it selects all registers: the
+// outer frames are also shown, and the places of their values are known only after these frames are found.
 func (p *place) combine(hold bool) {
 	p.reads, p.held, p.wide, p.patching = nil, hold, hold, unlikely
 	for _, point := range p.points {

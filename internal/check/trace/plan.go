@@ -19,10 +19,10 @@ const PlannedSchema = "reframe.trace.breakpoint/v1"
 type Planned struct {
 	Schema          string           `json:"schema"`
 	Address         frame.Hex        `json:"address"`
-	Byte            frame.Hex        `json:"byte,omitempty"`     // the present byte; empty if it cannot be read
-	Hardware        bool             `json:"hardware,omitempty"` // a debug register would hold the breakpoint, if none is in use; the byte stays
-	Shared          bool             `json:"shared,omitempty"`   // it is in shared memory: without Hardware the breakpoint is refused, as it would end other processes
-	Symbol          string           `json:"symbol,omitempty"`   // the symbol at whose entry it is, if it is not there for a record
+	Byte            frame.Hex        `json:"byte,omitempty"`     // the current byte; empty if it cannot be read
+	Hardware        bool             `json:"hardware,omitempty"` // a free debug register would hold the breakpoint; the byte stays
+	Shared          bool             `json:"shared,omitempty"`   // in shared memory: without Hardware the breakpoint is refused, as it would end other processes
+	Symbol          string           `json:"symbol,omitempty"`   // the symbol at whose entry it is, if it is not for a record
 	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
 	Exits           []*TracepointRow `json:"exits,omitempty"`
 }
@@ -39,8 +39,8 @@ type TracepointRow struct {
 	Note      string       `json:"note,omitempty"`
 }
 
-// Plan lists by address what [Run] would write into a process, without writing it. The list includes the places where reframe itself must stop to
-// learn what the process loads. Plan returns an error if there would be no exit to report; it may be a [*SharedError].
+// Plan lists, by address, the breakpoints that [Run] would set in a process, and does not set them. The list includes the places at which reframe
+// must stop to see that the process loads code. Plan returns an error if there would be no exit to report. The error may be a [*SharedError].
 func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 	l := newLoaded(&o, func(format string, args ...any) { o.Warn(fmt.Sprintf(format, args...)) })
 	if err := l.start(t, o.Options); err != nil {
@@ -56,7 +56,7 @@ func Plan(t *ptrace.Target, o Options) ([]Planned, error) {
 		r, ok := t.Mapping(addr)
 		return ok && r.Share
 	}
-	slices.SortStableFunc(insert, func(a, b ptrace.Breakpoint) int { // these get the debug registers first
+	slices.SortStableFunc(insert, func(a, b ptrace.Breakpoint) int { // sort the breakpoints in the order in which they get debug registers
 		return cmp.Compare(rankOf(shared(b.Addr)), rankOf(shared(a.Addr)))
 	})
 	for _, b := range insert {

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSharedCode requires that a plan for code in shared memory shows that breakpoints would be refused, or held by debug registers; and that a
-// trace refuses them, while the program continues.
+// TestSharedCode requires that a plan for code in shared memory shows that breakpoints would be refused, or held by debug registers; and that a trace
+// refuses them and the program continues.
 func TestSharedCode(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{Threads: 1, Rounds: 1, Shared: true})
 	target, err := ptrace.Survey(p.PID, ptrace.Options{})

@@ -22,42 +22,43 @@ type Tracepoint struct {
 	Addr     machine.Addr // of the breakpoint
 	Record   uint64
 	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
-	Moment   frame.Moment // how far the site has run when a thread is stopped at Addr
+	Moment   frame.Moment // the state of the site when a thread is stopped at Addr: before, in or after its call
 	Function string       // the function that contains Addr; "" if it has no symbol
 	Offset   uint64       // of Addr in Function
 	Module   string       // the file or JIT object
-	Note     string       // why Addr is not the usual place for the kind of site, or ""
-	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. There is no record then.
+	Note     string       // the reason why Addr is not the usual place for the kind of site, or ""
+	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. Such a breakpoint has no record.
 	Symbol string
-	// Entry reports that the breakpoint is at the entry of Function. There is no record, and no exit.
+	// Entry reports that the breakpoint is at the entry of Function. Such a breakpoint has no record and no exit.
 	Entry bool
 
 	code     *progspace.Objfile
 	match    *deopt.Match
 	reads    []ptrace.Read
-	whole    bool // not all that the record's values are read from comes with an event
+	whole    bool // the record's values require memory or registers that do not come with an event
 	naming   bool // functions of a layout name its VM frames
 	named    bool // these names must be read while all threads are stopped
-	wide     bool // it has values in vector registers
+	wide     bool // the record has values in vector registers
 	patching patching
 
 	owners []string      // the functions that start at the map's address of its function
-	folded []*Tracepoint // for other functions with the same code, to which a hit may belong as well
+	folded []*Tracepoint // tracepoints of other functions with the same code, to which a hit may also belong
 
 	by int // of a symbol: the index in [Options].At that selected it
 
-	// With Options.WatchCalls, of a place that jumps lead to: the call that ends there (0: not watched), the direct jumps, and the jumps that may lead
-	// anywhere in its function.
+	// These are set with Options.WatchCalls for a place to which jumps lead: the call that ends there (0: not watched), the direct jumps, and the jumps
+	// that may lead to any place of the function.
 	call            machine.Addr
 	jumps, computed []machine.Addr
 
 	ready bool        // base, why and doubt are known
 	base  frame.Frame // the parts of the frame that are the same at each hit
-	why   string      // the note of a frame that may not have passed the site
-	doubt bool        // see Doubtful
+	why   string      // the note for a frame that may not have passed the site
+	doubt bool        // result of Doubtful
 }
 
-// Doubtful reports whether the place may be reached without its site. No values are read then, unless the thread was seen to pass the site.
+// Doubtful reports whether the place may be reached without its site. At such a place no values are read, unless the trace saw that the thread passed
+// the site.
 func (p *Tracepoint) Doubtful() bool { return p.doubt }
 
 // Match returns the record that describes the place; nil for a breakpoint at a symbol or an entry.
@@ -87,7 +88,7 @@ func (x *ExitFilter) wantsSite(kind string) bool {
 	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
 }
 
-// filters select what any of them selects. There is at least one.
+// filters is a list of filters, at least one. It selects the places that any of them selects.
 type filters []ExitFilter
 
 func (l filters) wantsRecord(id uint64) bool {
@@ -126,10 +127,10 @@ type survey struct {
 	// is not executable is no longer code.
 	fresh   bool
 	points  []*Tracepoint
-	known   int            // records that were read, selected or not
+	known   int            // number of records that were read, selected or not
 	refused map[string]int // number of records without a breakpoint, by reason
 	reasons []string       // the keys of refused, in order
-	misfits []string       // why modules differ from the compiled code
+	misfits []string       // reasons why modules differ from the compiled code
 
 	watchCalls bool                              // as in [Options]
 	jumps      map[machine.Addr]*progspace.Jumps // the jumps of each function, by its start; nil: unknown
@@ -144,9 +145,9 @@ func (s *survey) refuse(why string) {
 	}
 }
 
-// addObject adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it is the
-// start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does not
-// return, and a statepoint's callee may change what is live. So the breakpoint belongs on the call, where all recorded values are already in place.
+// addObject adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it
+// is the start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does
+// not return, and a statepoint's callee may change what is live. So the breakpoint is at the call, where all recorded values are already in place.
 func (s *survey) addObject(c *progspace.Objfile) error {
 	if c.Records == nil {
 		return nil
@@ -191,8 +192,8 @@ func (s *survey) addObject(c *progspace.Objfile) error {
 	return nil
 }
 
-// tracepoint finds the place of one record's site, or returns why there can be no breakpoint. The place must be in the function that the map names,
-// at the start of an instruction: otherwise the breakpoint would corrupt the code.
+// tracepoint finds the place of one record's site, or returns the reason why there can be no breakpoint. The place must be in the function that the
+// map names, at the start of an instruction: otherwise the breakpoint would corrupt the code.
 func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *sweep) (p *Tracepoint, why string, err error) {
 	v := s.view
 	function := c.SymbolAt(e.Function.Addr)
@@ -281,11 +282,11 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 		s.misfits = append(s.misfits, r.Why)
 	}
 	p.match = got
-	returns := got.Moment == frame.After || got.Moment == frame.Unknown // it has the shape of a statepoint
+	returns := got.Moment == frame.After || got.Moment == frame.Unknown // the record has the shape of a statepoint
 	switch {
 	case returns && call != 0:
 		if len(got.Sites) > 1 {
-			f.Physical().Return = true // now the call can identify the site
+			f.Physical().Return = true // with Return set, the call before pc identifies the site
 			if again, _, err := m.Try(e, e.Addr, true); err != nil {
 				return err
 			} else if again != nil {
@@ -311,13 +312,13 @@ func (s *survey) matchSite(p *Tracepoint, e sites.RecordEntry, call machine.Addr
 	return nil
 }
 
-// isGeneral reports whether a register comes with every hit.
+// isGeneral reports whether a register is a general register, whose value comes with every hit.
 func isGeneral(arch *machine.Arch, reg machine.DWARFReg) bool {
 	info, known := arch.Register(reg)
 	return known && info.Class == machine.General
 }
 
-// Two ranges of memory that lie this near, in bytes, are read as one.
+// Two ranges of memory with at most this distance, in bytes, are read as one.
 const joinDistance = 64
 
 // plan selects the registers and the memory that must come with a hit to read the record's values.

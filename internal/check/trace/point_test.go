@@ -25,7 +25,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// planned returns what a trace would watch in a running process, and its warnings.
+// planned returns the places that a trace would watch in a running process, and its warnings.
 func planned(t *testing.T, pid int, o Options) (list []TracepointRow, said []string) {
 	t.Helper()
 	target, err := ptrace.Survey(pid, ptrace.Options{})
@@ -235,7 +235,7 @@ func TestTracepointKinds(t *testing.T) {
 	}
 }
 
-// TestTracepointsAgainstGDB requires that gdb finds a call where the breakpoints are, and the return addresses of pending frames after it.
+// TestTracepointsAgainstGDB requires that gdb finds a call at each breakpoint, and the return addresses of pending frames after these calls.
 func TestTracepointsAgainstGDB(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	target, err := ptrace.Survey(p.PID, ptrace.Options{})
@@ -260,7 +260,7 @@ func TestTracepointsAgainstGDB(t *testing.T) {
 	waiting := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^#\d+ +(0x[0-9a-f]+) in (f|main) \(\)`).FindAllStringSubmatch(answer, -1) {
 		waiting["0x"+strings.TrimLeft(m[1][2:], "0")] = true
-		if m[2] == "main" { // lli has one, too
+		if m[2] == "main" { // lli also has a main
 			break
 		}
 	}
@@ -336,7 +336,7 @@ func TestSweep(t *testing.T) {
 		0xe8, 0x00, 0x00, 0x00, 0x00, // call
 		0x48, 0x89, 0xc3, // mov %rax,%rbx
 		0xff, 0xd0, // call *%rax
-		0x06, // no instruction in 64-bit mode
+		0x06, // not an instruction in 64-bit mode
 		0x90,
 	}
 	const base = 0x5000

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// reach tells how a thread has come to a place that is both a return address and the target of jumps. The thread has passed the record's site if the
-// call before the place has returned to it. So the call and the jumps have breakpoints too.
+// reach is the way in which a thread has reached a place that is both a return address and the target of jumps. The thread has passed the record's
+// site if the call before the place has returned to it. So the call and the jumps also have breakpoints.
 type reach uint8
 
 const (
@@ -18,14 +18,14 @@ const (
 	byJump                    // the thread was at a direct jump to the place, after which it made no call
 )
 
-// mark is a breakpoint that shows how a place is reached.
+// mark is a breakpoint at a call or jump that shows how a place is reached.
 type mark struct {
 	point *Tracepoint
-	way   reach // unknownReach: a jump through a register or a table, which may lead anywhere
+	way   reach // unknownReach: a jump through a register or a table, whose target is unknown
 }
 
-// activation is an activation of a place's function, identified by its stack pointer. At the place this is the same as at the call and the jumps,
-// unless the callee pops its arguments. Then the way to the place remains unknown.
+// activation is an activation of a place's function, identified by its stack pointer. The stack pointer at the place is the same as at the call and
+// the jumps, unless the callee pops its arguments. In that case the way to the place stays unknown.
 type activation struct {
 	point *Tracepoint
 	sp    machine.Addr
@@ -37,10 +37,10 @@ const maxActivations = 1 << 16
 // maxJumps bounds the jumps that are watched for one place.
 const maxJumps = 64
 
-// reached remembers how each activation may reach its place.
+// reached holds, for each activation, the way in which it may reach its place.
 type reached map[activation]reach
 
-// at handles a thread at a place: it adds the marks there, and returns how the thread has reached the points there that jumps lead to.
+// at handles a thread at a place: it adds the marks there, and returns the way in which the thread has reached each point there to which jumps lead.
 func (r reached) at(p *place, registers *machine.Registers) map[*Tracepoint]reach {
 	var came map[*Tracepoint]reach
 	sp, err := registers.Addr(registers.Arch().SP)
@@ -90,7 +90,7 @@ func (s *survey) watchReach(p *Tracepoint, owner machine.Addr, call machine.Addr
 	if jumps == nil || len(jumps.To[p.Addr]) == 0 || len(jumps.To[p.Addr])+len(jumps.Computed) > maxJumps {
 		return
 	}
-	if r, ok := s.view.Target().Mapping(p.Addr); ok && r.Share { // breakpoints there need debug registers, which are few
+	if r, ok := s.view.Target().Mapping(p.Addr); ok && r.Share { // breakpoints in shared memory need debug registers, which are few
 		return
 	}
 	if f := s.view.FrameAt(p.code, p.Addr, p.match); f.Reached(p.match) == "" {
@@ -99,10 +99,10 @@ func (s *survey) watchReach(p *Tracepoint, owner machine.Addr, call machine.Addr
 	p.call, p.jumps, p.computed = call, jumps.To[p.Addr], jumps.Computed
 }
 
-// mayPassSite reports whether a thread that has jumped to the place may have passed the record's site. It may if the block of the site has no code
-// before the site.
+// mayPassSite reports whether a thread that has jumped to the place may have passed the record's site. That is possible if the block of the site has
+// no code before the site.
 func (p *Tracepoint) mayPassSite() bool {
-	if p.Moment == frame.After { // the site is the call
+	if p.Moment == frame.After { // the site is the call itself, which a jump to its return address skips
 		return false
 	}
 	return p.match.Site == nil || sites.CallBefore(p.match.Site) == nil

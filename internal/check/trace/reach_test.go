@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestReached requires that the last breakpoint of the same activation tells how a thread has reached a place.
+// TestReached requires that the last breakpoint of the same activation determines the way in which a thread has reached a place.
 func TestReached(t *testing.T) {
 	point := &Tracepoint{Addr: 0x30, call: 0x20, jumps: []machine.Addr{0x10, 0x40}, computed: []machine.Addr{0x50}}
 	l := &loaded{places: map[machine.Addr]*place{}, changed: map[machine.Addr]bool{}}

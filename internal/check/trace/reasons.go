@@ -8,7 +8,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Reasons counts the reasons why something could not be done with exits, without the addresses in them. It must be made before the first Add.
+// Reasons counts reasons why an action on exits was not possible. It removes the addresses in them, so that similar reasons are counted together. The
+// map must be made before the first Add.
 type Reasons map[string]uint64
 
 // maxReasons bounds the number of distinct reasons.

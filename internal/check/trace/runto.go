@@ -23,7 +23,7 @@ type RunToOptions struct {
 	Stop  *condition.Condition // select only exits that fulfil it; nil: all
 	// Selects reports whether an exit that fulfils Stop is selected. Nil: all are.
 	Selects func(*Exited) bool
-	Hit     uint64 // which of the selected exits, counted from the current stop; 0 and 1: the next
+	Hit     uint64 // number of the selected exit, counted from the current stop; 0 and 1: the next one
 	Warn    func(string)
 	// Describe is as in [Options].
 	Describe described.Ask
@@ -45,7 +45,7 @@ type NotReachedError struct {
 	Stop *condition.Condition
 	Held uint64 // number of exits at which the condition held, if there is one
 	Want uint64
-	Why  string // why no place could be watched at its end
+	Why  string // the reason why no place was watched when the process ended
 }
 
 func (e *NotReachedError) Error() string {
@@ -68,7 +68,7 @@ var errReached = errors.New("it is there")
 
 // RunTo runs a process to an exit, in code that is loaded now or later, and returns the frames there. They are valid until the process resumes. RunTo
 // removes all breakpoints. It returns a [*NotReachedError] if the process ends first. If ctx is done, it returns the cause, and the process is
-// stopped where it was, without breakpoints.
+// stopped at its current place, without breakpoints.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {
 	o.Hit = max(o.Hit, 1)
 	t := Options{Options: o.Options, ExitFilter: o.ExitFilter, Also: o.Also, At: o.At, Sites: o.Sites,
@@ -124,7 +124,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 func (t *tracer) toExit(ctx context.Context, again func()) error {
 	for {
 		err := t.run(ctx, func() error { return nil })
-		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrProcessExited) { // from here on the caller holds the process
+		if off := t.session.Yield(false); off != nil && !errors.Is(off, ptrace.ErrProcessExited) { // the caller now holds the process
 			return cmp.Or(err, off)
 		}
 		if !errors.Is(err, errReached) || !t.session.Released() {

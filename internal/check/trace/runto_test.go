@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// standing runs a program of obj_host.c to one of its exits.
+// standing starts a program of obj_host.c and runs it to one of its exits.
 func standing(t *testing.T, program string, o trace.RunToOptions) (*ptrace.Session, *trace.Moment) {
 	t.Helper()
 	s, known := frametest.Launched19(t, program)
@@ -69,7 +69,7 @@ func TestRunToGivesUp(t *testing.T) {
 	require.ErrorIs(t, err, cause)
 }
 
-// TestRunToSymbol requires that the exit at a symbol is the frame that calls it, with values that are gone after the callee has run.
+// TestRunToSymbol requires that the exit at a symbol is the frame that calls it, with values that the callee later overwrites.
 func TestRunToSymbol(t *testing.T) {
 	_, at := standing(t, "guards.ll", trace.RunToOptions{At: []*names.Pattern{loose("call_optimized")}})
 	require.Nil(t, at.Frame.Record)

@@ -20,7 +20,8 @@ const maxSurveyed = 32 << 20
 // unnamed matches the slots of a record that no module names.
 var unnamed = regexp.MustCompile(`^loc[0-9]+$`)
 
-// Undescribed says which parts are unknown until the target describes itself ([Options].Describe): its modules, and the layout of its virtual machine.
+// Undescribed holds the parts that are unknown until the target describes itself ([Options].Describe): its modules, and the layout of its virtual
+// machine.
 type Undescribed struct{ Modules, Layouts bool }
 
 // CheckStop returns an error if a condition cannot hold at any exit that the filter selects: no site of the modules and no exit of the layouts has
@@ -34,7 +35,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		for _, f := range m.Funcs {
 			list, err := sites.CompiledSites(f)
 			if err != nil {
-				return nil // the error is reported where the function is needed
+				return nil // ignore the error: it is reported when the function is needed
 			}
 			for _, s := range list {
 				if filter.wantsSite(string(s.Kind)) && slices.ContainsFunc(s.IDs(), filter.wantsRecord) {
@@ -56,7 +57,7 @@ func CheckStop(o *deopt.Options, c *condition.Condition, filter *ExitFilter, yet
 		}
 	}
 	open := func(n condition.Name) bool {
-		if strings.Contains(n.Text, "[") || n.Fact() { // the layout knows the slots of a record only at run time
+		if strings.Contains(n.Text, "[") || n.Fact() { // the layout determines the slots of a record only at run time
 			return yet.Layouts || len(o.VMs) > 0
 		}
 		return n.Text == "" || yet.Modules || unnamed.MatchString(n.Text)

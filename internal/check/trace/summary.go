@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// The ways in which a trace ends.
+// These are the ways in which a trace ends.
 const (
 	EndExited      = "exited"      // the process exited
 	EndKilled      = "killed"      // a signal killed the process
@@ -28,7 +28,7 @@ type End struct {
 	Signal   int    `json:"signal,omitempty"`
 }
 
-// EndOf returns how a process ended, from its last event.
+// EndOf returns the end of a process, from its last event.
 func EndOf(ev ptrace.Event) End {
 	if ev.Signal != 0 {
 		return End{Kind: EndKilled, Signal: ev.Signal}
@@ -53,7 +53,7 @@ type Summary struct {
 	// Undecided counts the exits with a slot of the condition whose value is unavailable, and Absent those without such a slot.
 	Undecided uint64 `json:"undecided,omitempty"`
 	Absent    uint64 `json:"absent,omitempty"`
-	// Overwritten counts the breakpoints that the process has overwritten: exits there may be missing.
+	// Overwritten counts the breakpoints that the process has overwritten: exits at these places may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
 	// Unwatched is the time in seconds without watching, because reframe was stopped or its output was not read: exits may be missing.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
@@ -79,7 +79,7 @@ type SiteCount struct {
 type FunctionCount struct {
 	Function  string    `json:"function"`
 	Demangled string    `json:"demangled,omitempty"` // if it differs from Function
-	Address   frame.Hex `json:"address,omitempty"`   // its start if it has no name, or else the address of the place in it
+	Address   frame.Hex `json:"address,omitempty"`   // the start of the function if it has no name, or otherwise the address of the place
 	Count     uint64    `json:"count"`
 }
 
@@ -114,7 +114,7 @@ func (t *counts) countReported(x *Exited) {
 	}
 }
 
-// count counts an exit by where it was.
+// count counts an exit by its place.
 func (t *counts) count(x *Exited) {
 	at := x.Point.site()
 	if f := x.Frame; x.Point.Symbol != "" && f != nil {
@@ -132,7 +132,7 @@ func (t *counts) count(x *Exited) {
 	t.sites[at]++
 }
 
-// site returns the place's entry in a summary, with Count 0.
+// site returns the entry of the place in a summary, with Count 0.
 func (p *Tracepoint) site() SiteCount {
 	at := SiteCount{Function: p.Function, Offset: p.Offset, Record: p.Record, Site: p.Site}
 	if p.Function == "" {
@@ -141,7 +141,7 @@ func (p *Tracepoint) site() SiteCount {
 	return at
 }
 
-// addSessionHits adds the hits that only the session has counted to the present tracepoints of each place.
+// addSessionHits adds the hits that only the session has counted to the current tracepoints of each place.
 func (t *tracer) addSessionHits() error {
 	if !t.sessionCounts() {
 		return nil

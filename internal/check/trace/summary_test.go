@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestSummaryOfUnnamed requires that places without a name are distinguished by their addresses, and that those of one function are counted
+// TestSummaryOfUnnamed requires that places without a name are distinguished by their addresses, and that the places of one function are counted
 // together.
 func TestSummaryOfUnnamed(t *testing.T) {
 	c := &counts{sites: map[SiteCount]uint64{}, hits: map[machine.Addr]uint64{}}

@@ -14,7 +14,7 @@ type sweep struct {
 }
 
 // to advances to an address that is not less than the previous ones. inside reports whether an instruction crosses the address. call is the start of
-// the call that ends there, or 0. If the instructions cannot be decoded up to there, to returns false and 0.
+// the call that ends there, or 0. If the instructions cannot be decoded up to the address, to returns false and 0.
 func (s *sweep) to(addr machine.Addr) (inside bool, call machine.Addr) {
 	for s.at < addr && !s.lost {
 		n := s.text.LengthAt(s.at)

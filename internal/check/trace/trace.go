@@ -18,14 +18,14 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Options selects the exits that are reported, and how. [deopt.Options].Thread excludes the exits of all other threads.
+// Options selects the exits that are reported, and the form of the reports. [deopt.Options].Thread excludes the exits of all other threads.
 type Options struct {
 	deopt.Options
 	ExitFilter
 	// Also holds further filters: an exit is selected if any filter selects it. AtReturn applies only to the first.
 	Also []ExitFilter
-	// At selects functions. If it is not empty, the breakpoints are at their entries instead of the sites of records, and an exit is the frame of the
-	// record that calls. With Sites the sites of records get breakpoints too.
+	// At selects functions. If it is not empty, the breakpoints are at their entries instead of the sites of records, and an exit is the frame that
+	// calls the function. With Sites the sites of records get breakpoints too.
 	At    []*names.Pattern
 	Sites bool
 	// Entries reports whether the entry of a record's function gets a breakpoint too: [Tracepoint].Entry. If it is nil, no entry does.
@@ -38,16 +38,16 @@ type Options struct {
 	Stop    *condition.Condition // end the trace at the first exit that fulfils it, and report only that exit; nil: none
 	Log     bool                 // with Stop: report the exits before it too
 	For     time.Duration        // end the trace after this time; 0: no limit
-	// Wants reports whether to handle a hit: others are neither reported nor counted. It is called before frames are made, which takes far longer. If it
-	// is nil, all hits are handled.
+	// Wants reports whether to handle a hit. Other hits are neither reported nor counted. It is called before frames are made, which takes far longer.
+	// If it is nil, all hits are handled.
 	Wants func(machine.Thread, []*Tracepoint) bool
 	// Describe reads the process's description of itself: modules and layouts that the trace uses from then on. If it is nil, the description is not
 	// read.
 	Describe described.Ask
 	// WatchCalls sets further breakpoints where code jumps to the return address of a record's call: at this call and at the jumps. They show whether a
-	// thread there has made the call. If it has not, it is at no exit. Every, Limit and Quiet may not be set then.
+	// thread at that address has made the call. If it has not, the thread is not at an exit. Every, Limit and Quiet may not be set then.
 	WatchCalls bool
-	// Wait means that a process without such exits may get them later.
+	// Wait is set if a process without such exits may load code with exits later.
 	Wait bool
 	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
 	Gap func(Gap) error
@@ -73,12 +73,12 @@ type tracer struct {
 	counts
 }
 
-// countsHits reports whether the tracer, not the session, counts and selects hits: the selection depends on more than their place.
+// countsHits reports whether the tracer, not the session, counts and selects hits, because the selection depends on more than the place of a hit.
 func (t *tracer) countsHits() bool {
 	return t.options.Thread != 0 || t.options.Stop != nil || len(t.options.By) > 0
 }
 
-// sessionCounts reports whether only the session knows the number of some hits, because they are not reported here.
+// sessionCounts reports whether only the session counts some hits, because it does not report them to the tracer.
 func (t *tracer) sessionCounts() bool {
 	return !t.countsHits() && (t.options.Quiet || t.options.Every > 1)
 }
@@ -89,7 +89,7 @@ const maxStacks = 1 << 10
 // Run reports each exit as it happens, until the process or the trace ends. The process must be stopped when Run starts; the caller detaches. The
 // argument of each is valid until each returns; its error ends the trace and is returned.
 //
-// The summary is valid whatever the error is. If ctx is done, the error is its cause.
+// The summary is valid even with an error. If ctx is done, the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, each func(*Exited) error) (*Summary, error) {
 	t := newTracer(s, o, each)
 	err := t.run(ctx, func() error { return nil })
@@ -205,7 +205,7 @@ func (t *tracer) event(ev ptrace.Event) error {
 // hit handles a thread that reached a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
-	if ev.Thread.Registers == nil { // a debugger holds the process, and does not give them
+	if ev.Thread.Registers == nil { // a debugger that holds the process does not provide them
 		return fmt.Errorf("the registers of thread %d cannot be read at a breakpoint: %s", ev.Thread.ID, ev.Thread.Missing)
 	}
 	came := t.reached.at(p, ev.Thread.Registers)
@@ -234,7 +234,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	chosen := !t.countsHits() || o.Every < 2 || number%o.Every == 0
 	report := chosen && !o.Quiet && (o.Stop == nil || o.Log)
 	stops, varying, failed := false, false, false
-	lost := func() bool { return p.held && t.session.Released() } // its threads ran: the values may be of different moments
+	lost := func() bool { return p.held && t.session.Released() } // the threads ran meanwhile, so the values may be from different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point, came: came[point]}
 		if x.came == byJump && !point.mayPassSite() {
@@ -249,7 +249,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			varying, failed = varying || v, failed || f
 		}
 		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
-		if x.Stops && !o.Full { // report all frames, once
+		if x.Stops && !o.Full { // the last exit is reported with all frames
 			if err := t.walk(x, view, ev.Thread.Registers); err != nil {
 				return err
 			}
@@ -346,9 +346,9 @@ func (t *tracer) walk(x *Exited, v *deopt.View, registers *machine.Registers) er
 	return nil
 }
 
-// caller builds the calling frame. The callee has changed nothing yet, so that even caller-saved registers hold their values at the call.
+// caller builds the calling frame. The callee has not run yet, so even caller-saved registers still hold their values at the call.
 func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Frame, within *deopt.Frame, entry *machine.Registers) (*deopt.Frame, error) {
-	if physical.Overwritten != nil { // code there may have been overwritten, and may have changed registers before the call
+	if physical.Overwritten != nil { // the overwritten code of the caller may have changed registers before the call
 		return v.FrameOf(physical, callee, within)
 	}
 	regs := entry.Clone()
@@ -383,7 +383,7 @@ func (t *tracer) reportGap(since time.Time) error {
 	return nil
 }
 
-// readProcess reads a new process, of which nothing is known yet.
+// readProcess reads the code of a new process.
 func (t *tracer) readProcess() error {
 	if err := t.addSessionHits(); err != nil {
 		return err
@@ -434,7 +434,8 @@ func (t *tracer) setBreakpoints(fresh bool) error {
 		if !fresh {
 			return err
 		}
-		// An object may claim code at an unmapped address; the other breakpoints are set. A broken session returns the error again.
+		// An object may claim code at an unmapped address. The error is then only a warning, because the other breakpoints are set. A broken session
+		// returns the error again.
 		t.warn("%v", err)
 	}
 	return nil
@@ -445,7 +446,7 @@ func (t *tracer) requirePlaces() error {
 	if t.options.Wait {
 		return nil
 	}
-	if !t.atSites { // a running process has its functions already; Wait covers code that is loaded later
+	if !t.atSites { // the functions of a running process exist already; Wait covers code that is loaded later
 		lines := t.unnamed()
 		if len(t.places) == 0 {
 			return fmt.Errorf("%s; use --wait to wait for one", strings.Join(lines, "; "))
@@ -469,13 +470,13 @@ func (t *tracer) requirePlaces() error {
 
 // whyNone returns the reason why there is no place to watch.
 func (l *loaded) whyNone() string {
-	if !l.atSites { // the reasons name the target
+	if !l.atSites { // these reasons already name the target
 		return l.noPlace()
 	}
 	return fmt.Sprintf("%v: %s", l.view.Target(), l.noPlace())
 }
 
-// noPlace returns the reason without the name of the target. Reasons about names of functions contain it.
+// noPlace returns the reason without the name of the target, except for reasons about names of functions, which contain it.
 func (l *loaded) noPlace() string {
 	switch {
 	case !l.atSites:

@@ -37,7 +37,7 @@ type line struct {
 	frames   []string
 }
 
-// traceAll traces a process until it or the trace ends, and detaches.
+// traceAll traces a process until the process or the trace ends, and detaches.
 func traceAll(t *testing.T, pid int, begin func(), o Options) ([]line, *Summary, []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), livetest.Patience)
@@ -47,7 +47,7 @@ func traceAll(t *testing.T, pid int, begin func(), o Options) ([]line, *Summary,
 	var lines []line
 	var said []string
 	o.Warn = func(text string) { said = append(said, text) }
-	begin() // it waits for its input until the session resumes it
+	begin() // the process waits for its input until the session resumes it
 	sum, err := Run(ctx, s, o, func(x *Exited) error {
 		l := line{number: x.Number, tid: x.Thread.ID, stops: x.Stops}
 		if f := x.Frame; f != nil {
@@ -150,7 +150,7 @@ func TestTraceEveryExit(t *testing.T) {
 	}
 }
 
-// TestTraceDeoptimize covers LLVM's own exit, in a process that waits before it and in one whose code is just being compiled.
+// TestTraceDeoptimize covers a call of @llvm.experimental.deoptimize, in a process that waits before it and in one whose code is just being compiled.
 func TestTraceDeoptimize(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
 	described, err := layout.Read(livetest.Testdata(t, "programs", "guards.layout.json"))
@@ -170,7 +170,7 @@ func TestTraceDeoptimize(t *testing.T) {
 	checksum, _ := livetest.CVersion(t, "guards.ll", livetest.ObjectHostOptions{Rounds: 40})
 	require.Contains(t, ended(t, p), checksum+"\n")
 
-	// The same exits by the function that they call, with the same values. The frame waits for the call then.
+	// The same exits are selected by the function that they call, and must have the same values. The frame then waits for the call.
 	p, begin, _ = frametest.Hosted(t, 19, "guards.ll", "-O2", livetest.ObjectHostOptions{Rounds: 40})
 	calls, sum, said := traceAll(t, p.PID, begin, Options{Options: o, At: []*names.Pattern{frametest.Pattern(names.Exact, "__llvm_deoptimize")}})
 	require.Empty(t, said)
@@ -213,7 +213,7 @@ func TestTraceChooses(t *testing.T) {
 		"log, never":         {Options{Every: 1000, Log: true, Stop: stopAt(t, "%i == 2500")}, []uint64{1000, 2000}, 2000, EndExited},
 		"log, before limit":  {Options{Limit: 2, Log: true, Stop: stopAt(t, "%i == 25")}, []uint64{1, 2}, 2, EndLimit},
 		"stop, counted":      {Options{Quiet: true, Stop: stopAt(t, "%i == 5")}, []uint64{6}, 6, EndStopped},
-		"main thread":        {Options{Options: deopt.Options{Thread: -1}}, nil, 0, EndExited}, // it only waits for the other thread
+		"main thread":        {Options{Options: deopt.Options{Thread: -1}}, nil, 0, EndExited}, // the main thread only waits for the other one
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, begin, o := frametest.Hosted(t, 19, "tick.ll", "-O2", host)
@@ -249,7 +249,7 @@ func stopAt(t *testing.T, text string) *condition.Condition {
 	return c
 }
 
-// TestTraceFull requires the frames of a recursion, however much of the previous exit's stack is reused.
+// TestTraceFull requires the frames of a recursion, although parts of the previous exit's stack are reused.
 func TestTraceFull(t *testing.T) {
 	p, begin, o := frametest.Hosted(t, 19, "recursion.ll", "-O2", livetest.ObjectHostOptions{Rounds: 4})
 	o.Thread = 0
@@ -266,7 +266,7 @@ func TestTraceFull(t *testing.T) {
 		require.Equal(t, []string{"entry", "call", "rounds_of", "work"}, l.frames[depth:depth+4], "%v", l.frames)
 	}
 	require.Greater(t, deepest, 2)
-	// Without the frames the values are the same.
+	// Without all frames, the values must be the same.
 	p, begin, _ = frametest.Hosted(t, 19, "recursion.ll", "-O2", livetest.ObjectHostOptions{Rounds: 4})
 	brief, _, _ := traceAll(t, p.PID, begin, Options{Options: o})
 	require.Len(t, brief, len(lines))
@@ -291,7 +291,7 @@ func TestTraceValuesComeWithTheHit(t *testing.T) {
 						for _, s := range l.slots {
 							value := s.Value
 							if s.Type.Kind == frame.Pointer || s.Type.IsZero() {
-								value = "" // it differs from run to run
+								value = "" // the value differs from run to run
 							}
 							text += fmt.Sprintf(" %s=%s%s", s.Name, value, s.Reason)
 						}
@@ -334,7 +334,7 @@ func TestTraceNothing(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("process %d: no record is selected (1 known); waiting for objects that its JIT registers", l.PID)}, said)
 }
 
-// TestTraceOtherModule requires that trace takes no names from a module other than the compiled one, and still reports the exits.
+// TestTraceOtherModule requires that trace uses no names of a module other than the compiled one, and still reports the exits.
 func TestTraceOtherModule(t *testing.T) {
 	livetest.Slow(t)
 	p, begin, _ := frametest.Hosted(t, 19, "tick.ll", "-O2", livetest.ObjectHostOptions{})

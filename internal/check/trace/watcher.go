@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Watcher reports each exit of a process as [Run] does, for callers that do more at an exit than report it. Between exits the caller controls the
-// process. It may run one thread itself and report where that thread stopped ([Watcher.HandleHit]).
+// Watcher reports each exit of a process as [Run] does, for callers that do not only report exits. Between exits the caller controls the process. The
+// caller may run one thread itself and report the place at which that thread stopped ([Watcher.HandleHit]).
 type Watcher struct {
 	tracer *tracer
 	code   []machine.Range // cache of Code
@@ -32,7 +32,7 @@ func NewWatcher(s *ptrace.Session, o Options, each func(*Exited) error) *Watcher
 func (w *Watcher) Run(ctx context.Context, then func() error) error { return w.tracer.run(ctx, then) }
 
 // Prepare reads the loaded code, as [Watcher.Run] does at its start, but sets no breakpoints: it returns those that Run would set. It is for a caller
-// that runs one thread at a time, inserts and removes the breakpoints, and reports where the thread stopped ([Watcher.HandleHit]).
+// that runs one thread at a time, inserts and removes the breakpoints, and reports the place at which the thread stopped ([Watcher.HandleHit]).
 func (w *Watcher) Prepare() ([]ptrace.Breakpoint, error) {
 	t := w.tracer
 	t.session.Refresh()
@@ -58,13 +58,13 @@ func (w *Watcher) Prepare() ([]ptrace.Breakpoint, error) {
 // Unwatched returns the number of selected records without a breakpoint.
 func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
 
-// Frames returns all frames of the process, which is stopped where an exit was reported ([Watcher.HandleHit]). It moves the view of the exit to the
-// current state.
+// Frames returns all frames of the process, which is stopped at the place of a reported exit ([Watcher.HandleHit]). It moves the view of the exit to
+// the current state.
 func (w *Watcher) Frames(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
 
-// View returns the code of the process as of the last update of what is loaded, without frames. It reads memory on demand. It is nil before
+// View returns the code of the process at the last update of the loaded code, without frames. It reads memory on demand. It is nil before
 // [Watcher.Run].
 func (w *Watcher) View() *deopt.View { return w.tracer.view }
 
@@ -76,17 +76,19 @@ func (w *Watcher) At(addr machine.Addr) []*Tracepoint {
 	return nil
 }
 
-// Decides reports whether hits of the breakpoint at an address decide which hits are exits, so that none may be passed without a stop.
+// Decides reports whether a hit of the breakpoint at an address determines if a later hit is an exit. Such a breakpoint must not be passed without a
+// stop.
 func (w *Watcher) Decides(addr machine.Addr) bool {
 	p := w.tracer.places[addr]
 	return p != nil && (len(p.marks) > 0 || slices.ContainsFunc(p.points, func(q *Tracepoint) bool { return q.call != 0 }))
 }
 
-// Unseen tells the watcher that a thread runs without stopping at breakpoints. Whether the calls are made that WatchCalls watches is unknown after that.
+// Unseen tells the watcher that a thread runs without stopping at breakpoints. After that it is unknown whether the thread has made the calls that
+// WatchCalls watches.
 func (w *Watcher) Unseen() { clear(w.tracer.reached) }
 
-// HandleHit handles a thread that the caller ran to an address. If the address has exits, it reports them; if the process loads code there, it reads
-// the changes.
+// HandleHit handles a thread that the caller ran to an address. If the address has exits, it reports them. If the process loads code at this address,
+// it reads the changes of the loaded code.
 func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {
 	if registering, watch := w.tracer.watches[addr]; watch {
 		return w.tracer.updateCode(registering)
@@ -98,8 +100,8 @@ func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {
 	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread})
 }
 
-// Leave removes all breakpoints, so that the process runs at full speed to its end, the only event that is still reported. If the process executes
-// another program, that one is watched again.
+// Leave removes all breakpoints, so that the process runs at full speed to its end, which is the only event that is still reported. If the process
+// executes another program, that program is watched again.
 func (w *Watcher) Leave() error { return w.tracer.leave() }
 
 func (t *tracer) leave() error {
@@ -118,14 +120,14 @@ func (w *Watcher) Objects() iter.Seq[*object.Image] {
 }
 
 // Finish warns about functions and records that stayed pending. It returns the end of the run, the number of breakpoints that the process has
-// overwritten, where exits may be missing, and the running time of the watcher.
+// overwritten, and the running time of the watcher. Exits may be missing at overwritten breakpoints.
 func (w *Watcher) Finish() (end End, overwritten uint64, took time.Duration) {
 	w.tracer.warnUnnamed()
 	return w.tracer.end, uint64(len(w.tracer.overwritten)), time.Since(w.tracer.began)
 }
 
 // Code returns the code that the modules describe, in which native code is single-stepped. For registered objects it is all code. For files, which
-// contain the host too, it is the functions that the modules define.
+// also contain the host, it is the code of the functions that the modules define.
 func (w *Watcher) Code() []machine.Range {
 	if w.code != nil && w.codeOf == w.tracer.generation {
 		return w.code
