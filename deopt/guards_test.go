@@ -19,8 +19,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The module still has guards, which the JIT lowered to branches to a deoptimize call. The record has the guard's values, and the frame resumes by a
-// layout. The guard of %acc fails at the first i at which the sum of the squares below i reaches 5000; that of %i never fails.
+// TestRecordOfALoweredGuard requires the values of a guard that the JIT lowered to a branch to a deoptimize call. The module still has the guard.
+// The record has its values, and the frame resumes by a layout. The guard of %acc fails at the first i at which the sum of the squares below i
+// reaches 5000; that of %i never fails.
 func TestRecordOfALoweredGuard(t *testing.T) {
 	livetest.Slow(t)
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))

@@ -23,9 +23,9 @@ func hasReturned(t *testing.T, who, by string) (*livetest.Process, deopt.Options
 	return livetest.Program(t, program, who, by), deopt.Options{Modules: []*ir.Module{m}}
 }
 
-// TestFrameThatHasReturned has a function without CFI that has moved its stack pointer down over the frame of a returned function, so that the
-// leftovers come first. The leftover call calls another function. The caller is after it, and must be marked as a guess nevertheless. (A version
-// showed @f there, with all slots ok.)
+// TestFrameThatHasReturned requires that the caller of a function without CFI is a guess if the stack has an older return address before it. The
+// function has moved its stack pointer down over the frame of a returned function, whose call names another function. (A version showed @f as the
+// caller, with all slots ok.)
 func TestFrameThatHasReturned(t *testing.T) {
 	for _, test := range []struct {
 		who    string
@@ -75,8 +75,8 @@ func TestFrameThatHasReturned(t *testing.T) {
 	}
 }
 
-// TestNoFrameThatHasReturned has the same with the caller beyond the search limit. No call on the stack leads to the function, so no frame may become
-// its caller.
+// TestNoFrameThatHasReturned requires that no frame becomes the caller if the real one is beyond the search limit, because no call before that
+// limit leads to the function.
 func TestNoFrameThatHasReturned(t *testing.T) {
 	p, o := hasReturned(t, "near", "33032")
 	v := frametest.Look(t, p, true, o)

@@ -10,9 +10,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A function with argument memory has a base pointer, because its stack pointer moves ("Introduction" of InAlloca). gdb must find the same frames and
-// registers. Two argument memories are alive at a time ("Nested Calls and Copy Elision"), and all values recorded before and in them must be
-// available.
+// TestFramesWithInAlloca requires the frames and registers that gdb finds, for functions with inalloca arguments. Such a function has a base
+// pointer, because its stack pointer moves ("Introduction" of InAlloca). Two allocations of arguments exist at the same time ("Nested Calls and
+// Copy Elision"), and all values recorded before and in them must be available.
 func TestFramesWithInAlloca(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + start + `

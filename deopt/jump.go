@@ -8,17 +8,17 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// Reached returns the reason why a frame at the address of a record may not have passed the record's site, or "". The frame is not at a return
-// address: a frame that waits for a call has passed that call. The address after a site at the end of its block is also the start of the next block.
-// Other code may jump there, with other values in the record's registers.
+// Reached returns the reason why a frame at the address of a record may not have passed the record's site, or "". Call it only for frames that
+// are not at a return address: a frame that waits for a call has passed the site of the call. The address after a site at the end of its block is
+// also the start of the next block. Other code may jump there, with other values in the record's registers.
 func (f *Frame) Reached(m *Match) string {
 	switch s := m.Site; {
 	case m.Moment == frame.Before && m.Kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
-		return "" // the site's code starts here
+		return "" // the code of the site starts at this address
 	case m.Moment == frame.Before && s != nil && begins(s.Instr):
-		return "" // a jump to here runs the site
+		return "" // a jump to this address runs the site
 	case m.Moment == frame.Before && f.physical.PC < m.Entry.Addr:
-		return "" // a thread that reaches the call makes it
+		return "" // any thread at this address will make the call
 	}
 	at := f.code.SymbolAt(f.physical.PC)
 	from, jumped := f.code.JumpTo(isa.Of(f.view.target.Arch()), at, f.physical.PC)

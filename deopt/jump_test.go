@@ -13,8 +13,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestAddressThatIsJumpedTo has a stackmap at the end of its block, whose address is also that of the loop after it. A thread there may have come
-// from the loop's back edge, where the recorded register has another value. A stackmap at the head of the loop runs in each round.
+// TestAddressThatIsJumpedTo requires that a stackmap at the end of its block does not match if its address is also the start of a loop. A thread
+// there may have come from the loop's back edge, where the recorded register has another value. A stackmap at the head of the loop runs in each
+// round, and must match.
 func TestAddressThatIsJumpedTo(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + again + `
@@ -50,8 +51,9 @@ done:
 	}
 }
 
-// TestTwoRecordsAtAJumpTarget has a call at the end of its block, and a stackmap at the start of the loop after it: both records are at the return
-// address. The record of the call is not certain there, that of the stackmap is. TestResumeAtEveryBlock found this case.
+// TestTwoRecordsAtAJumpTarget requires the right record at a return address with two records: that of a call at the end of its block, and that of
+// a stackmap at the start of the loop after it. The record of the call is not certain there, and that of the stackmap is certain.
+// TestResumeAtEveryBlock found this case.
 func TestTwoRecordsAtAJumpTarget(t *testing.T) {
 	text := prelude + again + `
 define i64 @inner() noinline {

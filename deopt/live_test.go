@@ -45,7 +45,7 @@ func recorded(t *testing.T, v *deopt.View) *deopt.Frame {
 	return found[0]
 }
 
-// pause(2) never returns in these programs, so the values are those at the call.
+// TestDeoptimizeExit requires the values at the deoptimize call. pause(2) never returns in these programs, so the values do not change.
 func TestDeoptimizeExit(t *testing.T) {
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)
@@ -66,8 +66,7 @@ func TestDeoptimizeExit(t *testing.T) {
 	}
 }
 
-// The guard fails at the first i at which the sum of the squares below i has reached
-// the limit.
+// testDeoptimizeExit checks the frame of the exit. The guard fails at the first i at which the sum of the squares below i has reached the limit.
 func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	i, acc, sum := 0, 0, 0
 	for acc < limit {
@@ -106,8 +105,8 @@ func testDeoptimizeExit(t *testing.T, p *livetest.Process, limit int) {
 	require.Equal(t, 332833500, sum)
 }
 
-// Code compiled ahead of time has its section in a module. If the executable is position-independent, the dynamic linker relocates the section in
-// memory.
+// TestAheadOfTime requires the values of code that was compiled ahead of time. Its stack maps are in the executable. If that is
+// position-independent, the dynamic linker relocates them in memory.
 func TestAheadOfTime(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		for _, flag := range []string{"-pie", "-no-pie"} {
@@ -214,14 +213,15 @@ func TestStatepoint(t *testing.T) {
 	}
 }
 
-// The interpreter reads the current globals, heap and stack of the process; its writes stay in its own copy.
+// TestResumeSeesLiveMemory requires that the interpreter reads the current globals, heap and stack of the process, and that its writes stay in
+// its own copy.
 func TestResumeSeesLiveMemory(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
 			p := livetest.Lli(t, version, "live_memory.ll", "mcjit")
 			v := frametest.Look(t, p, true, frametest.Known(t, p))
 			f := frametest.One(t, v, "work")
-			for range 2 { // the second run does not see the first
+			for range 2 { // the second run must not see the writes of the first
 				out, err := v.Run(context.Background(), frametest.StackOf(v, f), deopt.Limits{})
 				require.NoError(t, err)
 				const sum = 10 + 20 + 4000 + 300 + 2*50000
@@ -236,7 +236,7 @@ func TestResumeSeesLiveMemory(t *testing.T) {
 	}
 }
 
-// TestFalseMatch has an ordinary call whose return address equals the start of the patchpoint after it.
+// TestFalseMatch requires that a frame in an ordinary call does not match the patchpoint that starts at the call's return address.
 func TestFalseMatch(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		t.Run(fmt.Sprintf("lli-%d", version), func(t *testing.T) {
@@ -337,8 +337,8 @@ func TestAtTheRecord(t *testing.T) {
 	}
 }
 
-// TestEveryLinker covers every way in which lli compiles and links. Either the frame is found, or the message says what to enable in the host, if
-// LLVM neither registers the object nor keeps its stack map.
+// TestEveryLinker covers every way in which lli compiles and links. The frame must be found. If LLVM does not register the object or drops its
+// stack map, the message must say what to enable in the host.
 func TestEveryLinker(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 16, 19, 22} {

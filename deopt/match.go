@@ -24,8 +24,8 @@ type Match struct {
 	Kind    ir.SiteKind // "" if unknown
 	Moment  frame.Moment
 	also    []*Match      // other matches at the same address
-	patched *patched.Code // the code in which a call, or a jump to a stub, was written; nil for other matches
-	// written holds the registers that the code of a region changes before its call.
+	patched *patched.Code // the place at which a runtime wrote a call, or a jump to a stub; nil for other matches
+	// written holds the registers that the code in a site's region changes before its call.
 	written amd64.Set
 	sites.Candidates
 	Moves []x86asm.Inst // instructions between the pending call of the frame and the stackmap after it; nil for none
@@ -61,7 +61,7 @@ type RecordNote struct {
 	Text   string
 }
 
-// refused returns the note about a record that does not match.
+// refused returns the note that says why a record does not match.
 func refused(e sites.RecordEntry, why string) RecordNote {
 	id := uint64(e.Record.ID)
 	return RecordNote{id, fmt.Sprintf("record %d does not match: %s", id, why)}
@@ -199,7 +199,7 @@ func (m *Matcher) atCall(pc machine.Addr) (matches []*Match, err error) {
 			return nil, err
 		}
 		if got == nil || got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite {
-			continue // it may be a stackmap after the call, whose values are not in place yet
+			continue // this may be a stackmap after the call, whose values are not in place yet
 		}
 		got.Moment = frame.Before
 		matches = append(matches, got)
@@ -250,7 +250,8 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	case ret && !shaped && m.calledNot(pc):
 		return nil, "no call ends at this return address now: a patch here was removed or overwritten", nil
 	case unknown && (ret || shaped):
-		// This is a statepoint whose callee is running or has returned, or a stackmap right after that call. Nothing here distinguishes them.
+		// This is a statepoint whose callee is running or has returned, or a stackmap right after that call. Without a module the two cannot be
+		// distinguished.
 		got.Moment = frame.Unknown
 	default:
 		// A stackmap right after a running call has not run yet, but its values are in place. Only registers that the callee may clobber are not, and
@@ -356,7 +357,7 @@ func (m *Match) recorded() []stackmap.Location {
 	return m.Entry.Record.Locations
 }
 
-// clobber makes caller-saved registers unavailable, for a frame at the return address of a site whose call has returned.
+// clobber makes caller-saved registers unavailable: the frame is at the return address of a site whose call has returned.
 func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *machine.Registers {
 	out := regs.Clone()
 	for _, reg := range arch.Registers() {
@@ -429,7 +430,7 @@ func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory 
 	return memory
 }
 
-// storedMemory is the memory of a frame without the ranges that the code written over the function's code has changed.
+// storedMemory is the memory of a frame without the ranges that patched code in the function has changed.
 type storedMemory struct {
 	machine.Memory
 	stored []machine.Range

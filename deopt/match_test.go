@@ -32,7 +32,7 @@ var (
 func TestMatch(t *testing.T) {
 	const start, rewritten = 0x1000, 0xabcdef00
 	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}
-	// Fits a statepoint with one deopt value, and a stackmap of four live values.
+	// shaped fits a statepoint with one deopt value, and a stackmap with four live values.
 	shaped := append(append([]stackmap.Location{}, statepoint[:2]...), stackmap.Location{Kind: stackmap.Constant, Size: 8, Offset: 1}, stackmap.Location{Kind: stackmap.Indirect, Size: 8})
 	reg := []stackmap.Location{{Kind: stackmap.Register, Size: 8}}
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestMatch(t *testing.T) {
 		code   []byte
 		record []stackmap.Location
 		offset uint32
-		site   *ir.Site // the module's site, if any
+		site   *ir.Site // the site in the module; nil without a module
 		pc     machine.Addr
 		ret    bool
 		moment frame.Moment // "" for no match

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// TestProcessEndsBeforeResume requires that the error is that the process has ended if this is the cause of a missing value, also where another reason
-// wraps it: the place where a frame saved a register is read on demand.
+// TestProcessEndsBeforeResume requires an error that says that the process has ended if this is the cause of a missing value. Another reason may
+// wrap the cause, because the place where a frame saved a register is read on demand.
 func TestProcessEndsBeforeResume(t *testing.T) {
 	point := interp.Point{Block: &ir.Block{Name: "b", Func: &ir.Func{Name: "f"}}}
 	gone := &machine.MemoryError{Addr: 0x1000, Len: 8, Why: "no such process", Code: frame.MemoryGone}

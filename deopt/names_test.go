@@ -56,7 +56,7 @@ func TestRecordOfTheFunctionBeside(t *testing.T) {
 	}
 }
 
-// Modules other than the compiled one name nothing, or are rejected.
+// TestOtherModules requires that a module other than the compiled one gives no names, or is rejected.
 func TestOtherModules(t *testing.T) {
 	p := livetest.Lli(t, 19, program(t, prelude+twoFunctions+start), "mcjit")
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ define i64 @work(i64 %a) noinline {
 }
 
 // TestStatepointsByTheNumberThatIsCalled requires that a call through a register, which a movabs right before it loads, distinguishes statepoints
-// with the same id. The callee has left by a tail call, and @wait, which the other statepoint calls, is running. MCJIT compiles all calls like this
+// with the same id. The callee has tail-called @wait, which the other statepoint calls and which is running. MCJIT compiles all calls like this
 // (the large code model).
 func TestStatepointsByTheNumberThatIsCalled(t *testing.T) {
 	text := prelude + `

@@ -9,8 +9,8 @@ import (
 
 // Next lists what a user can do with the frames of a view. It reads no memory, so the target may be running.
 type Next struct {
-	// Stack is the innermost frame that the interpreter can resume from, nil for none. A frame that needs no call result is preferred. If the frame
-	// needs one, Awaits is the type of the result, and Result an example of it.
+	// Stack is the innermost frame that the interpreter can resume from, nil for none. Next prefers a frame that needs no call result. If the
+	// frame needs one, Awaits is the type of the result, and Result an example of it.
 	Stack          *Stack
 	Awaits, Result string
 	// Lacking is set if Stack is nil: the innermost frame that has a place to resume but lacks values.
@@ -49,12 +49,12 @@ func (v *View) Next() Next {
 	return n
 }
 
-// Wants returns the input that would tell more about a frame with a record, as text and as a kind; "" for none.
+// Wants returns the input that would give names or a place to resume to a frame with a record, as text and as a kind; "" for none.
 func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:
 		return "to", fmt.Sprintf("%s, resumes in @%s: give the module that defines it, --ir FILE.ll", f.Title(), f.Resume.Function)
-	case f.match.Site == nil && len(f.Slots) == 0: // nothing to name
+	case f.match.Site == nil && len(f.Slots) == 0: // the record has no values to name
 	case f.match.Site == nil && len(f.view.modules.All) == 0:
 		return "module", "for names and types of values give the module that the JIT compiled, --ir FILE.ll"
 	case f.match.Site == nil:

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestOperandsOfALayout has a layout that swaps the names of two values; the frame must show the operand of each. A slot has no operand if the name
-// is unchanged, or if no module gives one.
+// TestOperandsOfALayout requires that a frame shows the operand of each value if a layout swaps the names of two values. A slot must have no
+// operand if the layout does not change its name, or if no module gives one.
 func TestOperandsOfALayout(t *testing.T) {
 	const swapped = `{"schema":"reframe.layout/v1","exits":[
 		{"function":"sum_opt","when":[{"operand":0,"equals":3}],"resume":{"function":"sum","block":"loop"},

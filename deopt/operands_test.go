@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// An operand that the code generator finds to be undef is recorded like one that is undef in the module: the mark is never shown as a value. Some
-// releases record an arbitrary register, which is a possible value of undef.
+// TestOperandFoundToBeUndef requires that LLVM's mark is never shown as a value. LLVM records it for an operand that the code generator finds to
+// be undef, as for one that is undef in the module. Some releases record an arbitrary register instead, which is a possible value of undef.
 func TestOperandFoundToBeUndef(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {
@@ -104,7 +104,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// A gc pointer that became undef in the code generator has a pair with LLVM's mark, and no value.
+// TestPairOfUndef requires that a gc pointer that the code generator found to be undef has no value. LLVM records a pair with its mark for it.
 func TestPairOfUndef(t *testing.T) {
 	text := prelude + `
 declare ptr addrspace(1) @llvm.experimental.gc.relocate.p1(token, i32, i32)
@@ -163,7 +163,7 @@ define i64 @work(i64 %s) noinline {
 }
 
 // TestStackMapShapedLikeAStatepoint requires that, without the module, three constants at the start of a stackmap after a call do not make it a
-// statepoint: everything recorded is shown.
+// statepoint: all recorded values must be shown.
 func TestStackMapShapedLikeAStatepoint(t *testing.T) {
 	text := prelude + `
 define i64 @work(i64 %s) noinline {
@@ -186,7 +186,8 @@ define i64 @work(i64 %s) noinline {
 	require.Equal(t, "105", frametest.Slot(t, f, "%y").Value)
 }
 
-// With anyregcc, also written as a number, the result and the arguments are recorded before the live values.
+// TestAnyRegister requires that the live values of an anyregcc patchpoint are found after its result and arguments, which LLVM records first. The
+// convention may be written as a number.
 func TestAnyRegister(t *testing.T) {
 	for _, cc := range []string{"anyregcc", "cc 13"} {
 		text := prelude + strings.ReplaceAll(`

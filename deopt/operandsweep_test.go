@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// marks are constants that no option moves or drops. The locations between two of them are those of an operand.
+// marks are constants whose locations no option moves or drops. The locations between two of them belong to one operand.
 var marks = []int64{111111, 222222, 333333}
 
 // sweptTypes has every kind of IR type.
@@ -78,7 +78,7 @@ declare void @other()
 						continue
 					}
 					for _, crossing := range []bool{false, true} {
-						if !slices.Contains(livetest.ShareOf(versions, typ, crossing), version) { // one release each
+						if !slices.Contains(livetest.ShareOf(versions, typ, crossing), version) { // test each combination with one release
 							continue
 						}
 						text := declared + sweptSite("f", kind, typ, crossing)

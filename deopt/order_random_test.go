@@ -20,13 +20,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// orderProgram makes a function @work with random control flow. All of its sites have the same id; each passes a number to the function that it
-// calls, which is in no record.
+// orderProgram makes a function @work with random control flow. All of its sites have the same id. Each passes a number, which no record
+// contains, to the function that it calls.
 type orderProgram struct {
 	*rand.Rand
 	text   strings.Builder
 	gc     bool // rewrite-statepoints-for-gc makes the statepoints
-	kinds  int  // kinds of sites: calls with bundles; also patchpoints; also stackmaps
+	kinds  int  // 1: calls with bundles; 2: also patchpoints; 3: also stackmaps
 	alike  int  // number of sites in ten with the same bundle
 	callee int  // number of called functions
 	labels int
@@ -178,7 +178,8 @@ void log2(long site) { say(__builtin_return_address(0), site + 0L); }
 int main(void) { for (int k = 0; k < 100; k++) { left = 300; work(k, 2, 3); } }
 `
 
-// siteNumber returns the number that [orderModule] gave a site; false if a pass has merged several sites, or moved the call of a stackmap.
+// siteNumber returns the number that [orderModule] gave a site. It returns false if a pass has merged several sites, or has moved the call before
+// a stackmap.
 func siteNumber(s *ir.Site) (number int64, ok bool) {
 	from, at := s.Instr, 0
 	switch {
@@ -190,7 +191,7 @@ func siteNumber(s *ir.Site) (number int64, ok bool) {
 	case s.Kind == ir.PatchPointSite:
 		at = sites.PatchpointHead
 	}
-	if len(from.Args) > 5 && from.Typ.Kind == ir.TokenKind { // rewritten
+	if len(from.Args) > 5 && from.Typ.Kind == ir.TokenKind { // a statepoint from rewrite-statepoints-for-gc
 		at = 5
 	}
 	if at >= len(from.Args) {
@@ -209,7 +210,7 @@ type orderTally struct {
 	reasons                              map[string]int
 }
 
-// tellOrder compiles one random program and compares each site that a record is assigned to with the program's log.
+// tellOrder compiles one random program, and compares the site that each record is assigned to with the program's log.
 func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	r := rand.New(rand.NewSource(seed))
 	version := []int{14, 16, 19, 22}[r.Intn(4)]
@@ -312,8 +313,8 @@ func tellOrder(t *testing.T, seed int64, dir string, tally *orderTally) {
 	}
 }
 
-// TestOrderTellsSitesApart requires that sites with the same id are distinguished by their order, and that none is mistaken for another. Random
-// programs log the site of each of their records.
+// TestOrderTellsSitesApart requires that the order of sites with the same id distinguishes them, and that no record is assigned to a wrong site.
+// Random programs log the site of each of their records.
 func TestOrderTellsSitesApart(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -24,8 +24,8 @@ declare i64 @llvm.experimental.deoptimize.i64(...)
 define i64 @f(i64 %a, i64 %b, i64 %c, i64 %d) personality ptr @__gxx_personality_v0 {
 `
 
-// TestOrder requires the sites that the order of records determines, and the reason if it does not. The code is compiled from compiled, if that
-// differs from the module.
+// TestOrder requires the sites that the order of records determines, or the reason if it determines none. The code comes from the field compiled
+// if that is set, otherwise from the module.
 func TestOrder(t *testing.T) {
 	livetest.Slow(t)
 	const (
@@ -56,7 +56,7 @@ done:
   call void @A() [ "deopt"(i64 %c) ]
   ret i64 0
 }`, "", []string{shared, shared, "%c"}},
-		// LLVM may merge the second and the third call; then one record belongs to both.
+		// LLVM may merge the second and the third call, so that one record belongs to both.
 		{"two ways that differ behind", `
   %x = call i64 @any()
   %y = trunc i64 %x to i1
@@ -85,7 +85,7 @@ done:
   call void @A() [ "deopt"(i64 %d) ]
   ret i64 0
 }`, "", []string{"%a", "%b", "%c", "%d"}},
-		// A call may return to the landing pad, which the code does not show, so less is known after it.
+		// The code does not show that a call may return to the landing pad, so less is known there.
 		{"a landing pad", `
   call void @A() [ "deopt"(i64 %a) ]
   invoke void @A() [ "deopt"(i64 %b) ] to label %ok unwind label %bad
@@ -199,7 +199,7 @@ declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", eit
 					}
 					how := fmt.Sprintf("llc-%d %v %q", version, flags, got)
 					switch {
-					case c.want == nil: // the first cannot be distinguished from the landing pad's call
+					case c.want == nil: // the first call cannot be distinguished from the landing pad's
 						require.Len(t, got, 4)
 					default:
 						for _, want := range c.want {
@@ -217,8 +217,8 @@ declare i32 @setjmp(ptr)`, "", []string{either + "@setjmp may return twice", eit
 	}
 }
 
-// TestOrderOfRewrittenStatepoints requires that each of the calls that rewrite-statepoints-for-gc gives one id is identified, in a process whose
-// calls go through a register.
+// TestOrderOfRewrittenStatepoints requires that each of the statepoints to which rewrite-statepoints-for-gc gave the same id is identified, in a
+// process whose calls go through a register.
 func TestOrderOfRewrittenStatepoints(t *testing.T) {
 	livetest.Slow(t)
 	text := prelude + `
@@ -255,7 +255,7 @@ define i64 @work(i64 %s) noinline gc "statepoint-example" {
 	}
 }
 
-// A function with more sites than the bound is not compared with the records, and takes no time.
+// TestOrderOfTooMany requires that the order is not computed for a function with more sites than the bound.
 func TestOrderOfTooMany(t *testing.T) {
 	var b strings.Builder
 	for k := range 2100 {

@@ -28,7 +28,7 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 		if s.Trapped {
 			m.Moment = frame.Before
 		} else if m.Kind == "" && s.WasSled() {
-			m.Moment = frame.Unknown // a patchpoint without a target has nops too, and its call would be running
+			m.Moment = frame.Unknown // the nops may be those of a patchpoint without a target, whose call would be running
 		}
 		if len(m.Sites) == 1 {
 			m.Site = m.Sites[0]

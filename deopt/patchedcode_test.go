@@ -29,7 +29,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for n, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
 		if livetest.Out(2, n) {
-			continue // the tests of ptrace have each kind
+			continue // the tests of ptrace cover each kind
 		}
 		t.Run(kind, func(t *testing.T) {
 			p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "patched.c"), []string{"-pie", "-fPIE", "-Wl,-z,notext"}, kind)
@@ -38,7 +38,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			_, err := fmt.Sscanf(p.Output(), "code 0x%x", &code)
 			require.NoError(t, err)
 			start := code
-			code += 21 // after the call, as patched.c places it
+			code += 21 // the address after the call that patched.c writes
 			if kind == "relocated" {
 				code -= 4
 			}
@@ -73,7 +73,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			same("let go", v)
 			answer := livetest.GDB(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
 			for i, f := range frames {
-				// In memory without CFI gdb guesses.
+				// gdb guesses in memory without CFI.
 				if slices.Contains([]string{"text", "mem", "rwx", "relocated"}, kind) && i < 4 {
 					require.Regexp(t, fmt.Sprintf(`(?m)^#%d +0x0*%s in `, i, strings.TrimPrefix(string(f.PC), "0x")), answer)
 				}
@@ -129,7 +129,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 		p := livetest.StartPatches(t, 19, how, 4)
 		o := frametest.Known(t, p.Process)
 		for k, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
-			if livetest.Out(3, k+h) { // each kind of the two several times
+			if livetest.Out(3, k+h) { // a share that has each kind of both lists several times
 				continue
 			}
 			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.

@@ -44,15 +44,15 @@ type overwrite struct {
 	offset int
 }
 
-// landing is the program's log of a waiting thread.
+// landing holds what the program logged of a waiting thread.
 type landing struct {
 	thread, tid int
-	ordinary    bool // it waits in a call of LLVM's own
+	ordinary    bool // it waits in a call that LLVM emitted
 	function    string
 	record      int
 	site        string // stackmap, patchpoint, statepoint
 	overwrite
-	ret    machine.Addr // the return address of the function called
+	ret    machine.Addr // return address of the called function
 	values map[string]string
 }
 
@@ -145,7 +145,7 @@ func (p *patchTarget) wait(t *testing.T) (out []*landing) {
 	return out
 }
 
-// look returns the frames of the process at one moment. The process resumes afterwards.
+// look stops the process and returns its frames. The process resumes afterwards.
 func (p *patchTarget) look(t *testing.T, hold bool, o deopt.Options) *deopt.View {
 	t.Helper()
 	target, err := ptrace.Capture(p.PID, ptrace.Options{Hold: hold})
@@ -170,7 +170,7 @@ func (s *patchSite) boundaries(t *testing.T) (offsets []int) {
 	return offsets
 }
 
-// anyPlace returns a random place for a patch at a site, if there is one.
+// anyPlace returns a random place for a patch at a site, or false if no kind of patch fits.
 func (s *patchSite) anyPlace(t *testing.T, random *rand.Rand) (at overwrite, ok bool) {
 	t.Helper()
 	kinds := slices.DeleteFunc(sortedKeys(patchKinds), func(k string) bool { return patchKinds[k] > len(s.code) })
@@ -198,7 +198,7 @@ func sortedKeys[V any](m map[string]V) (keys []string) {
 
 // inOrdinary maps functions to the record of their call of @ordinary, by the conventions of LLVM's kinds of site.
 var inOrdinary = map[string]frame.Record{
-	// The return address is the record's or, in some releases of LLVM, before it by moves of registers.
+	// The record is at the return address. In some releases of LLVM, moves of registers are between the two.
 	"call_before": {ID: 143, Site: "stackmap", Moment: frame.Before},
 	"kept":        {ID: 140, Site: "stackmap", Moment: frame.Before},
 	"target":      {ID: 260, Site: "patchpoint", Moment: frame.InCall},
@@ -208,7 +208,7 @@ var inOrdinary = map[string]frame.Record{
 // verdict is the result for one landing.
 type verdict struct {
 	wrong     string // wrong results; "" for none
-	unmatched string // why a frame that came through a site has no record; "" if it has one
+	unmatched string // why a frame that called through a patched site has no record; "" if it has one
 	missing   int    // number of unavailable values
 	values    int
 }
@@ -218,7 +218,7 @@ type recordMode int
 
 const (
 	hasNone recordMode = iota
-	mayHave            // its site's patch has been removed, so it need not be found
+	mayHave            // the patch of its site was removed, so the frame need not be found
 	hasOne
 )
 
@@ -247,8 +247,8 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	for _, f := range thread.Frames {
 		names = append(names, f.Function)
 		if f.Guess() != "" || recorded == mayHave && viaStub(l.kind) && f.Rule == "frame pointer" {
-			// The function's own code has replaced the jump, so nothing shows that the stub was reached from the function: the frames are guesses
-			// from the rest of the stack.
+			// The function's own code has replaced the jump, so the unwinder cannot know that the function reached the stub. The outer frames are
+			// guesses from the rest of the stack.
 			out.unmatched = "the stack is a guess behind the stub"
 			return out
 		}
@@ -294,7 +294,7 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	case got.ID != want.ID, (got.Site != want.Site || got.Moment != want.Moment) && (ir || got.Site != deopt.UnknownSite):
 		out.wrong = fmt.Sprintf("%+v, not %+v", *got, want)
 		return out
-	case !ir: // values have no names
+	case !ir: // without a module the values have no names
 		return out
 	}
 	seen := 0

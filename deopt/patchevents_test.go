@@ -33,14 +33,15 @@ type patchCampaign struct {
 	tallies map[string]*patchTally
 	events  int
 	wrong   []string
-	lost    []string // frames that came through a site and have no record
+	lost    []string // frames that called through a patched site and have no record
 }
 
-// TestPatchEvents overwrites sites at random while 16 threads run through them, makes threads wait in the called code, and compares their frames with
-// the program's log. A frame that came through a patched site must have its record, with the logged values; no other frame may have one.
+// TestPatchEvents overwrites sites at random while 16 threads run through them, makes threads wait in the called code, and compares their frames
+// with the program's log. A frame that called through a patched site must have the site's record, with the logged values. No other frame may have
+// a record.
 func TestPatchEvents(t *testing.T) {
 	livetest.Slow(t)
-	events := livetest.Times(5, 850) // of each way and version
+	events := livetest.Times(5, 850) // number for each way and version
 	tallies := map[string]*patchTally{}
 	total := 0
 	for _, version := range []int{14, 19, 22} {
@@ -61,7 +62,8 @@ func TestPatchEvents(t *testing.T) {
 	t.Logf("%d events\n%s", total, tallyTable(tallies))
 }
 
-// round patches, waits, looks, patches the places of waiting threads, looks again, and resumes all.
+// round patches sites, waits until threads reach them, and checks the frames. Then it patches the places of waiting threads, checks the frames
+// again, and resumes all threads.
 func (c *patchCampaign) round() {
 	c.restore(c.t, slices.DeleteFunc(c.patchedSites(), func(*patchSite) bool { return c.random.IntN(2) == 0 })...)
 	places := map[*patchSite]overwrite{}
@@ -99,7 +101,7 @@ func (c *patchCampaign) order() {
 	var ordinary []*patchSite
 	for _, s := range c.sites {
 		_, is := c.patched[s]
-		// A thread leaves a patched shadow before the call after it, and an overwritten call does not exist.
+		// The ordinary call of a function may be unreachable while a site is patched: it follows the patched shadow, or is overwritten.
 		if s.ordinary && (!is || s.function != "call_in" && s.function != "call_fits" && s.function != "target") {
 			ordinary = append(ordinary, s)
 		}
@@ -117,7 +119,7 @@ func (c *patchCampaign) order() {
 	c.Do(c.t, orders...)
 }
 
-// underfoot changes code while threads wait in the code that it called, and returns which of them have a record now.
+// underfoot changes code while threads wait in functions that the code has called, and returns which of them must have a record now.
 func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode {
 	taken := map[*patchSite]bool{}
 	for _, s := range c.patchedSites() {
@@ -138,8 +140,8 @@ func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode
 		if _, is := c.patched[s]; is || taken[s] || !ok || c.random.IntN(2) == 0 {
 			continue
 		}
-		// A thread that will return must not return into the middle of an instruction. And a call that ends where LLVM's own did cannot be
-		// distinguished from it by its return address.
+		// Do not patch a place where a waiting thread would return into the middle of an instruction. Do not write a call that ends where LLVM's
+		// own call ends: the return address does not distinguish the two.
 		from, to := s.start, s.end()
 		if s.kind == "stackmap" {
 			to = from + machine.Addr(at.offset+patchKinds[at.kind])
@@ -161,7 +163,7 @@ func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode
 	}
 }
 
-// meanwhile takes views while sites without waiting threads are patched and restored.
+// meanwhile checks the frames while the program patches and restores sites without waiting threads.
 func (c *patchCampaign) meanwhile(landings []*landing) {
 	var commands []string
 	for _, s := range c.sites {
@@ -252,7 +254,7 @@ func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) rec
 // lawful reports whether the frame of a running thread may have its record. Without IR the kind of its site is unknown.
 func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 	is := func(kind string) bool { return f.Record.Site == kind || f.Record.Site == deopt.UnknownSite && !ir }
-	about := f.Record.Moment == frame.Before && !f.Physical().Return // it is at the call of its site
+	about := f.Record.Moment == frame.Before && !f.Physical().Return // the thread is at the call instruction of its site
 	if r := inOrdinary[f.Function]; r.ID == f.Record.ID && is(r.Site) && (r.Moment == f.Record.Moment || about || !ir) {
 		return true
 	}
@@ -266,7 +268,7 @@ func (c *patchCampaign) lawful(f *deopt.Frame, ir bool) bool {
 		at := s.start
 		if s.kind == "statepoint" {
 			at = s.end()
-			// A thread may be suspended in a call that was written here and removed since: it still returns to the record.
+			// A thread may be suspended in a call that was written here and has been removed: it still returns to the record's address.
 			if c.ever[s] && f.Physical().Return && frame.HexOf(at) == f.PC {
 				return true
 			}

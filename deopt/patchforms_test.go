@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// patchForm is one method of testdata/patchforms/shadows.c to overwrite a shadow.
+// patchForm is a form of patch by which testdata/patchforms/shadows.c overwrites a shadow.
 type patchForm struct {
 	name    string
 	unknown string // values that the written code has destroyed
@@ -55,8 +55,7 @@ func functionsOf(t *testing.T, v *deopt.View) (names []string) {
 	return names
 }
 
-// TestCoreOfATrapInAShadow requires that the core of a process that died of a trap in a shadow has the record and all values: no handler takes the
-// signal.
+// TestCoreOfATrapInAShadow requires the record and all values in the core of a process that died of a trap in a shadow.
 func TestCoreOfATrapInAShadow(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		program := livetest.Testdata(t, "..", "deopt", "testdata", "patchforms", "shadows.ll")
@@ -86,7 +85,7 @@ func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown stri
 	hasValues(t, p.Output(), f, unknown)
 }
 
-// hasValues does the same for the output of a process that has ended.
+// hasValues does the same as holdsValues for the output of a process that has ended.
 func hasValues(t *testing.T, output string, f *deopt.Frame, unknown string) {
 	t.Helper()
 	require.NotNil(t, f.Record)
@@ -106,8 +105,8 @@ func hasValues(t *testing.T, output string, f *deopt.Frame, unknown string) {
 	}
 }
 
-// TestPatchForms has each form of patch in the shadow of a stackmap, and each kind of unwind information for the code that it reaches. Each function
-// must be on the stack once, and f at its record, with the values that the program printed.
+// TestPatchForms requires the right stack for each form of patch in the shadow of a stackmap, and for each kind of unwind information of the code
+// that it reaches. Each function must be on the stack once. The frame of f must have its record, with the values that the program printed.
 func TestPatchForms(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range shadowForms {
@@ -125,7 +124,7 @@ func TestPatchForms(t *testing.T) {
 				require.NotContains(t, names[at+1:], "f")
 				require.NotContains(t, names[:at], "main")
 				require.True(t, v.Threads[0].End.Complete, v.Threads[0].End.Reason)
-				if form.name != "restored" { // its code does not show the patch
+				if form.name != "restored" { // the code of f no longer contains the patch
 					holdsValues(t, p, v.Threads[0].Frames[at], form.unknown)
 				}
 			})
@@ -133,8 +132,8 @@ func TestPatchForms(t *testing.T) {
 	}
 }
 
-// TestSharedStub has a stub to which the shadow of g leads, and which has other callers too. None of them may become a frame of g. If the stack shows
-// how the thread came to the stub, no frame is a guess.
+// TestSharedStub requires that no other caller of a stub becomes a frame of g, whose shadow jumps to that stub. If the stack shows how the thread
+// reached the stub, no frame may be a guess.
 func TestSharedStub(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep", "zeroid"} {

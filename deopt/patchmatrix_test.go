@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPatchMatrix has each kind of patch at the start, in the middle and at the end of each kind of site. The frames must be those of the program's
-// log, and the same whether the process was resumed or held, in a core of the kernel's or gdb's, and in a recorded one.
+// TestPatchMatrix writes each kind of patch at the start, in the middle and at the end of each kind of site. It requires the frames of the
+// program's log. They must be the same for a resumed and a held process, in cores from the kernel and gdb, and in a minimal core.
 func TestPatchMatrix(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -31,7 +31,7 @@ func TestPatchMatrix(t *testing.T) {
 				var landings []*landing
 				rounds, places := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, 3
 				if !livetest.Whole() {
-					rounds, places = []int{0, 4, 8}, 1 // each kind of patch at each kind of site, in one of the places
+					rounds, places = []int{0, 4, 8}, 1 // each kind of patch at each kind of site, but only in one place
 				}
 				for _, round := range rounds {
 					if round > 0 {
@@ -53,7 +53,8 @@ func TestPatchMatrix(t *testing.T) {
 							require.Empty(t, got.unmatched, "%+v", l)
 						}
 					}
-					// A resumed thread restarts its system call, at the instruction before the one where it waits: wait for each.
+					// A resumed thread restarts its system call, at the instruction before the one where it waits: wait until each thread is
+					// there again.
 					p.Quiet(t, 0)
 					require.Equal(t, shownFrames(t, held), shownFrames(t, p.look(t, false, p.known)), "let go")
 					p.Quiet(t, 0)
@@ -72,12 +73,12 @@ func TestPatchMatrix(t *testing.T) {
 	}
 }
 
-// ownCallToo is the reason why a frame that came through a patched call may have no record: it returns to the end of LLVM's own call, whose target is
-// no longer visible.
+// ownCallToo is the reason why a frame that came through a patched call may have no record: the frame returns to the end of LLVM's own call,
+// whose target was overwritten.
 const ownCallToo = "is not certain: a call was written over the function's own, which ended here too"
 
 // core returns a core of the kernel, or of gdb if LLVM catches the signal first or the kernel may not write one. gdb takes seconds for lli, so
-// without FIDELITY=all it writes one for a single version each.
+// without FIDELITY=all only one version gets a core from gdb.
 func (p *patchTarget) core(t *testing.T, version int, how string) string {
 	t.Helper()
 	if strings.HasPrefix(how, "aot") {
@@ -108,7 +109,7 @@ func (p *patchTarget) matrix(round int) map[*patchSite]overwrite {
 	return places
 }
 
-// landAll makes a thread wait at each patched site, and all others in calls of LLVM's.
+// landAll makes a thread wait at each patched site, and all other threads in calls that LLVM emitted.
 func (p *patchTarget) landAll(t *testing.T, places map[*patchSite]overwrite) []*landing {
 	t.Helper()
 	var orders []string

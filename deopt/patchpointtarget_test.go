@@ -37,8 +37,8 @@ int main(void) {
 }
 `
 
-// The target of a patchpoint may be an address without a symbol, and the patchpoint may have no arguments. Its live-outs are not operands, so they
-// must not become slots.
+// TestPatchpointToAnAddress requires the values of a patchpoint whose target is an address without a symbol, and which has no arguments. Its
+// live-outs are not operands, so they must not become slots.
 func TestPatchpointToAnAddress(t *testing.T) {
 	const text = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"

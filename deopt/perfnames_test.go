@@ -59,7 +59,7 @@ func TestNamesOfJitdump(t *testing.T) {
 	}
 }
 
-// lli registers its code and writes a jitdump too: both must agree.
+// TestJitdumpAgainstSymbols requires that the names in a jitdump are those of the symbols. lli registers its code and also writes a jitdump.
 func TestJitdumpAgainstSymbols(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{14, 16, 19, 22} {
@@ -102,7 +102,7 @@ func perfProgram(t *testing.T, how string) (p *livetest.Process, code uint64) {
 	return p, code
 }
 
-// TestNamesOfPerfMap requires that code in memory without a file counts as a JIT's, with the name in the process's perf file, if that file is
+// TestNamesOfPerfMap requires that code in memory without a file is shown as JIT code with the name from the process's perf file, if that file is
 // credible.
 func TestNamesOfPerfMap(t *testing.T) {
 	livetest.Slow(t)
@@ -145,7 +145,7 @@ func TestNamesOfPerfMap(t *testing.T) {
 	}
 }
 
-// In a container the process has another number and another /tmp.
+// TestNamesInNamespaces requires the names of a process in a container, which has another process number and another /tmp there.
 func TestNamesInNamespaces(t *testing.T) {
 	t.Parallel()
 	p, _ := perfProgram(t, "space")
@@ -155,7 +155,7 @@ func TestNamesInNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, exec.Command("kill", "-KILL", fmt.Sprint(child)).Run()) })
 	named := 0
-	for deadline := time.Now().Add(livetest.Patience); named == 0; time.Sleep(time.Millisecond) { // until a frame is in its code
+	for deadline := time.Now().Add(livetest.Patience); named == 0; time.Sleep(time.Millisecond) { // wait until a frame is in that code
 		require.True(t, time.Now().Before(deadline), "it never came to its code")
 		for _, f := range seen(t, child).Threads[0].Frames {
 			if f.NamedBy == "perf-map" {

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// point returns the place in the function where the frame resumes.
+// point returns the place in fn where the frame resumes.
 func (f *Frame) point(fn *ir.Func) (interp.Point, error) {
 	if _, err := fn.Body(); err != nil {
 		return interp.Point{}, err

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A module with the same sites as the one that a JIT compiled is distinguished from it by the calls in the code and their arguments. All live tests
-// compare the right module with the code too: frametest.Look.
+// TestCodeOfAnotherModule requires that the calls in the code and their arguments distinguish the module that a JIT compiled from one with the
+// same sites. frametest.Look compares the right module with the code in all live tests.
 func TestCodeOfAnotherModule(t *testing.T) {
 	const text = livetest.Prelude + `
 @last = global i64 0

@@ -41,7 +41,7 @@ func (v *View) Summary() Summary {
 	return s
 }
 
-// Keep drops the frames that were not chosen. Threads stay, without frames.
+// Keep drops the frames that were not chosen, and keeps all threads.
 func (v *View) Keep(c Choice) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
@@ -103,7 +103,7 @@ func (t *Thread) total() int {
 	return t.Total
 }
 
-// HowMany returns the range of existing frame numbers, for an error about another number.
+// HowMany returns the range of frame numbers, for an error about a number outside of it.
 func (v *View) HowMany() string {
 	deepest, frames := 0, 0
 	for i := range v.Threads {

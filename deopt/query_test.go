@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSearchThatWasCut requires that an incomplete search does not report that there is nothing.
+// TestSearchThatWasCut requires that an incomplete search for stack maps does not report that the process has none.
 func TestSearchThatWasCut(t *testing.T) {
 	why := progspace.WhyNoMaps(&ptrace.Target{Scanned: true, ScanCut: true})
 	require.Contains(t, why, "too large to be searched to the end")
@@ -21,7 +21,7 @@ func TestSearchThatWasCut(t *testing.T) {
 	require.NotContains(t, why, "memory holds no")
 }
 
-// Objects that no thread is in are not reported as without stack maps.
+// TestIdleObjects requires that an object that no thread is in is not reported as one without stack maps.
 func TestIdleObjects(t *testing.T) {
 	p := livetest.ManyObjects(t, 3, "idle")
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})

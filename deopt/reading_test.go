@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// twin is a module with an internal function @helper, whose record has an operand %NAME and a constant, and an external one. OWN is the body of
-// that one.
+// twin is a module with an internal function @helper, whose record has an operand %NAME and a constant, and an external function with the body
+// OWN.
 const twin = `
 target triple = "x86_64-unknown-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -80,7 +80,7 @@ func TestTwinFunctions(t *testing.T) {
 				want := c.given[min(k, 2)]
 				require.Equal(t, want, frametest.Readings(t, frametest.MapsOf(t, shared, given...)), k)
 				require.Equal(t, want, frametest.Readings(t, frametest.MapsOf(t, relinked, given...)), k)
-				// Each member of an archive has a map 0.
+				// Each member of an archive has a map with number 0.
 				m := frametest.MapsOf(t, archive, given...)
 				require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "1 helper", "0 helper"), strings.Join(frametest.Readings(t, m), "\n"), k)
 			}
@@ -140,7 +140,7 @@ define internal void @f(i64 %a) {
 }`)
 	shared := filepath.Join(t.TempDir(), "alias.so")
 	frametest.Command(t, "", "gcc", "-nostdlib", "-shared", "-Wl,-z,notext", "-o", shared, frametest.LLC(t, 19, path, "-relocation-model=pic"))
-	frametest.Command(t, "", "strip", "-x", shared) // only the aliases are left
+	frametest.Command(t, "", "strip", "-x", shared) // this leaves only the aliases in the symbol table
 	got := frametest.Readings(t, frametest.MapsOf(t, shared, m))
 	require.Len(t, got, 1)
 	require.Contains(t, got[0], ": %a")
@@ -162,7 +162,8 @@ done:
   ret i64 %s
 }` + start
 
-// A site has the same names and satisfies the rules whether rewrite-statepoints-for-gc has run or not; LLVM chooses its id.
+// TestUnrewrittenBundle requires that the record of a call with a deopt bundle has names and satisfies the rules if rewrite-statepoints-for-gc
+// has not run on the given module. LLVM chooses the id of its statepoint.
 func TestUnrewrittenBundle(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		path, m := frametest.Written(t, "unrewritten.ll", strings.Replace(unrewritten, "EXIT", `%d = call i64 (...) @llvm.experimental.deoptimize.i64() [ "deopt"(i32 4, i64 %y, i64 %x) ]
@@ -175,7 +176,7 @@ func TestUnrewrittenBundle(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, report.Broken(), "%+v", report)
 	}
-	// The same in a process.
+	// Repeat the check in a process.
 	p := livetest.Lli(t, 19, livetest.Raw(t, strings.Replace(unrewritten, "EXIT", "ret i64 %y", 1)), "mcjit")
 	m, err := ir.ParseFile(p.IR)
 	require.NoError(t, err)
@@ -228,7 +229,7 @@ define i64 @other(i64 %a) noinline {
 	require.Equal(t, 2, frames)
 }
 
-// TestModulesOfNothing requires a note for modules that define no function of a file.
+// TestModulesOfNothing requires a note for modules that define none of a file's functions.
 func TestModulesOfNothing(t *testing.T) {
 	const note = "no given module defines a function with records here"
 	object := livetest.Object(t, 19, "sm_spill.ll")

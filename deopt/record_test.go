@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// errKept ends a trace.
+// errKept ends a trace when the test has enough exits.
 var errKept = errors.New("enough")
 
 // TestRecordedExits requires that a core of an exit, minimal or not, compressed or not, shows the same frames as the process at that exit. The
@@ -77,7 +77,7 @@ func TestRecordedExits(t *testing.T) {
 						require.NoError(t, err)
 						require.Equal(t, reports(view), reports(again), "%+v", w)
 						require.Equal(t, want, everyRun(ctx, again), "%+v", w)
-						if w.Memory == ptrace.Writable { // also of the small core that is made from the large one
+						if w.Memory == ptrace.Writable { // also touch the memory for the minimal core that is made from the large core
 							core.KeepTouched()
 							again, err = deopt.Frames(core, o)
 							require.NoError(t, err)

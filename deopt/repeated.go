@@ -28,8 +28,9 @@ func (m *Match) repeated(slots []frame.Slot) [][]int {
 	return m.repeats
 }
 
-// refuseContradictions makes an SSA value unavailable in all of its slots if the locations of the record hold different values. An SSA value has one
-// value. So the record or the code is wrong, or LLVM found the value undefined and recorded anything. Nothing shows which.
+// refuseContradictions makes an SSA value unavailable in all of its slots if the locations of the record hold different values. An SSA value has
+// one value. So the record or the code is wrong, or LLVM found the value undefined and recorded arbitrary locations. The frame does not show
+// which of these is the case.
 func (f *Frame) refuseContradictions() {
 	for _, all := range f.match.repeated(f.Slots) {
 		why := contradiction(f.Slots, all)
@@ -57,7 +58,7 @@ func contradiction(slots []frame.Slot, all []int) string {
 		if s.Status != frame.OK || s.Type.IsZero() { // without a type, the bits above the value are unknown
 			continue
 		}
-		places = append(places, string(s.Hex)+" in "+s.Location.String()) // in hexadecimal, which summaries of reasons remove
+		places = append(places, string(s.Hex)+" in "+s.Location.String()) // in hexadecimal, because summaries of reasons remove such numbers
 		if first == nil {
 			first = s
 		}

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two locations of one SSA value that hold different values are both unavailable: at most one is right. If they agree in the value's own bits, both
-// are shown.
+// TestValueThatIsRecordedTwice requires that an SSA value with different contents in two locations is unavailable in both, because at most one is
+// right. If the locations agree in the value's own bits, both must be shown.
 func TestValueThatIsRecordedTwice(t *testing.T) {
 	const text = prelude + `
 @three = global i64 300
@@ -61,7 +61,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// If LLVM wrote its mark for an undefined value in one location, the other one may hold anything.
+// TestValueThatIsUndefinedInOneLocation requires that a value is unavailable in all locations if one holds LLVM's mark for an undefined value,
+// because the others may then hold anything.
 func TestValueThatIsUndefinedInOneLocation(t *testing.T) {
 	const text = prelude + `
 define i64 @work(i64 %a) noinline {

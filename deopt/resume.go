@@ -57,7 +57,7 @@ func (v *View) Run(ctx context.Context, s *Stack, l Limits) (*frame.Resumed, err
 	return out, err
 }
 
-// Ran is a finished run: the machine, with the memory that it stored to ([interp.Interp.Touched]), and the result.
+// Ran is a finished run: its interpreter, with the memory that it stored to ([interp.Interp.Touched]), and the result.
 type Ran struct {
 	*Prepared
 	Result *interp.Result
@@ -89,7 +89,7 @@ func (s *Stack) Run(ctx context.Context, l Limits, shift uint64) (*frame.Resumed
 // callee returns the frame that the innermost frame of the stack called, or nil.
 func (s *Stack) callee() *Frame {
 	n := slices.Index(s.Thread.Frames, s.Frames[0])
-	if n > 0 && s.Thread.Frames[n-1].Index == s.Frames[0].Index-1 { // a view may hold some frames only
+	if n > 0 && s.Thread.Frames[n-1].Index == s.Frames[0].Index-1 { // the callee's frame may be missing from the view
 		return s.Thread.Frames[n-1]
 	}
 	return nil
@@ -232,7 +232,7 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 		return a, err
 	}
 	a.Values, err = f.inputs(f.to.Module)
-	if f.Resume.At != "" || f.Resume.After != "" { // it continues at its own site, and everything recorded is from that moment
+	if f.Resume.At != "" || f.Resume.After != "" { // the frame continues at its own site, so all recorded values are from that moment
 		interp.Tell(a.Values)
 	}
 	return a, err
@@ -285,7 +285,7 @@ func (f *Frame) missing(p interp.Point, names []string) (string, error) {
 			if s.Name != name || s.Read() {
 				continue
 			}
-			if why = s.Reason; s.CausedBy(frame.MemoryGone) { // the memory of a held process is read on demand
+			if why = s.Reason; s.CausedBy(frame.MemoryGone) { // the process has ended, and its memory is read on demand
 				return "", &ptrace.Error{PID: f.view.target.PID, Op: "cannot read it", Err: ptrace.ErrProcessExited}
 			}
 		}
@@ -308,7 +308,7 @@ func (v *View) Partial() bool {
 	})
 }
 
-// Lacks returns a value that the record promises and the frame lacks, with the reason; "" if the frame has all. It also reports records that cannot
+// Lacks returns a value of the record that the frame lacks, with the reason; "" if the frame has all values. It also reports records that cannot
 // be read. All values of a frame that is a guess count as missing.
 func (f *Frame) Lacks() string {
 	if f.Record != nil && f.Uncertain() != "" {

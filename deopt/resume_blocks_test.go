@@ -18,7 +18,7 @@ func TestResumeAtEveryBlock(t *testing.T) {
 	livetest.Slow(t)
 	var programs []frametest.Everywhere
 	for n, e := range frametest.Everywheres {
-		if n%2 == 0 { // covers each clang and each llc
+		if n%2 == 0 { // this share has each release of clang and of llc
 			programs = append(programs, e)
 		}
 	}

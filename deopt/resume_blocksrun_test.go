@@ -26,7 +26,7 @@ import (
 type blockTally struct {
 	functions       int // functions of csmith with a compared block
 	compared, never int // blocks that the program reached and did not reach
-	behind          int // calls that had just returned
+	behind          int // resumes after calls that had just returned
 	deep            int // callers resumed in one stack with a block's frame
 	unknown         int // compared bits that the interpreter left undefined
 	addresses       int // addresses of locals of returned callees, which differ in the interpreter
@@ -48,15 +48,15 @@ func (n blockTally) String() string {
 type expectation struct {
 	block   string // @func_1, block %5
 	fn      *ir.Func
-	ret     machine.Addr // its return address
-	frame   machine.Addr // the stack pointer there: the activation's CFA
+	ret     machine.Addr // return address of the activation
+	frame   machine.Addr // CFA of the activation
 	result  interp.Value
 	output  string
 	memory  []remembered
 	printed int // bytes printed by the process when it stopped at the block
 }
 
-// remembered is memory as the interpreter left it.
+// remembered is a range of memory after a run of the interpreter.
 type remembered struct {
 	addr            machine.Addr
 	data, undefined []byte
@@ -114,7 +114,8 @@ func compare(t *testing.T, e frametest.Everywhere) blockTally {
 	return r.blockTally
 }
 
-// next runs the process to the next block that it has not been in, or to the next end of an activation. It returns false when the process has ended.
+// next runs the process to the next block that it has not run yet, or to the next end of an activation. It returns false when the process has
+// ended.
 func (r *blockRun) next() bool {
 	places := make([]machine.Addr, 0, len(r.todo)+len(r.pending))
 	for at := range r.todo {
@@ -181,7 +182,8 @@ func (r *blockRun) resume(regs *machine.Registers) {
 	r.deep += len(stack.Frames) - 1
 }
 
-// expect runs a stack in the interpreter, and stores the result until the native code reaches the end of the outermost activation.
+// expect runs a stack in the interpreter, and stores the result. The test checks it when the native code reaches the end of the outermost
+// activation.
 func (r *blockRun) expect(v *deopt.View, s *deopt.Stack, block string) {
 	outer := s.Frames[len(s.Frames)-1]
 	e := &expectation{fn: outer.To(), block: block, printed: len(r.process.Output()), frame: outer.Physical().CFA}
@@ -326,7 +328,7 @@ func (r *blockRun) symbol(at machine.Addr) (string, machine.Addr, bool) {
 }
 
 // local reports whether both values are the address of a local variable of a returned callee of the activation. The variable is dead, and the
-// interpreter had its own place for it.
+// interpreter allocated it at another address.
 func (r *blockRun) local(e *expectation, native, got uint64) bool {
 	const own = 61 // addresses of the interpreter's own memory have a bit from here on
 	const below = 1 << 20

@@ -76,7 +76,8 @@ again:
   %q = add i64 %p, %now
   ret i64 %q
 }`,
-	// The result of an invoke goes to a phi after it, beside others that take values of the frame; for a patchpoint it is the invoke itself.
+	// The result of an invoke is the input of a phi after it; other phis there take values of the frame. The result of a patchpoint is the invoke
+	// itself.
 	"invoke": `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
   %w = call ` + waitsInPause + `[ "deopt"(i64 %n) ]
@@ -107,7 +108,7 @@ bad:
   %lp = landingpad { ptr, i32 } cleanup
   ret i64 1
 }`,
-	// A stackmap right after a call: the frame has every recorded value, and waits for the result.
+	// A stackmap follows a call: the frame has every recorded value, and waits for the call's result.
 	"stackmap": `
 define i64 @inner(i64 %n) noinline gc "statepoint-example" {
   %w = call ` + waitsInPause + `[ "deopt"(i64 %n) ]
@@ -169,14 +170,14 @@ func TestResumeAChain(t *testing.T) {
 				v.Target().Close() // resumes the process
 				p.AwaitPause(t)
 				p.Signal(t, syscall.SIGUSR1)
-				_ = p.Wait() // its status is 3
+				_ = p.Wait() // an error, because the program ends with status 3
 				require.Equal(t, "ready\n"+out.Output, p.Output())
 			})
 		}
 	}
 }
 
-// TestPickAChain tests the last caller of a chain, and the reason why it ends there.
+// TestPickAChain requires the last caller of a chain, and the reason why the chain has no more callers.
 func TestPickAChain(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))
@@ -210,7 +211,7 @@ func TestPickAChain(t *testing.T) {
 	require.Equal(t, out, again)
 }
 
-// Two separately compiled modules: a chain goes through both, and each has its own global of the same name.
+// TestChainThroughModules requires that a chain runs through two separately compiled modules, each with its own global of the same name.
 func TestChainThroughModules(t *testing.T) {
 	other := interrupted[:strings.Index(interrupted, "@msg")] + `
 @own = internal global i64 1000
@@ -261,12 +262,12 @@ define i64 @f(i64 %n) noinline {
 		v.Target().Close()
 		p.AwaitPause(t)
 		p.Signal(t, syscall.SIGUSR1)
-		_ = p.Wait() // its status is 3
+		_ = p.Wait() // an error, because the program ends with status 3
 		require.Equal(t, "ready\n"+out.Output, p.Output())
 	}
 }
 
-// Modules with different data layouts do not run together.
+// TestChainEndsAtAnotherLayout requires that a chain ends at a module with another data layout.
 func TestChainEndsAtAnotherLayout(t *testing.T) {
 	inner := `
 define i64 @inner(i64 %n) noinline {
@@ -367,8 +368,8 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	require.Equal(t, frame.Resume{Function: "baseline", Block: "loop"}, out.Frames[0].Resume)
 }
 
-// TestResumeAfterACall has a thread at the return address of a statepoint: the call has returned, and its result is in a register that no record
-// names.
+// TestResumeAfterACall resumes a thread at the return address of a statepoint. The call has returned, and its result is in a register that no
+// record names.
 func TestResumeAfterACall(t *testing.T) {
 	text := interrupted + `
 define i64 @inner(i64 %n) noinline {
@@ -405,7 +406,7 @@ define i32 @main() {
 	}
 }
 
-// TestResumeBeforeAPatchpoint has a thread at the start of a patchpoint: the interpreter runs its call too.
+// TestResumeBeforeAPatchpoint resumes a thread at the start of a patchpoint. The interpreter must also run the patchpoint's call.
 func TestResumeBeforeAPatchpoint(t *testing.T) {
 	text := interrupted + `
 define i64 @inner(i64 %n) noinline {
@@ -443,8 +444,8 @@ define i32 @main() {
 	}
 }
 
-// If the call before the stackmap calls another function, it is not the call that the frame waits for: llc emits an instruction for it, or nothing.
-// Empty inline assembly is not a call.
+// TestChainNeedsItsCall requires that a chain ends at a stackmap if the last call before it in the module names another function than the running
+// one. llc may have emitted an instruction or no code for that call. Empty inline assembly before the stackmap must not end the chain.
 func TestChainNeedsItsCall(t *testing.T) {
 	text := interrupted + `
 declare i64 @labs(i64)
@@ -520,7 +521,7 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	}, "\n"))
 }
 
-// A given result is rejected if none is awaited, or if it is not a value of the type.
+// TestGivenResult requires that a given result is rejected if the frame waits for none, or if it is no value of the type.
 func TestGivenResult(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

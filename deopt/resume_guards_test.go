@@ -70,8 +70,8 @@ define i32 @main() {
 }
 `
 
-// The process runs lowered code. The module may be the original one, one whose guards are branches on widenable conditions, or the lowered one: a
-// frame resumes through the guards in each.
+// TestResumeThroughGuards requires that a frame of lowered code resumes through the guards of each form of the module: the original one, one
+// whose guards are branches on widenable conditions, and the lowered one.
 func TestResumeThroughGuards(t *testing.T) {
 	const lower = "lower-guard-intrinsic,lower-widenable-condition"
 	sum := 0
@@ -103,7 +103,7 @@ func TestResumeThroughGuards(t *testing.T) {
 	}
 }
 
-// A frame of a 64-bit program does not resume in a module for 32 bits.
+// TestResumeInAModuleOf32Bits requires that a frame of a 64-bit program does not resume in a module for 32 bits.
 func TestResumeInAModuleOf32Bits(t *testing.T) {
 	const source = `declare i32 @pause()
 declare i32 @puts(ptr)
@@ -132,7 +132,7 @@ define i32 @main() {
 	require.NoError(t, err)
 	require.Contains(t, frametest.One(t, v, "work").Notes, "no names: narrow.ll is not what was compiled: record 2882400015 of @work belongs to code with pointers of 8 bytes, but the module has pointers of 4")
 
-	// If a layout leads into such a module, resuming the frame gives the error.
+	// If a layout names a function in such a module, resuming the frame must give the error.
 	described, err := layout.Parse("l.json", []byte(`{"schema":"reframe.layout/v1","exits":[{"function":"work","resume":{"function":"other","block":"go"},"slots":[{"operand":0,"name":"%n"}]}]}`))
 	require.NoError(t, err)
 	narrow = frametest.ReadModule(t, "narrow.ll", "target triple = \"i686-linux-gnu\"\ndefine i64 @other(i64 %n) {\ngo:\n  ret i64 %n\n}")

@@ -75,8 +75,8 @@ define i32 @main() {
 }
 `
 
-// A function with inalloca has a base pointer, because its stack pointer moves between the allocation and the call. Its values are read while the
-// arguments are being made, and it resumes up to the call, which finds them. The values of the callee, whose arguments are there, are read too.
+// TestResumeWithInAllocaArguments requires the values of a function while it makes inalloca arguments, and those of the callee that receives
+// them. The caller must resume through the call. It has a base pointer, because its stack pointer moves between the allocation and the call.
 func TestResumeWithInAllocaArguments(t *testing.T) {
 	making := strings.NewReplacer("MAKING", "call void @wait()", "TAKING", "").Replace(inAllocaProgram)
 	taking := strings.NewReplacer("MAKING", "", "TAKING", `call void @wait() [ "deopt"(ptr %args, i64 %1, i64 %2, i64 %3) ]`).Replace(inAllocaProgram)

@@ -58,8 +58,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	require.ErrorContains(t, err, "%r: it is the result of a call that is still running")
 }
 
-// An exit resumes in another module: an internal name of that module is not looked up in the image of the exit, which has the same name for something
-// else.
+// TestInternalNameOfAnotherModule requires that an exit that resumes in another module does not look up an internal name of that module in the
+// image of the exit, where the same name belongs to another object.
 func TestInternalNameOfAnotherModule(t *testing.T) {
 	baseline := `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
@@ -103,8 +103,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// TestInternalNameTwiceInAnImage has two objects linked into one image, each with an internal symbol of the same name. The image does not show which
-// of the two a module means, so the value must be unavailable.
+// TestInternalNameTwiceInAnImage requires that the address of an internal symbol is unknown if two objects with such a symbol were linked into
+// one image, which does not show the symbol of each module.
 func TestInternalNameTwiceInAnImage(t *testing.T) {
 	text := prelude + `
 @counter = internal global i64 22
@@ -135,8 +135,8 @@ define void @keep() {
 	}
 }
 
-// TestResumeWithCalls requires that the result of a function that exists only as native code can be given. The function then does not run, even if
-// the interpreter has one of that name.
+// TestResumeWithCalls requires that the result of a function that exists only as native code can be given. The interpreter must then not run a
+// built-in function of that name.
 func TestResumeWithCalls(t *testing.T) {
 	p := livetest.Lli(t, 19, "chain.ll", "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

@@ -14,7 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A layout gives a live value the name of a value of the same kind and width, or is rejected: the bits of a double are not an integer.
+// TestLayoutKeepsTypes requires that a layout is rejected if it gives a live value the name of a value of another kind or width, such as a double
+// that of an integer.
 func TestLayoutKeepsTypes(t *testing.T) {
 	text := prelude + `
 define i64 @plain(i64 %n, i32 %small, double %d, ptr %p, float %f) {
@@ -64,7 +65,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// A layout widens integers and never narrows them. With the Mistake option, a mistake in a layout hides no frame.
+// TestLayoutExtends requires that a layout widens integers and never narrows them. With [deopt.Options].Mistake, frames must be shown despite a
+// mistake in a layout.
 func TestLayoutExtends(t *testing.T) {
 	text := prelude + `
 define i64 @plain(i64 %n, i16 %tiny, double %d) {
@@ -108,7 +110,8 @@ define i64 @work(i64 %x) noinline gc "statepoint-example" {
 	require.ErrorContains(t, err, `exits[0].slots[0].extend: expected "sign" or "zero", got "trunc"`)
 }
 
-// If several sites fit, a layout may still number the values. A value that is undef at some of the sites is unavailable.
+// TestLayoutOfAmbiguousSites requires that a layout can refer to the values by number if several sites fit. A value that is undef at some of the
+// sites must be unavailable.
 func TestLayoutOfAmbiguousSites(t *testing.T) {
 	m := frametest.ReadModule(t, "m.ll", prelude+`
 define i64 @plain(i64 %n) {

@@ -21,7 +21,8 @@ type Roots struct {
 // RootPointer is a pointer that the collector reads.
 type RootPointer struct {
 	frame.Slot
-	// BaseOnly is set if no pair relocates the pointer: it is only the base of others. The collector may leave it unchanged when the object moves.
+	// BaseOnly is set if no pair relocates the pointer: it is only the base of other pointers. The collector may leave it unchanged when the
+	// object moves.
 	BaseOnly bool
 }
 

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two stackmaps without code between them have one address: both are shown, with the same or different ids.
+// TestRecordsAtOneAddress requires that both of two stackmaps without code between them are shown, with the same or different ids.
 func TestRecordsAtOneAddress(t *testing.T) {
 	const text = prelude + `
 define i64 @work(i64 %a) noinline {
@@ -45,7 +45,8 @@ define i64 @work(i64 %a) noinline {
 	}
 }
 
-// A value with different contents in two records at one address is unavailable in both: one of the records is wrong.
+// TestValueThatRecordsAtOneAddressContradict requires that a value with different contents in two records at one address is unavailable in both,
+// because one of the records is wrong.
 func TestValueThatRecordsAtOneAddressContradict(t *testing.T) {
 	const text = prelude + `
 @three = global i64 300
@@ -131,7 +132,8 @@ define i64 @work(i64 %a) noinline {
 }
 ` + livetest.Start
 
-// A linker that folds identical functions leaves two functions at one address: their records are shown, and none as certain.
+// TestFoldedFunctions requires that no record is certain if a linker has folded two identical functions into one address. The records of both
+// must be shown.
 func TestFoldedFunctions(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(livetest.Tool(t, "ld.lld-19"), filepath.Join(dir, "ld.lld")))

@@ -13,10 +13,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Two unregistered objects are in one mapping: the scan finds the maps of both, and the frame has the record of the running one.
+// TestUnregisteredObjectsInOneMapping requires that the scan finds the maps of two unregistered objects in one mapping, and that the frame has
+// the record of the running one.
 func TestUnregisteredObjectsInOneMapping(t *testing.T) { unregisteredObjects(t) }
 
-// The same in a memfd that is mapped twice, as in a JIT without memory that is both writable and executable: the scan finds each map once.
+// TestUnregisteredObjectsInMemoryMappedTwice requires the same for a memfd that is mapped twice, and that the scan finds each map once. JITs
+// without memory that is both writable and executable map their code so.
 func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObjects(t, "-DTWICE") }
 
 func unregisteredObjects(t *testing.T, flags ...string) {

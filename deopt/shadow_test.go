@@ -69,7 +69,8 @@ func returnsTo(t *testing.T, v *deopt.View, pc machine.Addr) (f, caller *deopt.F
 
 var shadowPrograms = []string{"-no-pie", "-pie", "mcjit", "orc"}
 
-// The program writes calls and jumps over shadows and regions, and reports the record and the values of each frame.
+// TestShadows compares the frames of a program with its reports. The program writes calls and jumps over shadows and regions, and prints the
+// record and the values of each frame.
 func TestShadows(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -146,7 +147,7 @@ func TestShadowsWithoutModule(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
 			v := frametest.Look(t, p, true, deopt.Options{})
-			for _, c := range cases[3:] { // the outermost of the others came through a stub without unwind information, which needs a module
+			for _, c := range cases[3:] { // the first ones need a module: they include a stub without unwind information
 				f, caller := returnsTo(t, v, c.Returns)
 				require.Equal(t, "next", caller.Function, c.Name)
 				switch {
@@ -191,7 +192,7 @@ func TestResumeFromAShadow(t *testing.T) {
 	}
 }
 
-// A stopped process, one that was stopped briefly, and a core of it show the same frames.
+// TestShadowsEverywhere requires the same frames from a stopped process, from a process that was stopped briefly, and from a core.
 func TestShadowsEverywhere(t *testing.T) {
 	for _, how := range shadowPrograms {
 		t.Run(how, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestShadowsEverywhere(t *testing.T) {
 			held := frametest.Look(t, p, true, o)
 			want := reports(held)
 			held.Target().Release()
-			p.AwaitPause(t) // before that, the pc is that of the system call
+			p.AwaitPause(t) // wait for the system call, at which the pc is later
 			require.Equal(t, want, reports(frametest.Look(t, p, false, o)))
 
 			p.AwaitPause(t)

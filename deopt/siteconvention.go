@@ -8,9 +8,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// conventionOf returns the calling convention of callee's function, which was called from f. It returns nil if the convention is C's, or unknown. The
-// function itself determines which registers it clobbers. Its preserved registers count only if f called that very function and not one that
-// tail-called it. That is certain if the call names the function, or if the site in f has the same convention.
+// conventionOf returns the calling convention of callee's function, which was called from f. It returns nil if the convention is C's, or unknown.
+// The registers that the convention clobbers always count. The registers that it preserves count only if f called callee's function, and not a
+// function that tail-called it. That is certain if the call names the function, or if the site in f has the same convention.
 func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	if v.target.Arch() != machine.AMD64 || len(v.modules.All) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	switch {
 	case !known && (!direct || !sure):
 		return nil
-	case !known: // native code that the modules only declare
+	case !known: // a function that the modules only declare
 		is = site
 	case !direct:
 		direct = f.Skipped == 0 && sure && site.CC == is.CC

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// standing runs a program of obj_host.c up to one of its exits.
+// standing runs a program under obj_host.c up to one of its exits.
 func standing(t *testing.T, program string, o trace.RunToOptions) *trace.Moment {
 	t.Helper()
 	s, known := frametest.Launched19(t, program)
@@ -72,7 +72,8 @@ func TestSetSlot(t *testing.T) {
 	require.EqualError(t, err, "frame #0, mixed belongs to another view")
 }
 
-// The interpreter resumes with the values that were set: the last iteration of tick.ll, computed by hand.
+// TestSetAndRun requires that the interpreter resumes with the values that were set. The expected results of the last iteration of tick.ll were
+// computed by hand.
 func TestSetAndRun(t *testing.T) {
 	at := standing(t, "tick.ll", trace.RunToOptions{ExitFilter: trace.ExitFilter{Records: []uint64{1}}})
 	v, f := at.View, at.Frame

@@ -64,8 +64,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example. A thread in it must have no
-// record, and a note with its place.
+// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example. A thread in that code must
+// have no record, and a note with its place.
 func TestInsideARegion(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {

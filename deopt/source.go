@@ -85,7 +85,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	}
 	for _, s := range place.Lines {
 		if s.Function = names.Short(s.Function); s == (frame.Source{}) {
-			break // the function has neither a name nor a place
+			break // neither the name nor the place of the function is known
 		}
 		f.Source = append(f.Source, s)
 	}

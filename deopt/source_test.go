@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inlineSource is a program that waits in pause below two functions that were inlined.
+// inlineSource is a program that waits in pause, called through two functions that were inlined.
 func inlineSource(t testing.TB) string {
 	t.Helper()
 	path, err := filepath.Abs("../internal/machine/lines/testdata/inline.c")
@@ -58,7 +58,7 @@ func TestSourceAgainstGDB(t *testing.T) {
 		"orc 16": lli(16, "orc"), "JITLink 19": lli(19, "orc-jitlink"), "RuntimeDyld 19": lli(19, "orc-rtdyld"), "JITLink 22": lli(22, "orc-jitlink"),
 	} {
 		if slices.Contains([]string{"mcjit 19", "orc 16", "RuntimeDyld 19", "mcjit 22"}, name) && !livetest.Whole() {
-			continue // the others cover each release and each way
+			continue // the remaining tests cover each release and each way
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,7 +48,8 @@ define i64 @work(i64 %a) noinline {
 }
 `
 
-// Two versions record the same numbers in the same places, one as an i64 and one truncated. They store different values in a variable.
+// TestVersionThatStoresOtherValues requires that the stores of the code distinguish two versions of a module. Both record the same numbers in the
+// same places, one as an i64 and one truncated, but store different values in a variable.
 func TestVersionThatStoresOtherValues(t *testing.T) {
 	text := func(stored, live string) string {
 		return strings.NewReplacer("STORED", stored, "LIVE", live).Replace(storesModule)

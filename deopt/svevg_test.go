@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// The CFA of a function that saves SVE vectors depends on the vector length. A core of QEMU's does not contain the length; if it is known, the
-// callers are found.
+// TestFrameOfVectorLengthOnARM64 requires that the callers of a function that saves SVE vectors are found if the vector length is known, because
+// the CFA of that function depends on the length. A core from QEMU does not contain the length.
 func TestFrameOfVectorLengthOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })

@@ -63,7 +63,7 @@ func (v *View) symbols(m *ir.Module, img *object.Image) func(string) (machine.Ad
 				return sym.Addr, true
 			}
 		}
-		// Symbols that a linker hid are local too.
+		// A linker may also have hidden the symbol, which makes it local.
 		if img != nil {
 			if sym, ok := img.Only(name); ok {
 				return sym.Addr, true

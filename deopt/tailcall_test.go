@@ -30,8 +30,8 @@ func TestTailCallIsNoted(t *testing.T) {
 	}
 }
 
-// TestTailCallsOfRealPrograms compares the notes on missing frames with the code of the functions that left: each must have a jump out of it, or one
-// with an unknown target.
+// TestTailCallsOfRealPrograms compares the notes on missing frames with the code of the functions that made the tail calls. Each must have a jump
+// out of the function, or one with an unknown target.
 func TestTailCallsOfRealPrograms(t *testing.T) {
 	livetest.Slow(t)
 	missing, frames := 0, 0

@@ -17,7 +17,7 @@ func (v *View) Touch(ctx context.Context, l Limits) (ended int, why []string) {
 			if f.Resume == nil {
 				continue
 			}
-			// --force may resume a guess later, so read its memory too.
+			// --force may resume a guessed frame later, so read its memory too.
 			runs := []*Stack{{Thread: t, Frames: []*Frame{f}, Force: true}}
 			if all := (&Stack{Thread: t, Frames: []*Frame{f}, Force: true}); innermost && all.extend(t.Frames[at+1:], AllCallers) == nil && len(all.Frames) > 1 {
 				runs = append(runs, all)

@@ -57,7 +57,7 @@ func (r *Reader) register(l stackmap.Location) ([]byte, error) {
 	}
 	skip, size := int(l.Offset)/8, int(l.Size)
 	if size == 0 || size > len(b)-skip {
-		// A value recorded wider than the register is not truncated.
+		// Return an error instead of truncating a value that is recorded wider than the register.
 		return nil, frame.Because(frame.RecordedTooWide, l.Size, name, len(b)-skip)
 	}
 	if r.Arch.BigEndian() {

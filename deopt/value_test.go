@@ -37,7 +37,7 @@ var (
 	ptrType    = frame.Type{Kind: frame.Pointer, Bits: 64, Source: "ptr"}
 )
 
-// Every kind of location, with the sizes and offsets that LLVM writes (x86-64).
+// TestLocations reads every kind of location, with the sizes and offsets that LLVM writes for x86-64.
 func TestLocations(t *testing.T) {
 	regs := machine.NewRegisters(machine.AMD64, "not there")
 	regs.SetUint(0, 0x1122334455667788)                                         // rax
@@ -116,7 +116,7 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// TestRegistersOfOtherMachines covers registers whose record is incomplete, or whose bytes are not the value's.
+// TestRegistersOfOtherMachines covers registers that are only partly recorded, or whose bytes are not those of the value.
 func TestRegistersOfOtherMachines(t *testing.T) {
 	float := frame.Type{Kind: frame.Float, Bits: 32, Source: "float"}
 	for _, c := range []struct {
@@ -154,7 +154,8 @@ func TestRegistersOfOtherMachines(t *testing.T) {
 	}
 }
 
-// On some architectures a call puts its return address in a register. While the call runs, the value of that register is lost.
+// TestRegisterOfTheReturnAddress requires that a value in the link register is lost while a call runs, on architectures whose calls put the
+// return address there.
 func TestRegisterOfTheReturnAddress(t *testing.T) {
 	for _, arch := range []*machine.Arch{machine.ARM64, machine.RISCV64, machine.S390X, machine.PPC64LE} {
 		regs := machine.NewRegisters(arch, "not there")

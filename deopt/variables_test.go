@@ -58,8 +58,8 @@ define i32 @main() {
 
 var gdbVariable = regexp.MustCompile(`(?m)^(\w+) = (-?\d+|0x[0-9a-f]+)$`)
 
-// TestVariablesAgainstGDB requires that a slot with a variable's name holds the value that gdb shows for the variable. Phis that held the variables
-// earlier must not have the names. Clang 14 writes intrinsics, 19 records.
+// TestVariablesAgainstGDB requires that a slot with a variable's name holds the value that gdb shows for the variable. Phis that held the
+// variables earlier must not have the variables' names. Clang 14 writes debug intrinsics, and clang 19 debug records.
 func TestVariablesAgainstGDB(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct{ clang, lli int }{{14, 16}, {19, 19}, {19, 22}} {

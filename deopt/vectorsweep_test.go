@@ -35,8 +35,8 @@ const (
 type vectorSites struct {
 	version int
 	kind    string
-	from    string // loaded: in a register if possible; spilled; argument: of the function; constant
-	avx512  bool   // spilled includes mask registers and the upper sixteen
+	from    string // loaded (in a register if possible), spilled, argument (of the function) or constant
+	avx512  bool   // spills also from mask registers and the upper sixteen
 	flags   []string
 	quarter int // quarter of the types that a statepoint of the whole sweep uses
 }
@@ -65,7 +65,7 @@ func (w vectorSites) clobbers() string {
 // function writes @fN, which has one site with a vector between two numbers, and stores the elements of the vector, 16 bytes each, to @logged. Its
 // argument is the address of the vector in memory.
 func (w vectorSites) function(out *strings.Builder, n int, t frametest.Vector) {
-	const attributes = `noinline gc  "statepoint-example"` // spelled so that livetest does not rewrite the calls
+	const attributes = `noinline gc  "statepoint-example"` // two spaces after gc, so that livetest does not rewrite the calls
 	clobber := fmt.Sprintf("  call void asm sideeffect \"\", %q()\n", w.clobbers())
 	value, site := "%v", ""
 	switch w.from {
@@ -141,7 +141,7 @@ declare i32 @fflush(ptr)
 @text = private constant [22 x i8] c"V %d %d %016lx%016lx\0A\00"
 `)
 	fmt.Fprintf(&out, "@logged = internal global [%d x i128] zeroinitializer\n", largest)
-	// Numbers without a pattern that are neither NaN nor denormal in any floating-point format.
+	// Use numbers without a pattern that are neither NaN nor denormal in any floating-point format.
 	fmt.Fprintf(&out, "@in = internal global [%d x i8] [", 16*largest)
 	state := uint32(2463534242)
 	for i := range 16 * largest {
@@ -189,8 +189,8 @@ define i64 @entry(i64 %%n) {
 	}
 	out.WriteString("  ret i64 0\n}\n")
 	if w.version > 14 {
-		// -O0 passes a bfloat as a float and calls the runtime library to truncate it again; Debian's libgcc 12 has no such function. Numbers that
-		// were bfloats before lose no bit.
+		// -O0 passes a bfloat as a float and calls the runtime library to truncate it again; Debian's libgcc 12 has no such function. This
+		// truncation loses no bits, because the numbers were bfloats before.
 		out.WriteString(`define bfloat @__truncsfbf2(float %f) {
   %bits = bitcast float %f to i32
   %top = lshr i32 %bits, 16
@@ -212,7 +212,7 @@ type sweepCount struct {
 	wrong       int
 	indirect    int
 	notCompiled int
-	nonsense    int // the program's own elements do not fit the type
+	nonsense    int // elements that the program itself logged with bits outside of the type
 	unavailable map[string]int
 }
 
@@ -260,7 +260,7 @@ func (w vectorSites) run(t *testing.T, types []frametest.Vector, count *sweepCou
 		typ := types[n]
 		require.Len(t, logged[l.function], typ.N)
 		if slices.ContainsFunc(logged[l.function], func(e *big.Int) bool { return e.BitLen() > typ.Bits() }) {
-			count.nonsense++ // the program itself has a number of 8 bits for an i6
+			count.nonsense++ // the program itself logged a number of 8 bits for an i6
 			continue
 		}
 		require.Len(t, l.slots, 3, "%v %v", w, typ)
@@ -298,7 +298,7 @@ type exit struct {
 func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (list []exit) {
 	t.Helper()
 	s := frametest.Open(t, p)
-	begin() // it waits for its input until the session resumes it
+	begin() // the process waits for this input once the session resumes it
 	warn := func(text string) { require.Fail(t, text) }
 	_, err := trace.Run(t.Context(), s, trace.Options{Options: o, Warn: warn}, func(x *trace.Exited) error {
 		list = append(list, exit{x.Frame.Function, x.Frame.Slots})

@@ -26,9 +26,9 @@ type Options struct {
 	Modules []*ir.Module
 	Layouts []*layout.Layout
 	VMs     []*vmlayout.Layout // layouts of the user's virtual machine; the first that reads a record applies
-	Thread  int                // only the thread with this number; 0 for all
-	// Mistake is called with each mistake of a layout, each time that it occurs, and the frame is shown without the layout. If Mistake is nil, a
-	// mistake is an error.
+	Thread  int                // number of the only thread to read; 0 for all
+	// Mistake is called for each mistake in a layout, each time that it occurs, and the frame is shown without the layout. If Mistake is nil, a
+	// mistake in a layout is an error.
 	Mistake func(error)
 	// VMMemory is the memory that layouts of virtual machines read; nil: that of the target.
 	VMMemory machine.Memory
@@ -52,7 +52,7 @@ type View struct {
 
 	target   *ptrace.Target
 	vmMemory machine.Memory // as in [Options]; the target if that is nil
-	memory   machine.Memory // the source of values: the target's memory, or memory that came with an event
+	memory   machine.Memory // memory from which values are read: the target's, or that of an event
 	space    *progspace.Space
 	modules  *sites.Modules
 	layouts  []*layout.Layout
@@ -65,7 +65,7 @@ type View struct {
 
 	patched *patched.Finder
 
-	unregistered bool // whether a frame is in unregistered code
+	unregistered bool // a frame is in unregistered code
 
 	showDirect bool                               // as in [Options]
 	directs    map[*progspace.Objfile]directTable // cached results for it
@@ -90,7 +90,7 @@ type Frame struct {
 
 	physical   unwind.Frame
 	callee     *unwind.Frame // nil if unknown
-	guess      *doubt        // nil if the frame certainly exists
+	guess      *doubt        // nil if the frame is certain
 	code       *progspace.Objfile
 	match      *Match
 	values     []bound        // the values of the module that slots hold
@@ -160,7 +160,7 @@ func New(t *ptrace.Target, o Options) (*View, error) {
 	return v, nil
 }
 
-// excuse passes a mistake of a layout to the Mistake option, if that is set, and returns every other error.
+// excuse passes a mistake in a layout to [Options].Mistake, if that is set, and returns any other error.
 func (v *View) excuse(err error) error {
 	var wrong *layout.Error
 	if v.mistake == nil || !errors.As(err, &wrong) {
@@ -342,7 +342,7 @@ func (f *Frame) OtherNotes(shown func(record uint64) bool) (notes []string) {
 // certain. It is the first of the frame's notes.
 func (f *Frame) Guess() string { return f.physical.Guess }
 
-// GuessKind is the same for guesses that differ only in numbers and addresses.
+// GuessKind returns the guess without numbers and addresses: it is equal for guesses of one kind.
 func (f *Frame) GuessKind() string { return f.physical.GuessKind }
 
 // findRecord finds the record of the frame, if any. owner is the start of the function whose records may describe the frame.
@@ -386,9 +386,9 @@ func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 	}}
 }
 
-// choose returns the most informative record at the frame's address. For a frame that waits for a call it is the first, the call's own; the others
-// are after the call. Any other frame may not have passed a site. If it may have passed several, a site that has not run yet is best: all its values
-// are in place, while no record has the result of a finished call.
+// choose returns the most informative record at the frame's address. For a frame that waits for a call it is the first one, that of the call; the
+// others belong to sites after the call. Any other frame may not have passed the sites at its address. If it may have passed several, a site that
+// has not run yet is best: all its values are in place, while no record has the result of a finished call.
 func (f *Frame) choose(all []*Match) *Match {
 	var best *Match
 	var possible []*Match
@@ -525,7 +525,7 @@ func (v *View) omittedPC(p unwind.PCCount) frame.OmittedPC {
 // OmittedFrames lists the frames of a thread that were not made, as [View.Report] does.
 func (v *View) OmittedFrames(t *Thread) []frame.Omitted { return v.omitted(t) }
 
-// ListRegisters makes every frame list the registers of its physical frame, as its function sees them. Registers of vectors are left out.
+// ListRegisters makes every frame list the registers of its physical frame, as its function sees them. The list omits vector registers.
 func (v *View) ListRegisters() {
 	for i := range v.Threads {
 		for _, f := range v.Threads[i].Frames {

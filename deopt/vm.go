@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// readVM returns the reading of the frame's record by the first VM layout that fits it. It is the same for every exit at the record, unless the memory
-// from which the layout made the frames was unmapped or has changed.
+// readVM returns the reading of the frame's record by the first VM layout that fits it. It caches the reading, which is the same for every exit
+// at the record, until the memory from which the layout made the frames is unmapped or has changed.
 func (f *Frame) readVM() *vmlayout.Reading {
 	m, target := f.match, vmlayout.OfTarget(f.view.target, f.image())
 	target.Memory = f.view.vmMemory
@@ -51,8 +51,8 @@ func (f *Frame) Follows() bool {
 // NamedByVM reports whether functions of the frame's VM layout name its methods or describe its positions. They may read memory.
 func (f *Frame) NamedByVM() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Names() }
 
-// ReadNames reports on the names and the info of the VM frames that the view made last: whether they were read from memory that may change, and
-// whether some could not be read.
+// ReadNames reports whether the names and the info of the VM frames that the view made last were read from memory that may change, and whether
+// some could not be read.
 func (v *View) ReadNames() (varying, failed bool) { return v.source.Varying, v.source.Failed }
 
 // fixed reports whether memory of the target cannot change as long as it is mapped: no thread can write to it.
@@ -120,7 +120,7 @@ func (f *Frame) fillInterpreter() {
 	v.source.Spent += time.Since(began)
 }
 
-// native returns what a layout may know about a native frame.
+// native returns the properties of a native frame that a layout may use.
 func (f *Frame) native() *vmlayout.Native {
 	p, arch := &f.physical, f.view.target.Arch()
 	n := &vmlayout.Native{PC: uint64(p.PC), CFA: vmlayout.Register{Bits: uint64(p.CFA), Why: p.NoCFA}, Registers: map[string]vmlayout.Register{}}

@@ -1,5 +1,5 @@
-// Command goprogram stands in many places at once: goroutines that wait for each other, a thread in a system call, one
-// that computes, one in the garbage collector's way. It prints "ready" when all have begun.
+// Command goprogram has goroutines in different states: blocked forever, in a system call, computing, and in a callback
+// of the sort package. It prints "ready" when all have begun.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	}
 	go down(5, func() {
 		begun.Done()
-		_, err := syscall.Read(pipe[0], make([]byte, 1)) // blocks the thread: the poller knows nothing of it
+		_, err := syscall.Read(pipe[0], make([]byte, 1)) // blocks the thread, because the poller does not watch this descriptor
 		panic(err)
 	})
 	go down(11, func() { begun.Done(); spin() })
