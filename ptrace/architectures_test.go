@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/ptrace/regset"
 )
 
-// Every architecture whose processes are supported has all tables.
+// TestLiveArchitecturesHaveAllTables requires that each architecture whose processes are supported has all tables.
 func TestLiveArchitecturesHaveAllTables(t *testing.T) {
 	require.NotEmpty(t, regset.Sets)
 	for a := range regset.Sets {

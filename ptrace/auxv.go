@@ -12,8 +12,8 @@ import (
 )
 
 // auxiliaryVector reads the auxiliary vector of a process (getauxval(3)). The user of the process owns /proc/PID/auxv. If this user may not open it,
-// CAP_SYS_PTRACE permits reading the copy on the stack of the first thread. from is the start of that stack, and to the start of the arguments
-// (execve(2); startstack and arg_start of proc_pid_stat(5)).
+// CAP_SYS_PTRACE permits reading the copy on the stack of the first thread. The copy is between from, the start of that stack, and to, the start of
+// the arguments (execve(2); startstack and arg_start of proc_pid_stat(5)).
 func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/auxv", pid))
 	if err == nil {
@@ -50,7 +50,7 @@ func auxEntries(auxv []byte, order binary.ByteOrder) iter.Seq2[uint64, machine.A
 const maxStart = 16 << 20
 
 // vectorIn returns the auxiliary vector in the block that execve(2) puts on the stack: the number of arguments, pointers to them, 0, pointers to the
-// environment, 0, and the vector. It returns nil if the program has overwritten the block: a vector must contain the page size.
+// environment, 0, and the vector. It returns nil if the result has no page size, because the program has then overwritten the block.
 func vectorIn(block []byte) []byte {
 	const pageSize = 6 // AT_PAGESZ
 	word := func(at int) uint64 {

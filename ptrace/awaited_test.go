@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPagesThatAreNeverProvided requires that no verb waits for pages of a process's stack, code and heap that userfaultfd never provides: present
-// pages are read, also after such pages, the others are unavailable for that reason, and the process continues.
+// TestPagesThatAreNeverProvided requires that no verb waits for pages that userfaultfd never provides, in a process's stack, code and heap. Present
+// pages must be read, also those after absent pages. Absent pages must be unavailable for that reason, and the process must continue.
 func TestPagesThatAreNeverProvided(t *testing.T) {
 	const page = elfcore.Page
 	p := program(t, "awaited.c", []string{"-O1", "-fno-omit-frame-pointer"})
@@ -89,7 +89,7 @@ func TestPagesThatAreNeverProvided(t *testing.T) {
 	require.Contains(t, p.Output(), "done")
 }
 
-// TestReadsWithoutTheFile requires the same of reads by process_vm_readv(2), which replace /proc/PID/mem if that may not be opened.
+// TestReadsWithoutTheFile requires the same for process_vm_readv(2), which is used if /proc/PID/mem cannot be opened.
 func TestReadsWithoutTheFile(t *testing.T) {
 	const page = elfcore.Page
 	p, at := untouched(t)
@@ -101,7 +101,7 @@ func TestReadsWithoutTheFile(t *testing.T) {
 	require.Equal(t, []bool{false, false, false, true}, []bool{wants[0].OK, wants[1].OK, wants[2].OK, wants[3].OK}, "of mappings that are provided nothing is read")
 	require.Equal(t, []byte{1}, wants[3].Buf)
 
-	l.provided = &provisions{} // a mapping that userfaultfd provides since then
+	l.provided = &provisions{} // userfaultfd has provided a mapping since the list was read
 	l.provided.once.Do(func() {})
 	wants = wantsOf(there, absent)
 	require.NoError(t, l.readManyWithoutFile(wants, denied))

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// TestReadsBelowStack requires that reading below a stack fails and leaves its mapping unchanged: a read of /proc/PID/mem there makes the kernel grow
-// the stack, so the process would get memory that it never touched.
+// TestReadsBelowStack requires that reading below a stack fails and leaves the stack's mapping unchanged. Reading /proc/PID/mem there would make the
+// kernel grow the stack, so that the process would get memory that it never used.
 func TestReadsBelowStack(t *testing.T) {
 	p := program(t, "leader.c", nil)
 	stack := func() machine.Mapping {

@@ -21,29 +21,31 @@ type Options struct {
 	// StackBytes is the number of bytes to copy of each stack. 0 means 512 KiB, and for deeper stacks up to 9 MiB of each and 64 MiB in total.
 	StackBytes int
 	deep       int // bytes of deep stacks to copy beyond StackBytes
-	// Record copies the data that [Target.WriteCore] needs. For a held process, it keeps every page that is read.
+	// Record copies the data that [Target.WriteCore] needs. While the process is held, each page that is read is also kept.
 	Record bool
-	// Also lists further memory to copy during the stop, such as a [Plan] finds.
+	// Also lists further memory to copy during the stop, such as the ranges in a [Plan].
 	Also []machine.Range
 	// DebugDirs lists the directories that are searched for separate debug files; nil means [DebugDir].
 	DebugDirs []string
 	// Objects are unregistered objects. If their code is not at the given addresses, the error is an [*ObjectError].
 	Objects []Object
-	// Goroutines is called before the stop if the process runs a Go program. It returns where goroutines are, so that more of them is copied, or nil.
+	// Goroutines is called before the stop if the process runs a Go program. It returns the places of goroutines, or nil. With the places, more
+	// memory of each goroutine is copied.
 	Goroutines func(*Target) *GoLayout
 }
 
 const (
 	defaultStack = 512 << 10
-	// deepStack is a little more than the default limit of a stack's size (ulimit -s), which an overflowed stack reaches.
+	// deepStack is slightly more than the default limit of a stack's size (ulimit -s), so that an overflowed stack is copied completely.
 	deepStack  = 9 << 20
 	deepStacks = 64 << 20
 	maxStack   = 1 << 30
-	// attempts bounds how often lists of registered objects are read that change before the stop. The last attempt reads them during the stop.
+	// attempts bounds the number of times that the lists of registered objects are read again because they changed before the stop. The last attempt
+	// reads them during the stop.
 	attempts = 8
 )
 
-// Capture reads the process at one moment. After an error the process resumes unchanged. The errors are [*Error]s.
+// Capture copies the state of a process at one moment. If it returns an error, the process continues unchanged. The errors are [*Error]s.
 func Capture(pid int, o Options) (*Target, error) {
 	if o.StackBytes == 0 {
 		o.StackBytes, o.deep = defaultStack, deepStacks
@@ -66,7 +68,7 @@ func Capture(pid int, o Options) (*Target, error) {
 	})
 	if err != nil {
 		if !errors.Is(err, ErrNoProcess) && exists(pid) != nil {
-			// The process has ended, and that caused the error.
+			// The process has ended, which caused the error.
 			err = &Error{pid, "cannot read it", ErrProcessExited, ""}
 		}
 		return nil, err
@@ -74,8 +76,8 @@ func Capture(pid int, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Survey reads a running process without stopping it: modules, every registered object, and, if there is none, memory that looks like a stack map.
-// The result has no threads. Of the options, it uses Objects and DebugDirs.
+// Survey reads a running process without stopping it: modules, registered objects, and, if none is registered, memory that looks like a stack map.
+// The result has no threads. Survey uses only the options Objects and DebugDirs.
 func Survey(pid int, o Options) (*Target, error) {
 	if err := exists(pid); err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func (t reading) captureHeld(o Options) error {
 		return err
 	}
 	s := newStopped(t.PID, t.via, o)
-	t.held = s // from here on Close resumes it
+	t.held = s // from now on Close resumes it
 	if err := s.doUrgently(s.stopAll); err != nil {
 		return explain(t.PID, "cannot attach", err)
 	}
@@ -243,7 +245,7 @@ func readable(mem memory, maps []machine.Mapping) error {
 	return nil
 }
 
-// know gives the current mappings to the memory of a process.
+// know passes the current mappings to the memory of the process.
 func (t reading) know() {
 	t.provided = &provisions{tid: t.via}
 	t.process.know(t.maps, t.provided)
@@ -299,15 +301,16 @@ func (t reading) objectsHold() bool {
 	return true
 }
 
-// sameCode reports whether the executable mappings have not changed. Code that was mapped since would not be recognized as code, and an exec(2)
-// changes all mappings.
+// sameCode reports whether the executable mappings are unchanged. New executable mappings would not be recognized as code, and an exec(2) changes all
+// mappings.
 func (t reading) sameCode() bool {
 	now, err := readMaps(t.via)
 	data := func(r machine.Mapping) bool { return !r.Exec }
 	return err == nil && slices.Equal(slices.DeleteFunc(now, data), slices.DeleteFunc(slices.Clone(t.maps), data))
 }
 
-// readObjects reads the registered objects that a program counter or a word of a stack points into. Frames can belong only to these.
+// readObjects reads the registered objects that contain an address in a program counter or in a word of a stack. Only these objects can contain
+// frames.
 func (t reading) readObjects(s *stopped) {
 	for _, r := range t.Registries {
 		if len(r.ranges) == 0 {
@@ -333,7 +336,7 @@ func (t reading) readObjects(s *stopped) {
 	}
 }
 
-// finish sets the threads and the memory from the copies, and from other known ranges of memory at that moment.
+// finish sets the threads from the copies, and the memory from the copies and from other ranges whose content at that moment is known.
 func (t reading) finish(s *stopped, code *codeCopy, ranges []span) {
 	ranges = append(ranges, code.spans()...)
 	unread := unreadOf(code.whole)

@@ -20,10 +20,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// withoutRseq starts processes whose memory the kernel does not change: it writes into a thread's rseq area (rseq(2)) whenever the thread resumes.
+// withoutRseq lets tests start processes whose memory only the process itself changes. Otherwise the kernel writes into a thread's rseq area
+// (rseq(2)) whenever the thread resumes.
 func withoutRseq(t *testing.T) { t.Setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0") }
 
-// A capture leaves each process unchanged.
+// TestCaptureLeavesNoTrace requires that a capture leaves each process unchanged.
 func TestCaptureLeavesNoTrace(t *testing.T) {
 	withoutRseq(t)
 	for _, c := range []struct {
@@ -58,7 +59,7 @@ func TestCaptureLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// TestCaptureRunning requires that running threads keep running.
+// TestCaptureRunning requires that running threads still run after a capture.
 func TestCaptureRunning(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1", "2", "1")
 	for range 20 {
@@ -91,11 +92,11 @@ func TestCaptureStopped(t *testing.T) {
 	requireStates(t, p.PID, before)
 	p.Signal(t, syscall.SIGCONT)
 	requireState(t, p.PID, 'S')
-	time.Sleep(10 * time.Millisecond) // the time for a report; a slow machine may miss one, but never fails wrongly
+	time.Sleep(10 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// TestCaptureWhileStopping requires that a process that is stopped and continued while it is captured ends up in the state requested last.
+// TestCaptureWhileStopping requires that a process that is stopped and continued during captures is in the last requested state afterwards.
 func TestCaptureWhileStopping(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	for range 20 {
@@ -119,7 +120,7 @@ func TestCaptureWhileStopping(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// Threads that come and go all the while.
+// TestCaptureChurn captures a process whose threads start and end continuously.
 func TestCaptureChurn(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "3", "1", "3", "3")
@@ -136,7 +137,7 @@ func TestCaptureChurn(t *testing.T) {
 	require.True(t, p.Alive())
 }
 
-// queue sends a signal with a number, which does not merge with others of its kind (sigqueue(3)).
+// queue sends a signal with a value. Queued signals of the same kind are not merged (sigqueue(3)).
 func queue(t *testing.T, pid int, signal, value int) {
 	t.Helper()
 	const siQueue = -1
@@ -150,14 +151,14 @@ func queue(t *testing.T, pid int, signal, value int) {
 			require.Zero(t, errno)
 			return
 		}
-		time.Sleep(time.Millisecond) // at least once more, however slowly the pipe is emptied
+		time.Sleep(time.Millisecond) // pauses at least once, however slowly the pipe is emptied
 	}
 }
 
-// sigrtmax is the signal that the kernel delivers after all other pending ones.
+// sigrtmax is the signal that the kernel delivers after all other pending signals.
 const sigrtmax = syscall.Signal(64)
 
-// TestCaptureSignals requires that each signal that arrives during a capture is delivered, once, with the data sent with it.
+// TestCaptureSignals requires that each signal that arrives during a capture is delivered exactly once, with the data sent with it.
 func TestCaptureSignals(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "signals.c", nil)
@@ -167,10 +168,10 @@ func TestCaptureSignals(t *testing.T) {
 	var captures atomic.Int32
 	go func() {
 		defer close(sent)
-		for n < 2000 || captures.Load() <= enough { // a slow machine reaches this number later
+		for n < 2000 || captures.Load() <= enough { // a slow machine reaches these numbers later
 			n++
 			queue(t, p.PID, sigrtmin, n)
-			time.Sleep(50 * time.Microsecond) // signals are sent all the time, on a slow machine too
+			time.Sleep(50 * time.Microsecond) // signals are sent continuously, also on a slow machine
 		}
 	}()
 	for done := false; !done; captures.Add(1) {
@@ -195,7 +196,7 @@ func TestHeldSignal(t *testing.T) {
 	p := program(t, "signals.c", nil)
 	target := capture(t, p.PID, Options{Hold: true})
 	queue(t, p.PID, 34, 5)
-	time.Sleep(20 * time.Millisecond) // the time in which it must not arrive; a slow machine may miss a failure, but never fails wrongly
+	time.Sleep(20 * time.Millisecond) // the signal must not arrive during this time; a slow machine may miss a failure, but never fails wrongly
 	require.Equal(t, byte('t'), system.ThreadState(p.PID, p.PID))
 	target.Release()
 	requireState(t, p.PID, 'S')
@@ -208,7 +209,7 @@ func TestHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	before := procFile(t, "%d/task/%d/syscall", p.PID, p.PID)
 	target := capture(t, p.PID, Options{Hold: true})
-	const while = 20 * time.Millisecond // a slow machine holds it for longer
+	const while = 20 * time.Millisecond // a slow machine holds it longer
 	time.Sleep(while)
 	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
@@ -231,7 +232,7 @@ func TestHeld(t *testing.T) {
 	require.Equal(t, pause, target.Release(), "twice")
 	require.Eventually(t, func() bool { return procFile(t, "%d/task/%d/syscall", p.PID, p.PID) == before }, livetest.Patience, time.Millisecond)
 	require.Equal(t, "ready\n", p.Output())
-	// The copied memory can still be read, and no memory that the process may have changed since.
+	// The copied memory can still be read, but memory that may have changed since cannot.
 	b := make([]byte, 64)
 	require.NoError(t, target.ReadMemory(b, sp))
 	for _, r := range target.maps {
@@ -240,10 +241,10 @@ func TestHeld(t *testing.T) {
 		}
 	}
 	target.Close()
-	_ = target.ReadMemory(b, target.maps[0].Start) // no panic
+	_ = target.ReadMemory(b, target.maps[0].Start) // must not panic
 }
 
-// TestHeldProcessIsKilled requires that memory of a held process that was killed is missing for that reason.
+// TestHeldProcessIsKilled requires that the memory of a held process is unavailable after the process was killed, and that the reason says so.
 func TestHeldProcessIsKilled(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	target := capture(t, p.PID, Options{Hold: true})
@@ -256,7 +257,7 @@ func TestHeldProcessIsKilled(t *testing.T) {
 	}, livetest.Patience, time.Millisecond)
 }
 
-// TestStackIsCopied requires that the copies equal /proc/PID/mem of a sleeping process.
+// TestStackIsCopied requires that the copies of stacks equal the memory in /proc/PID/mem of a sleeping process.
 func TestStackIsCopied(t *testing.T) {
 	withoutRseq(t)
 	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
@@ -288,8 +289,8 @@ func TestStackIsCopied(t *testing.T) {
 	}
 }
 
-// stackEnd returns the start of the thread's own block in memory that starts in a stack, or the end of that memory: a block of glibc's for x86-64
-// begins with its own address, and contains it again as its third word (tcbhead_t).
+// stackEnd returns the start of the thread's own block, or the end of the memory that starts in a stack. glibc's block on x86-64 begins with its own
+// address, and contains it again as the third word (tcbhead_t).
 func stackEnd(memory []byte, at machine.Addr) machine.Addr {
 	word := func(i int) machine.Addr { return machine.Addr(machine.AMD64.Uint(memory[i:][:8])) }
 	for i := 0; i+24 <= len(memory); i += 8 {
@@ -320,7 +321,7 @@ func TestCaptureWithoutLeader(t *testing.T) {
 	require.NotEmpty(t, target.Modules)
 }
 
-// TestCaptureDying requires that the capture of a dying process succeeds, or returns the error for that.
+// TestCaptureDying requires that the capture of a dying process succeeds, or returns the error for a process that has ended.
 func TestCaptureDying(t *testing.T) {
 	livetest.Slow(t)
 	good, gone, rounds := 0, 0, livetest.Times(15, 40)
@@ -328,7 +329,7 @@ func TestCaptureDying(t *testing.T) {
 		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")
 		killed := make(chan struct{})
 		go func() {
-			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // any moment is valid; on a slow machine it is an earlier one
+			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // every moment is valid; on a slow machine it is an earlier one
 			p.Kill()
 			close(killed)
 		}()

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCaptureThatIsHeldUp requires that a capture does not count the time in which it was not scheduled towards the limit for a thread to stop.
-// Otherwise, on a busy machine, stopped threads are reported as running.
+// TestCaptureThatIsHeldUp requires that the time in which the capture itself was not scheduled does not count towards the limit for a thread to stop.
+// Otherwise stopped threads would be reported as running on a busy machine.
 func TestCaptureThatIsHeldUp(t *testing.T) {
 	livetest.Slow(t)
 	const target = "REFRAME_TEST_CAPTURE"
@@ -38,9 +38,9 @@ func TestCaptureThatIsHeldUp(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 15 {
-		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond) // to any moment, fast or slow
+		time.Sleep(time.Duration(random.IntN(30_000)) * time.Microsecond) // to a random moment, on any machine
 		require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-		time.Sleep(system.StopPatience + 50*time.Millisecond) // a slow machine holds it up for longer
+		time.Sleep(system.StopPatience + 50*time.Millisecond) // a slow machine stops it for longer
 		require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	}
 	require.NoError(t, told.Close())
@@ -48,7 +48,7 @@ func TestCaptureThatIsHeldUp(t *testing.T) {
 	require.True(t, p.Alive())
 }
 
-// captureUntilTold captures a process over and over until standard input ends.
+// captureUntilTold captures a process repeatedly until standard input ends.
 func captureUntilTold(t *testing.T, pid int) {
 	end := make(chan struct{})
 	go func() {

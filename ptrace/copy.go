@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Code that is in no file is copied by pages, each with the pages before and after it: an unknown function is read from its start, or up to its
-// return.
+// Code that is not in a file is copied in pages, each with the pages before and after it, because an unknown function is read from its start, or up
+// to its return.
 const (
 	codePage = 4096
 	maxPages = 192 // per thread
@@ -36,7 +36,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 			continue
 		}
 		if err := t.raw.fetch(t.tid); err != nil {
-			return err // ESRCH: a stopped thread ends only when its process is killed
+			return err // ESRCH: a stopped thread ends only if its process is killed
 		}
 		if !t.raw.is64() {
 			return Err32Bit
@@ -79,7 +79,7 @@ func (t *stoppedThread) ranges() (list []span) {
 	return append(list, spansOf(t.code)...)
 }
 
-// copyStacks copies the stack of a thread, and the stacks that it left for signal handlers with a stack of their own.
+// copyStacks copies the stack of a thread, and further stacks that the thread left when signal handlers switched to another stack.
 func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	room := len(t.stacks[0].data)
 	copyOne := func(s *span, sp machine.Addr) {
@@ -104,8 +104,8 @@ func (t *stoppedThread) copyStacks(mem memory, maps []machine.Mapping) {
 	}
 }
 
-// leftStack returns the lowest address in the thread's own stack that a word at the top of its current stack points to. left is false if the thread
-// runs on its own stack, or if no such word exists. A stub or a coroutine that switches stacks keeps the old stack pointer on the new stack.
+// leftStack returns the lowest address in the thread's own stack to which a word at the top of its current stack points. A stub or a coroutine that
+// switches stacks saves the old stack pointer on the new stack. left is false if the thread runs on its own stack, or if no word points there.
 func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (sp machine.Addr, left bool) {
 	const words = 512
 	var own []machine.Mapping
@@ -132,12 +132,12 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 	return sp, left
 }
 
-// copy copies a stack up to the end of its writable mapping. The mappings of libraries often follow the stack of a thread, and reading those too
-// takes longer than all the rest; so does memory that the program has mapped there, which the kernel merges with the stack. The thread's own block,
-// which the C library puts at the end of the stack, is not part of the stack.
+// copy copies a stack up to the end of its writable mapping. It does not copy what follows: mappings of libraries often follow the stack of a thread,
+// and reading them takes longer than everything else. The program may also have mapped memory there, which the kernel merges with the stack's
+// mapping. The thread's own block, which the C library puts at the end of the stack, is not part of the stack.
 //
-// A thread's own stack may be deep: s grows for it. deep is the number of bytes that remain for this, for all threads. past holds the parts of the
-// stack after unreadable pages, and unread these pages.
+// For a deep stack s grows. deep is the number of bytes that remain for growing, for all threads together. past holds the parts of the stack after
+// unreadable pages, and unread these pages.
 func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) (past []span, unread []machine.Range) {
 	var into []byte
 	read := func(from machine.Addr) int {
@@ -184,8 +184,8 @@ func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, 
 	return past, unread
 }
 
-// pastHoles continues reading a stack after a page that cannot be read, because userfaultfd must provide it. n bytes were read before the page. A
-// frame may have an unused array there.
+// pastHoles continues to read a stack after a page that cannot be read because userfaultfd must provide it: a frame may have an unused array there. n
+// is the number of bytes that were read before the page.
 func pastHoles(mem memory, into []byte, from machine.Addr, n int) (past []span, unread []machine.Range) {
 	for n < len(into) {
 		at := from + machine.Addr(n)
@@ -215,8 +215,8 @@ func aboveGuard(maps []machine.Mapping, addr machine.Addr) machine.Addr {
 	return addr
 }
 
-// writableEnd returns the end of the adjacent writable mappings from addr on. It returns 0 if none contains addr: the stack may have grown since the
-// mappings were read.
+// writableEnd returns the end of the adjacent writable mappings that start with the one that contains addr. It returns 0 if no mapping contains addr,
+// because the stack may have grown since the mappings were read.
 func writableEnd(maps []machine.Mapping, addr machine.Addr) (end machine.Addr) {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	for ; i < len(maps) && maps[i].Write && (maps[i].Contains(addr) || maps[i].Start == end); i++ {
@@ -239,10 +239,10 @@ const (
 	userCode = 0x33 // __USER_CS
 )
 
-// eachInterrupted calls f with the stack pointer of each context that a signal interrupted whose handler runs on the alternate stack. s is a copy of
-// that stack. A false match costs an unused copy.
+// eachInterrupted calls f with the stack pointer of each context that a signal interrupted and whose handler runs on the alternate stack. s is a copy
+// of that stack. A false match only makes an unused copy.
 func (s *span) eachInterrupted(f func(sp machine.Addr)) {
-	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // a call through binary.ByteOrder takes several times as long
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // a call through binary.ByteOrder is several times slower
 	// The frame is aligned as if a call had pushed its first word.
 	for at := int(8-s.addr&15) & 15; at+8*frameWords <= len(s.data); at += 16 {
 		if word(at+8*frameLink) != 0 {
@@ -256,8 +256,8 @@ func (s *span) eachInterrupted(f func(sp machine.Addr)) {
 	}
 }
 
-// copyCode copies the code around the program counter, the link register and each word of the stacks that points into code, since a JIT may patch it
-// at any time. pages holds the pages that are already copied.
+// copyCode copies the code to which the program counter, the link register and each word of the stacks point, because a JIT may patch it later. pages
+// holds the pages that are already copied.
 func (t *stoppedThread) copyCode(mem memory, code []machine.Mapping, pages map[machine.Addr]bool) {
 	if len(code) == 0 {
 		return
@@ -294,7 +294,7 @@ func (t *stoppedThread) eachCode(f func(machine.Addr)) {
 	}
 }
 
-// codeAddr removes the signature bits of pointer authentication, which are not part of a code address.
+// codeAddr removes the signature of pointer authentication, whose bits are not part of a code address.
 func codeAddr(a *machine.Arch, w machine.Addr) machine.Addr {
 	if a.Code == 0 {
 		return w
@@ -304,7 +304,7 @@ func codeAddr(a *machine.Arch, w machine.Addr) machine.Addr {
 
 // eachWord calls f with each aligned word.
 func (s span) eachWord(order binary.ByteOrder, f func(machine.Addr)) {
-	if order == binary.ByteOrder(binary.LittleEndian) { // the same without an indirect call for each word, since a stopped process waits
+	if order == binary.ByteOrder(binary.LittleEndian) { // the same loop without an indirect call for each word, because a stopped process waits
 		for at := int(-s.addr & 7); at+8 <= len(s.data); at += 8 {
 			f(machine.Addr(binary.LittleEndian.Uint64(s.data[at:])))
 		}

@@ -7,10 +7,10 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// placeModules finds the places of the modules, and whether stacks of goroutines are copied.
+// placeModules finds the places of the modules, and determines whether stacks of goroutines are copied.
 func (t reading) placeModules() {
 	t.places = newPlaces(t.Modules)
-	t.goProgram = t.arch == machine.AMD64 && t.GoProgram() != nil // stacks on other architectures are not followed across C
+	t.goProgram = t.arch == machine.AMD64 && t.GoProgram() != nil // on other architectures, stacks are not followed across C
 }
 
 // GoProgram returns the module of the Go program that the target runs, or nil.
@@ -23,14 +23,14 @@ func (t *Target) GoProgram() *Module {
 	return nil
 }
 
-// copyGoStacks copies the stacks of the goroutines that the thread knows, and the structures that [FindGoThread] reads. A thread that runs C has two
-// stacks in use: its own, and that of the goroutine that called C.
+// copyGoStacks copies the stacks of the goroutines to which the thread refers, and the structures that [FindGoThread] reads. A thread that runs C
+// uses two stacks: its own, and that of the goroutine that called C.
 func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
 	keep, maps := &keeping{mem: mem}, of.maps
-	// Package goroutine reads all fields of a g. If there is no copy, reading the field reports it.
+	// Package goroutine reads all fields of a g, so the whole g is copied. If the copy fails, reading the field reports it.
 	r := &goReader{t.arch, keep, maps, goroutineBytes}
 	found, ok := r.find(t.block)
-	t.runtime = append(t.runtime, keep.spans...) // also if there are several candidates: a later search must find all of them
+	t.runtime = append(t.runtime, keep.spans...) // also if there are several candidates, because a later search must find all of them
 	if !ok {
 		return
 	}
@@ -52,7 +52,7 @@ func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
 	}
 }
 
-// keeping is memory that keeps a copy of everything that is read.
+// keeping is memory that copies everything that is read from it.
 type keeping struct {
 	mem   memory
 	spans []span

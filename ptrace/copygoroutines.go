@@ -8,17 +8,17 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// GoLayout locates the goroutines of a Go program, and fields of the structure g that have other places in each release of Go.
+// GoLayout contains the places of the goroutines in a Go program, and offsets in the structure g that differ between releases of Go.
 type GoLayout struct {
 	All    machine.Addr // the variable runtime.allgs, a slice of pointers; 0 to copy only the goroutines that threads run
 	Size   int          // of a g
 	Labels int          // the offset of the field labels, which points to a slice of pairs of strings; 0 if it is unknown
-	// Locked is the offset of the field lockedm, which points to the m whose thread the goroutine is locked to, and ThreadID that of the field procid of
-	// an m. They are 0 if they are unknown.
+	// Locked is the offset of the field lockedm in a g, which points to the m to whose thread the goroutine is locked. ThreadID is the offset of the
+	// field procid in an m. Both are 0 if unknown.
 	Locked, ThreadID int
 }
 
-// Bounds of what is copied of goroutines.
+// Bounds of the copies of goroutines.
 const (
 	// MaxGoroutines is the number of goroutines that are copied.
 	MaxGoroutines = 1 << 16
@@ -27,15 +27,15 @@ const (
 	maxGoroutineSize    = 4096
 	// usualParked is the usual size of the used part of a parked goroutine's stack.
 	usualParked = 1024
-	maxParked   = 128 << 10 // of one stack
+	maxParked   = 128 << 10 // for one stack
 )
 
 // goCopy copies goroutines and the stacks of those that no thread runs.
 type goCopy struct {
 	layout  GoLayout
-	room    []byte // memory that was allocated before the stop, as scratch was
+	room    []byte // memory that was allocated before the stop, like scratch
 	scratch []byte
-	stacks  int // remaining bytes for stacks
+	stacks  int // number of bytes that remain for stacks
 	spans   []span
 }
 
@@ -71,7 +71,7 @@ func (c *goCopy) list(t *Target) (first machine.Addr, n int) {
 	return machine.Addr(word(0)), int(min(word(8), MaxGoroutines))
 }
 
-// bytes returns n bytes to copy into.
+// bytes returns n bytes of room for a copy.
 func (c *goCopy) bytes(n int) []byte {
 	if n > len(c.room) {
 		return make([]byte, n)
@@ -81,7 +81,7 @@ func (c *goCopy) bytes(n int) []byte {
 	return b
 }
 
-// read reads ranges of memory, and keeps those that could be read.
+// read reads ranges of memory, and stores those that could be read.
 func (c *goCopy) read(mem *liveMemory, wants []system.Want) []system.Want {
 	mem.readNear(wants, c.scratch)
 	c.spans = append(c.spans, spansOf(wants)...)
@@ -139,7 +139,7 @@ func (c *goCopy) copy(t *Target, threads []*stoppedThread) {
 	c.copyLabels(mem, c.read(mem, labels), word)
 }
 
-// copyLabels copies the labels of goroutines from the headers of their slices.
+// copyLabels copies the labels of goroutines, given the headers of their slices.
 func (c *goCopy) copyLabels(mem *liveMemory, slices []system.Want, word func([]byte, int) machine.Addr) {
 	var pairs, strings []system.Want
 	for _, s := range slices {
@@ -158,14 +158,14 @@ func (c *goCopy) copyLabels(mem *liveMemory, slices []system.Want, word func([]b
 	c.read(mem, strings)
 }
 
-// Ranges that are at most nearGap bytes apart are read together, at most nearBytes at once. The structures of goroutines lie side by side, and so do their
-// stacks, of 2 KiB each.
+// Ranges that are at most nearGap bytes apart are read together, at most nearBytes at once, because the structures of goroutines are adjacent, and so
+// are their stacks of 2 KiB.
 const (
 	nearGap   = 4096
 	nearBytes = 256 << 10
 )
 
-// readNear reads ranges of known mappings, and puts them in order of address. It sets OK in those that it could read. scratch has room for nearBytes.
+// readNear reads ranges of known mappings, which it sorts by address. It sets OK in those that it could read. scratch must have nearBytes bytes.
 func (l *liveMemory) readNear(wants []system.Want, scratch []byte) {
 	end := func(w *system.Want) machine.Addr { return w.Addr + machine.Addr(len(w.Buf)) }
 	slices.SortFunc(wants, func(a, b system.Want) int { return cmp.Compare(a.Addr, b.Addr) })

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/ptrace/xsave"
 )
 
-// ErrNotCore is wrapped in the error for a file that is no ELF core. The error also names the kind of file.
+// ErrNotCore is wrapped in the error for a file that is not an ELF core. The error also names the type of the file.
 var ErrNotCore = errors.New("not an ELF core")
 
 // CoreError is an error in a core, with advice.
@@ -44,18 +44,18 @@ func (e *CoreError) Error() string {
 
 func (e *CoreError) Unwrap() error { return e.Err }
 
-// CoreOptions supply data that a core lacks. The zero value supplies nothing.
+// CoreOptions provide data that a core lacks. The zero value provides nothing.
 type CoreOptions struct {
-	// Exe is the path of the core's program, if it is not at the path that the core names, or if the core names no files, as cores of QEMU's user
-	// mode.
+	// Exe is the path of the core's program. It is needed if the program is not at the path in the core, or if the core names no files, as in cores
+	// of QEMU's user mode.
 	Exe string
 	// Sysroot is a directory that contains the files that the core names, at the same paths; "" for the root of this machine.
 	Sysroot string
 	// DebugDirs lists the directories that are searched for separate debug files. nil means [DebugDir], and the same directory below Sysroot.
 	DebugDirs []string
-	// Files keeps files open for other cores; nil if every core opens its own.
+	// Files lends open files to several cores; nil if every core opens its own.
 	Files *ModuleFiles
-	// Objects bounds the total size of registered objects that are read, and so the memory that a core takes; 0 means 4 GiB.
+	// Objects bounds the total size of registered objects that are read, which bounds the memory that a core needs; 0 means 4 GiB.
 	Objects uint64
 	// Given are unregistered objects, as [Options].Objects.
 	Given []Object
@@ -64,15 +64,15 @@ type CoreOptions struct {
 // OpenCore reads an ELF core of the kernel (core(5)) or of gdb's gcore, and finds in it the same data as [Survey] in a process. It reads the core's
 // memory from the file on demand.
 //
-// A core omits memory whose contents were in files. OpenCore opens those files by their paths and uses them if they are the ones that were mapped.
-// [Module.Why] and [Module.Unverified] report files that are not the same, or may not be.
+// A core omits memory whose contents were in files. OpenCore opens these files by their paths, and uses them if they are those that were mapped.
+// [Module.Why] reports files that differ, and [Module.Unverified] files that may differ.
 //
 // Threads have the general registers, and the floating-point and vector registers that the core contains. Threads in cores of LoongArch have no
 // registers.
 //
-// The errors are [*CoreError]s. A truncated core is no error: Notes report it, and missing data is unavailable.
+// The errors are [*CoreError]s. A truncated core is not an error: Notes report it, and missing data is unavailable.
 func OpenCore(path string, o CoreOptions) (*Target, error) {
-	info, err := os.Stat(path) // check the kind first: opening a pipe would wait for its writer
+	info, err := os.Stat(path) // check the type first, because opening a pipe would wait for a writer
 	if err != nil {
 		return nil, &CoreError{path, -1, errors.Unwrap(err), "give the path of a core file"}
 	}
@@ -154,7 +154,7 @@ func readCore(name string, r io.ReaderAt, size int64, o CoreOptions) (t *Target,
 	return t, nil
 }
 
-// complete makes the target of the core's mappings, notes and memory.
+// complete builds the target from the core's mappings, notes and memory.
 func (c *core) complete(o CoreOptions) error {
 	t := c.target
 	mem := c.held()
@@ -203,34 +203,34 @@ type core struct {
 	auxv     []byte
 	vdso     machine.Addr
 	frame    uint64         // size of a signal's frame; 0 if unknown
-	vectors  []vectorNote   // notes that were not decoded yet
-	layout   *xsave.Layout  // the offsets of registers in them; nil if the core does not contain these
+	vectors  []vectorNote   // notes that are not yet decoded
+	layout   *xsave.Layout  // offsets of registers in these notes; nil if the core does not contain them
 	names    map[int]string // names of threads by their numbers
-	delve    bool           // Delve's command dump wrote it
+	delve    bool           // the core was written by Delve's command dump
 	kept     CoreMemory     // the extent of memory if `reframe record` wrote the core; otherwise ""
-	written  []addrRange    // memory of files that differs from the files and is not in the core; in order of address
+	written  []addrRange    // memory of files that differs from the files but is not in the core; in order of address
 	redacted []addrRange    // memory that was omitted at the user's request; in order of address
-	holes    []addrRange    // absent memory that begins or ends inside a page; in order of address
-	exe      string         // the program that replaces the file named
+	holes    []addrRange    // absent memory that begins or ends within a page; in order of address
+	exe      string         // the program that replaces the one named in the core
 	named    string
 	open     opener        // opens the files that the core names
-	fetch    opener        // opens files that open does not find; nil for none
-	absent   string        // the reason why memory outside of all mappings is missing
+	fetch    opener        // opens files that open cannot open; nil for none
+	absent   string        // the reason for memory outside of all mappings
 	whole    bool          // all memory is available: a debugger holds the process
-	unlisted bool          // the mappings are unknown: one mapping stands for all memory without a file
-	lender   *ModuleFiles  // lends files that are already open; nil for none
+	unlisted bool          // the mappings are unknown: one mapping represents all memory without a file
+	lender   *ModuleFiles  // lends open files; nil for none
 	debug    string        // the sysroot and the directories to search for separate symbols
-	below    string        // the sysroot; "" for this machine's root
+	below    string        // the sysroot; "" for the root of this machine
 	before   *Target       // the same process at an earlier moment, or nil
-	page     uint64        // the unit of mappings
+	page     uint64        // the page size, which is the unit of mappings
 	maps     []coreMapping // in order of address
 }
 
 // segment is a PT_LOAD of the core.
 type segment struct {
 	start, end machine.Addr
-	off        uint64 // offset in the core
-	held       uint64 // the number of bytes from start on that the core claims to contain
+	off        uint64 // offset in the file of the core
+	held       uint64 // number of bytes, from start, that the core claims to contain
 	flags      elf.ProgFlag
 }
 
@@ -291,7 +291,7 @@ func (c *core) readHeader() error {
 	return nil
 }
 
-// notCore returns an error that names the kind of a file that is no core.
+// notCore returns an error that names the type of a file which is not a core.
 func (c *core) notCore(h *elfcore.Header, err error) error {
 	what, hint := "", "reframe maps FILE reads the stack maps of a file"
 	var magic [6]byte
@@ -320,11 +320,11 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
 }
 
-// archOf returns the architecture of a core. It asks package internal/machine/object, with an image that consists only of a header.
+// archOf returns the architecture of a core. For this it passes an image that consists only of a header to package internal/machine/object.
 func archOf(h *elfcore.Header) (*machine.Arch, error) {
 	b := bytes.Clone(h.Raw[:])
 	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))
-	clear(b[24:]) // the entry point, program headers and sections
+	clear(b[24:]) // clears the entry point, program headers and sections
 	h.Order.PutUint16(b[52:], elfcore.HeaderSize)
 	img, err := object.New("core", bytes.NewReader(b), elfcore.HeaderSize)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways lists the ways to write a core of a process. The kernel's comes last, because it ends the process.
+// ways returns the ways to write a core of a process. The kernel's is last, because it ends the process.
 func ways(t *testing.T, p *livetest.Process) map[string]func() string {
 	t.Helper()
 	return map[string]func() string{
@@ -61,7 +61,7 @@ func survey(t testing.TB, pid int) *Target {
 	return target
 }
 
-// objects are the bytes of all registered objects, read from the memory of the process or core.
+// objects returns the bytes of all registered objects, read from the memory of the process or core.
 func objects(t testing.TB, target *Target) [][]byte {
 	t.Helper()
 	var all [][]byte
@@ -117,7 +117,7 @@ func requireSame(t *testing.T, live, core *Target, liveObjects [][]byte) {
 	require.Same(t, machine.AMD64, core.Arch())
 }
 
-// TestCoreOfLli requires that a core shows the registered objects that the process showed.
+// TestCoreOfLli requires that a core has the same registered objects as the process.
 func TestCoreOfLli(t *testing.T) {
 	livetest.Slow(t)
 	for version, program := range map[int]string{14: "jit_pp.ll", 19: "jit_sp.ll", 22: "jit_sp.ll"} {
@@ -129,7 +129,7 @@ func TestCoreOfLli(t *testing.T) {
 			all := ways(t, p)
 			for _, name := range inOrder(all) {
 				if name == "2 gcore all" || version != 19 && name == "3 kernel" {
-					continue // each has a hundred megabytes
+					continue // each of these cores has a hundred megabytes
 				}
 				core := openCore(t, all[name]())
 				requireSame(t, live, core, bytes)
@@ -139,7 +139,7 @@ func TestCoreOfLli(t *testing.T) {
 	}
 }
 
-// TestCoreOfUnregistered requires that a core without registered objects is searched for stack maps, as a process is.
+// TestCoreOfUnregistered requires that a core without registered objects is searched for stack maps, in the same way as a process.
 func TestCoreOfUnregistered(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Host(t, 14, "orcrt", "block")
@@ -151,7 +151,8 @@ func TestCoreOfUnregistered(t *testing.T) {
 	}
 }
 
-// The stack maps of code compiled ahead of time: if the dynamic linker relocated the section, its bytes are in the core, otherwise in the file.
+// TestCoreOfLinked requires the stack maps of code that was compiled ahead of time. If the dynamic linker relocated the section, its bytes are in the
+// core, otherwise in the file.
 func TestCoreOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	for flag, inCore := range map[string]bool{"-pie": true, "-no-pie": false} {
@@ -194,7 +195,7 @@ func regionAt(t *testing.T, core *Target, addr machine.Addr) region {
 func TestCoreMemory(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Linked(t, 19, "deoptimize.ll", "-pie")
-	// The kernel writes the number of the processor into the memory of a thread (rseq(2)) when it resumes.
+	// Use one processor: the kernel writes the number of the processor into the memory of a thread (rseq(2)) when it resumes.
 	var first unix.CPUSet
 	first.Set(0)
 	require.NoError(t, unix.SchedSetaffinity(p.PID, &first))
@@ -212,7 +213,7 @@ func TestCoreMemory(t *testing.T) {
 	}
 	var pages []pageOf
 	for _, m := range maps {
-		if !m.Read || strings.HasPrefix(m.Path, "[vvar") { // the kernel's clocks keep running
+		if !m.Read || strings.HasPrefix(m.Path, "[vvar") { // the kernel's clocks advance
 			continue
 		}
 		for at := m.Start; at < m.End; at += page {
@@ -226,7 +227,7 @@ func TestCoreMemory(t *testing.T) {
 			m, known := core.Mapping(want.at)
 			got := make([]byte, page)
 			if err := core.ReadMemory(got, want.at); err != nil {
-				// Data that was never written: in a file, or in no file.
+				// Memory that was never written is in the file of its mapping, or in no file.
 				require.ErrorContains(t, err, "not in the core")
 				require.False(t, want.of.Exec, "%s: %v of %s", name, want.at, want.of.Path)
 				continue
@@ -238,7 +239,7 @@ func TestCoreMemory(t *testing.T) {
 	}
 }
 
-// The general registers in a core are those that a capture reads.
+// TestCoreRegisters requires that the registers in a core are those that a capture reads.
 func TestCoreRegisters(t *testing.T) {
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
 	var live *Target
@@ -265,7 +266,8 @@ func TestCoreRegisters(t *testing.T) {
 			require.NoError(t, err)
 			g, err := got.Registers.Bytes(17 + reg)
 			require.NoError(t, err)
-			// The places of the other registers differ between processors. A core without the layout has the standard one, for some processors.
+			// The places of the other registers depend on the processor. A core that does not contain them has the standard places, for some
+			// processors.
 			require.GreaterOrEqual(t, len(g), min(len(w), 32), "xmm%d", reg)
 			require.Equal(t, w[:min(len(w), len(g))], g, "xmm%d", reg)
 		}
@@ -274,7 +276,7 @@ func TestCoreRegisters(t *testing.T) {
 	}
 }
 
-// TestCoreFilter requires that memory that a process excludes from its cores (coredump_filter of core(5)) is not replaced from files.
+// TestCoreFilter requires that memory which a process excludes from its cores (coredump_filter of core(5)) is not replaced from files.
 func TestCoreFilter(t *testing.T) {
 	for _, c := range []struct {
 		filter     string
@@ -293,7 +295,7 @@ func TestCoreFilter(t *testing.T) {
 		all := ways(t, p)
 		for _, name := range inOrder(all) {
 			if name == "2 gcore all" || name == "2 own" {
-				continue // the filter does not matter
+				continue // the filter does not apply to this mapping
 			}
 			core := openCore(t, all[name]())
 			require.Len(t, core.Notes, c.notes)
@@ -338,7 +340,7 @@ func TestCutCore(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// The time to open a core depends on the registered objects, not on the size of the core.
+// BenchmarkOpenCore measures the time to open a core, which depends on the registered objects and not on the size of the core.
 func BenchmarkOpenCore(b *testing.B) {
 	p := livetest.Lli(b, 19, "jit_sp.ll", "mcjit")
 	path := livetest.Gcore(b, p)

@@ -15,11 +15,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCompressedCore requires that a core compressed by any zstd is read like the core, and that zstd decompresses ours.
+// TestCompressedCore requires that a core which another zstd compressed is read like the original, and that zstd decompresses cores written here.
 func TestCompressedCore(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
-	for _, memory := range []CoreMemory{Minimal, All} { // in memory, and over a file
+	for _, memory := range []CoreMemory{Minimal, All} { // one is decompressed into memory, the other into a file
 		target, err := Capture(p.PID, Options{Record: true, Hold: true})
 		require.NoError(t, err)
 		dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestCompressedCore(t *testing.T) {
 	}
 }
 
-// TestCompressedNonsense requires an error for compressed files that are truncated or contain no core.
+// TestCompressedNonsense requires an error for compressed files that are truncated or do not contain a core.
 func TestCompressedNonsense(t *testing.T) {
 	compress := func(b []byte) []byte {
 		var out bytes.Buffer

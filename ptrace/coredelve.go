@@ -28,7 +28,8 @@ const (
 	maxDelveNote = 64 << 10
 )
 
-// readDelve reads a note of a core of Delve. It returns the note with the owner that the kernel uses, and false if the note needs no further reading.
+// readDelve reads a note of a core written by Delve. For a note that the caller must still read, it returns the note with the owner that the kernel
+// uses, and true.
 func (c *core) readDelve(n elfcore.Note) (elfcore.Note, bool) {
 	switch {
 	case n.Owner == delveOwner && n.Kind == delveHeader:
@@ -104,7 +105,7 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	}
 	for ; count > 0 && len(b) > 0; count-- {
 		name, content := strings.ToLower(string(field())), field()
-		part := 0 // the offset of this part in a vector register of x86-64
+		part := 0 // offset of this part in a vector register of x86-64
 		if arch == machine.AMD64 {
 			for from, prefix := range map[int]string{16: "ymm", 32: "zmm"} {
 				if number, ok := strings.CutPrefix(name, prefix); ok {
@@ -133,9 +134,9 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	c.target.threads = append(c.target.threads, th)
 }
 
-// delveArea completes an XSAVE area. Delve overwrites its first 512 bytes with the output of PTRACE_GETFPREGS, which does not list the parts of the
-// area (pkg/proc/native/dump_linux_amd64.go). The area has the parts that are not in their initial state. It also has the part of AVX if there is
-// room for it, since that part always comes first.
+// delveArea restores the list of components in an XSAVE area. Delve overwrites the first 512 bytes with the output of PTRACE_GETFPREGS, which does not list
+// the area's components (pkg/proc/native/dump_linux_amd64.go). The result lists the components that are not in their initial state, and that of AVX
+// if the area has room for it, because that component always comes first.
 func delveArea(b []byte) []byte {
 	const (
 		features = 464
@@ -143,7 +144,7 @@ func delveArea(b []byte) []byte {
 		extended = 576
 		avxSize  = 256
 	)
-	if len(b) <= extended { // the kernel provided no area, and Delve wrote an empty header
+	if len(b) <= extended { // the kernel provided no area, so Delve wrote an empty header
 		return b[:min(len(b), header)]
 	}
 	if order := binary.LittleEndian; order.Uint64(b[features:]) == 0 {
@@ -157,12 +158,12 @@ func delveArea(b []byte) []byte {
 	return b
 }
 
-// nameLinkedFiles lists the mapped files of a target without a list of them: the program, and the files in the dynamic linker's list. It lists a file
-// only if its segments are in the target's memory. Like every other file, it is compared with them later.
+// nameLinkedFiles determines the mapped files of a target that does not list them: the program, and the files in the dynamic linker's list. It
+// includes a file only if the file's segments are in the target's memory. These files are compared with the memory later, like all others.
 func (c *core) nameLinkedFiles() {
 	for m := range linkMap(segmentMemory{c}, c.target.arch.Order, c.auxv, func(...machine.Addr) {}) {
 		name := pathAt(segmentMemory{c}, m.name)
-		if name == "" { // the entry of the program
+		if name == "" { // the program's own entry in the list
 			name = c.execfn()
 		}
 		if !path.IsAbs(name) || strings.HasPrefix(name, "/proc/") {

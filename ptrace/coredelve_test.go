@@ -17,14 +17,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// delveDump has Delve write a core of a process, and detaches.
+// delveDump makes Delve write a core of a process and detach, and returns the core's path.
 func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	t.Helper()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer null.Close()
 	real := os.Stderr
-	os.Stderr = null // Delve reports there that the program has no DWARF information
+	os.Stderr = null // Delve writes there that the program has no DWARF information
 	defer func() { os.Stderr = real }()
 	group, err := native.Attach(pid, nil, nil)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	group.Selected.Dump(f, flags, state)
 	require.NoError(t, state.Err)
 	require.True(t, state.AllDone)
-	for addr, own := range group.Selected.Breakpoints().M { // its detach leaves a breakpoint in the dynamic linker
+	for addr, own := range group.Selected.Breakpoints().M { // otherwise Delve leaves its own breakpoint in the dynamic linker when it detaches
 		for _, let := range own.Breaklets {
 			let.Kind = proc.UserBreakpoint
 		}
@@ -45,7 +45,7 @@ func delveDump(t *testing.T, pid int, flags proc.DumpFlags) string {
 	return path
 }
 
-// A core of Delve has the threads, the registers and the modules of the process, in both forms of its notes.
+// TestCoreOfDelve requires that a core written by Delve has the threads, registers and modules of the process, in both formats of its notes.
 func TestCoreOfDelve(t *testing.T) {
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
 	exe := executable(t, "regs.c", "-no-pie")
@@ -95,7 +95,7 @@ func TestCoreOfDelve(t *testing.T) {
 	}
 }
 
-// A thread of arm64 in Delve's own form, whole and cut at each byte.
+// TestDelveThreadOfARM64 reads a thread of arm64 in Delve's own format, complete and truncated at each byte.
 func TestDelveThreadOfARM64(t *testing.T) {
 	var note []byte
 	words := func(list ...uint64) {

@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestMinimalCoreLeavesOutTheEnvironment requires that a minimal core contains the environment of a process only on request, and that it contains
-// the whole stacks either way.
+// TestMinimalCoreLeavesOutTheEnvironment requires that a minimal core contains the environment of a process only on request. It must contain the
+// complete stacks in both cases.
 func TestMinimalCoreLeavesOutTheEnvironment(t *testing.T) {
 	secret := "correct-horse-battery-staple"
 	t.Setenv("REFRAME_TEST_TOKEN", secret)
@@ -42,8 +42,8 @@ func TestMinimalCoreLeavesOutTheEnvironment(t *testing.T) {
 	require.Equal(t, stacks[true], stacks[false])
 }
 
-// TestSmallCoreOfACoreLeavesOutTheEnvironment requires that a small core of one that gdb or this package wrote has neither the environment nor the strings
-// of the auxiliary vector, unless the environment is requested, and that it has the arguments and the stack.
+// TestSmallCoreOfACoreLeavesOutTheEnvironment requires that a small core, made from a core that gdb or this package wrote, contains the environment
+// and the strings of the auxiliary vector only on request. It must contain the arguments and the stack in any case.
 func TestSmallCoreOfACoreLeavesOutTheEnvironment(t *testing.T) {
 	secret := "correct-horse-battery-staple"
 	t.Setenv("REFRAME_TEST_TOKEN", secret)

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/ptrace/files"
 )
 
-// placeExecutable makes the file at path the program of the core. It replaces the file that the core has mapped at the program's entry point. If the
-// core names no such file, placeExecutable adds the segments of the file at the addresses where it must have been loaded.
+// placeExecutable uses the file at path as the program of the core. The file replaces the one that the core has mapped at the program's entry point.
+// If the core names no such file, placeExecutable adds the segments of the file at the addresses where they must have been loaded.
 func (c *core) placeExecutable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *core) placeExecutable(path string) error {
 	if err != nil {
 		return err
 	}
-	last := machine.Addr(0) // two segments may share a page of the file, but no page of memory
+	last := machine.Addr(0) // segments may share a page of the file, but not a page of memory
 	for _, l := range (&identity{programs: programs}).loads(c.page) {
 		row := fileRow{machine.Addr(l.addr) + bias, machine.Addr(l.addr+(l.end-l.off+c.page-1)&^(c.page-1)) + bias, l.off, path}
 		if row.start < last || row.start >= row.end {

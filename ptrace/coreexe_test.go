@@ -12,7 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A core that names no files, such as QEMU's. With --exe, memory that the core omits is read from the program, and its sections are found.
+// TestCoreWithoutNames reads a core that names no files, such as one of QEMU. With --exe, memory that the core omits must be read from the program,
+// and the program's sections must be found.
 func TestCoreWithoutNames(t *testing.T) {
 	for _, c := range livetest.Crosses {
 		if !c.WritesCores() {
@@ -20,7 +21,7 @@ func TestCoreWithoutNames(t *testing.T) {
 		}
 		for _, flag := range []string{"-static", "-static-pie"} {
 			if flag == "-static-pie" && c.Arch != "arm64" {
-				continue // Debian's C libraries have no start-up code for it
+				continue // Debian's C libraries have no start-up code for this architecture
 			}
 			t.Run(c.Arch+flag, func(t *testing.T) {
 				program := c.Build(t, []string{flag, "-O1"}, "testdata/crash.c")

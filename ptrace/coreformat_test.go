@@ -56,7 +56,8 @@ func TestSmallCore(t *testing.T) {
 	}
 }
 
-// Every cut, and every change of a byte in headers and notes: an error or a target, never a panic.
+// TestEveryCut truncates a core at every byte, and changes every byte in headers and notes. The result must be an error or a target, and never a
+// panic.
 func TestEveryCut(t *testing.T) {
 	livetest.Slow(t)
 	c, _ := smallCore(t, hostObject(t))
@@ -162,7 +163,7 @@ func TestHostileCores(t *testing.T) {
 	}
 }
 
-// In cores of other architectures and byte orders, unregistered code is found.
+// TestCoreOfOtherArchitectures requires that unregistered code is found in cores of other architectures and byte orders.
 func TestCoreOfOtherArchitectures(t *testing.T) {
 	for _, c := range []struct {
 		machine elf.Machine
@@ -197,7 +198,7 @@ func TestCoreOfOtherArchitectures(t *testing.T) {
 	}
 }
 
-// TestNoCore requires that the error for a file that is no core names its kind.
+// TestNoCore requires that the error for a file which is not a core names the file's type.
 func TestNoCore(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {

@@ -14,13 +14,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// A coreImage writes cores by elf(5) and core(5), good ones and others.
+// A coreImage writes cores by elf(5) and core(5), both valid and invalid ones.
 type coreImage struct {
 	order    byteOrders
 	machine  elf.Machine
 	notes    []byte
 	files    []fileRow
-	unit     uint64 // of offsets in files
+	unit     uint64 // unit of offsets in files
 	segments []coreSegment
 	xnum     bool // the number of segments is in section header 0
 }
@@ -101,13 +101,13 @@ func (c *coreImage) bytes() []byte {
 	return out.Bytes()
 }
 
-// The program whose descriptor is in the small core, and the addresses of the list and the object.
+// The program that contains the descriptor in smallCore, and the addresses of the list and of the object.
 const (
 	smallEntry  = 0x10000000
 	smallObject = 0x10001000
 )
 
-// smallCore is a core like that of corrupt.c after it has registered one object, jit.
+// smallCore returns a core like that of corrupt.c after it has registered one object, jit.
 func smallCore(t testing.TB, jit []byte) (c *coreImage, program string) {
 	program = livetest.CBinary(t, "corrupt.c", "-no-pie")
 	file, err := os.ReadFile(program)
@@ -147,7 +147,7 @@ func smallCore(t testing.TB, jit []byte) (c *coreImage, program string) {
 			copy(data, file[off:p.Off+p.Filesz])
 			binary.LittleEndian.PutUint32(data[descriptor-start:], 1)
 			binary.LittleEndian.PutUint64(data[descriptor-start+16:], smallEntry)
-			// Only the page with the descriptor, to keep it small.
+			// Keep the core small: load only the page with the descriptor.
 			page := (descriptor &^ 0xfff) - start
 			c.load(start+page, p.Flags, data[page:min(page+4096, uint64(len(data)))], 4096)
 		default:

@@ -14,7 +14,7 @@ import (
 // coreMapping is a mapping of the core's process.
 type coreMapping struct {
 	machine.Mapping
-	segment *segment    // nil if only the list of files has the mapping
+	segment *segment    // nil if the mapping is only in the list of files
 	module  *coreModule // nil for memory without a file
 }
 
@@ -24,8 +24,9 @@ const (
 	vsyscall     = 0xffffffffff600000 // of x86-64: VSYSCALL_ADDR of asm/vsyscall.h
 )
 
-// lay creates mappings from the segments and from the list of files. The kernel writes a segment for each mapping. gdb omits segments of which it
-// writes nothing, so that only the list of files has them. Where a segment or a row of the list ends inside the other, the mapping is split.
+// lay creates mappings from the segments and from the list of files. The kernel writes a segment for each mapping. gdb writes no segment for a
+// mapping whose contents it omits, so that such a mapping is only in the list of files. If a segment or a row of the list ends within the other, the
+// mapping is split.
 func (c *core) lay() {
 	var cuts []machine.Addr
 	for _, s := range c.segments {
@@ -63,8 +64,8 @@ func (c *core) lay() {
 	}
 }
 
-// keepsPrivate reports whether the core contains private memory, or lists the private memory that it omits. A process can disable private memory in
-// cores (coredump_filter of core(5)). Then its changes to private copies of files are neither in the core nor in the files.
+// keepsPrivate reports whether the core contains private memory, or lists the private memory that it omits. A process can exclude private memory from
+// its cores (coredump_filter of core(5)). In that case its changes to private copies of files are neither in the core nor in the files.
 func (c *core) keepsPrivate() bool {
 	return c.whole || c.kept != "" || slices.ContainsFunc(c.maps, func(m coreMapping) bool {
 		return m.segment != nil && m.segment.held > 0 && m.Write && m.Path == ""
@@ -75,30 +76,30 @@ func (c *core) keepsPrivate() bool {
 type coreMemory struct {
 	regions []region
 	limit   uint64
-	absent  string // the reason why memory outside of all regions is missing
+	absent  string // the reason for memory outside of all regions
 }
 
-// region is memory whose bytes have one source, or none.
+// region is a range of memory whose bytes have one source, or none.
 type region struct {
 	start, end machine.Addr
 	from       io.ReaderAt // nil if the bytes are unavailable
 	off        uint64
-	why        string       // the reason if from is nil
-	left       *coreMapping // the mapping, if the core omits this part of it
-	written    bool         // left is not nil, and the memory differs from the file
-	redacted   bool         // from is nil, because the user had the memory omitted
+	why        string       // the reason, if from is nil
+	left       *coreMapping // the mapping, if the core omits this part of the mapping
+	written    bool         // left is set, and the memory differs from the file
+	redacted   bool         // from is nil because the memory was omitted at the user's request
 }
 
 const notHeld = "not in the core"
 
-// held returns the memory that the core itself contains. If a segment has fewer bytes in the file than in memory, the rest was omitted: in a core,
-// unlike in a program, these bytes are not zero.
+// held returns the memory that the core itself contains. If a segment has fewer bytes in the file than in memory, the rest was omitted. Unlike in a
+// program, the omitted bytes need not be zero.
 func (c *core) held() *coreMemory {
 	mem := &coreMemory{limit: c.limit(), absent: c.absent}
 	for i := range c.maps {
 		m := &c.maps[i]
 		from := m.Start
-		// until adds the region from from to end.
+		// until adds the region that starts at from and ends at end.
 		until := func(end machine.Addr, r region) {
 			if end = min(end, m.End); end > from {
 				r.start, r.end = from, end
@@ -120,7 +121,7 @@ func (c *core) held() *coreMemory {
 	return mem
 }
 
-// limit returns an upper bound of the size of the memory: the size of the core, or that of all mappings of a process.
+// limit returns an upper bound of the memory's size: the size of the core or, for a process, that of all mappings.
 func (c *core) limit() uint64 {
 	if !c.whole {
 		return c.size
@@ -132,7 +133,7 @@ func (c *core) limit() uint64 {
 	return size
 }
 
-// redact marks the memory in ranges, which are in ascending order, as redacted: it is read neither from the core nor from a file.
+// redact marks the memory in ranges, which must be sorted, as redacted. Such memory is read neither from the core nor from a file.
 func (c *coreMemory) redact(ranges []addrRange) {
 	if len(ranges) == 0 {
 		return
@@ -161,7 +162,7 @@ func (c *coreMemory) redact(ranges []addrRange) {
 	c.regions = out
 }
 
-// holes returns the absent ranges that begin or end inside a page, such as an environment block that was omitted from a stack.
+// holes returns the absent ranges that begin or end within a page, such as an environment block that was omitted from a stack.
 func (c *coreMemory) holes() (out []addrRange) {
 	var absent []addrRange
 	for _, r := range c.regions {
@@ -208,7 +209,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 		case !private:
 			r.why = notHeld + ", and neither are changes to the memory of " + m.Path
 		case m.Write:
-			// The mapping may be shared: then the file may have changed since.
+			// The mapping may be shared, so the file may have changed since.
 			r.why = notHeld + ": writable memory of " + m.Path + more
 		default:
 			off := m.Offset + uint64(r.start-m.Start)
@@ -228,7 +229,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 	return mem
 }
 
-// apart splits regions at the boundaries of the ranges that, according to the core, differ from their files.
+// apart splits regions at the boundaries of ranges that differ from their files according to the core.
 func (c *core) apart(regions []region) []region {
 	var out []region
 	written := c.written

@@ -23,9 +23,9 @@ type coreModule struct {
 	*Module
 	rows []*coreMapping
 	size uint64 // size of the file
-	// other means that the file is no image, such as a JIT's dump for a profiler.
+	// other means that the file is not an image, such as a JIT's dump for a profiler.
 	other bool
-	// unlisted means that the debugger that holds the process does not list its mappings, so that permissions are unknown.
+	// unlisted means that permissions are unknown, because the debugger that holds the process does not list its mappings.
 	unlisted bool
 }
 
@@ -34,7 +34,8 @@ func (m *coreModule) code() bool {
 	return slices.ContainsFunc(m.rows, func(row *coreMapping) bool { return row.Exec })
 }
 
-// openModules groups the mappings by file and opens the ELF images. A core identifies a mapped file only by its path. mem is the memory in the core.
+// openModules groups the mappings by file and opens the ELF images. A core identifies a mapped file only by its path. mem is the memory that the core
+// contains.
 func (c *core) openModules(mem *coreMemory) {
 	byPath := map[string]*coreModule{}
 	var modules []*coreModule
@@ -69,7 +70,7 @@ func (c *core) openModules(mem *coreMemory) {
 	}
 }
 
-// seenFiles holds the opened files by their size and modification time, which can be compared at once and differ between most files.
+// seenFiles holds the opened files by size and modification time, which are compared quickly and differ between most files.
 type seenFiles map[seenKey][]seenFile
 
 type seenKey struct {
@@ -114,7 +115,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	return nil
 }
 
-// keep makes m the module of the same file at an earlier moment, if it has not changed.
+// keep uses the module of the same file at an earlier moment, if the file has not changed.
 func (c *core) keep(m *coreModule, mem *coreMemory) bool {
 	if c.before == nil {
 		return false
@@ -131,7 +132,7 @@ func (c *core) keep(m *coreModule, mem *coreMemory) bool {
 	return true
 }
 
-// placed returns the mappings of the module, with the permissions of an earlier module where the debugger does not list permissions.
+// placed returns the mappings of the module. If the debugger does not list permissions, they are those of the earlier module.
 func (m *coreModule) placed(old *Module) []machine.Mapping {
 	list := slices.Clone(m.maps)
 	for n := range list {
@@ -142,10 +143,10 @@ func (m *coreModule) placed(old *Module) []machine.Mapping {
 	return list
 }
 
-// openFrom opens the file of a module and its image. open opens files by the paths that the core names.
+// openFrom opens the file of a module and its image. open opens files by the paths in the core.
 func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFiles) error {
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
-	// The names come from another machine. --exe may be a path of this machine, whose system may have another form of paths.
+	// The paths may be those of another machine. The path of --exe may belong to this machine, whose system may have another form of paths.
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		return errors.New("its name is not a path")
 	}
@@ -169,7 +170,7 @@ func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFi
 		return errors.New("the file there now is empty") // files of proc(5) have size 0, and opening them may block
 	}
 	m.size = uint64(info.Size())
-	// Thousands of names of one large file would cost as much as thousands of files.
+	// A core can list thousands of names of one large file, which must not cost as much as thousands of files.
 	if other := seen.add(info, m.Path); other != "" {
 		return fmt.Errorf("the same file as %s", other)
 	}
@@ -198,7 +199,7 @@ func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFi
 	return nil
 }
 
-// borrow makes the module use an already open file, if there is one. It returns the identity of the file.
+// borrow makes the module use an already open file, if from has it. It returns the identity of the file.
 func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (*identity, error) {
 	lent := from.take(m.Path, debug, info)
 	if lent == nil {
@@ -209,7 +210,7 @@ func (m *coreModule) borrow(from *ModuleFiles, debug string, info os.FileInfo) (
 	return lent.disk, nil
 }
 
-// openNamed opens a file that the core names. path is its name without the suffix of a deleted file.
+// openNamed opens a file that the core names. path is the name without the suffix that marks a deleted file.
 func (c *core) openNamed(open opener, name, path string) (*os.File, error) {
 	if c.exe != "" && name == c.named {
 		return files.OpenRegular(c.exe, 0)
@@ -225,9 +226,9 @@ func (m *coreModule) show() {
 	}
 }
 
-// load is a segment of a file as it is mapped: from the beginning of a page on.
+// load is a segment of a file as it is mapped, which starts at the beginning of a page.
 type load struct {
-	addr, off, end uint64 // end is an offset
+	addr, off, end uint64 // end is an offset in the file
 	flags          elf.ProgFlag
 }
 
@@ -249,9 +250,9 @@ func (l load) bias(m machine.Mapping) (machine.Addr, bool) {
 	return m.Start - machine.Addr(l.addr+m.Offset-l.off), m.Offset >= l.off && m.Offset < l.end
 }
 
-// permit sets the permissions of mappings that only the list of files has. It takes them from the segment of the file that the mapping shows. One
-// page of a file may belong to two segments; then the load bias that most mappings agree on decides. If such a page is mapped twice, permit cannot
-// tell the two mappings apart.
+// permit sets the permissions of mappings that are only in the list of files. It uses those of the file's segment that the mapping contains. A page
+// of a file may belong to two segments: permit then chooses the one with the load bias on which most mappings agree. If such a page is mapped twice,
+// permit cannot distinguish the two mappings.
 func (m *coreModule) permit(loads []load) {
 	votes := map[machine.Addr]int{}
 	var bias machine.Addr
@@ -278,14 +279,14 @@ func (m *coreModule) permit(loads []load) {
 	}
 }
 
-// identity holds data that distinguishes ELF files.
+// identity holds data that distinguishes one ELF file from others.
 type identity struct {
 	header   [elfcore.HeaderSize]byte
 	programs []elf.Prog64 // nil if they cannot be read
-	build    []byte       // nil if it has none, or if it cannot be read
+	build    []byte       // nil if the file has no build ID, or if it cannot be read
 }
 
-// Limits on the data of a file that is read to identify it.
+// Limits on the data that is read to identify a file.
 const (
 	maxFilePrograms = 1 << 10
 	maxFileNotes    = 1 << 8
@@ -320,15 +321,15 @@ func readIdentity(r io.ReaderAt, size uint64) (*identity, error) {
 	return id, nil
 }
 
-// compare compares the current file, or the one given in its place, with the data of the mapped file in the core. It returns an error if they differ,
-// and unverified is the reason if that is unknown.
+// compare compares the current file, or the one given in its place, with the data of the mapped file in the core. It returns an error if they differ.
+// If that cannot be determined, unverified is the reason.
 func (m *coreModule) compare(disk *identity, mem *coreMemory, given bool) (unverified string, err error) {
 	another := "the file there now is a different one: "
 	if given {
 		another = "it is a different file: "
 	}
 	for _, row := range m.rows {
-		// The last mapped page may reach past the end of the file.
+		// The last mapped page may extend beyond the end of the file.
 		if row.Offset >= m.size {
 			return "", fmt.Errorf(another+"it has only %d bytes, but offset %d was mapped", m.size, row.Offset)
 		}

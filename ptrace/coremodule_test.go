@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCoreFileIdentity requires that the present file is compared with the part of the mapped file that is in the core.
+// TestCoreFileIdentity requires that the current file is compared with the part of the mapped file that is in the core.
 func TestCoreFileIdentity(t *testing.T) {
 	dir := t.TempDir()
 	build := func(source string, flags ...string) []byte {
@@ -74,7 +74,7 @@ func TestCoreFileIdentity(t *testing.T) {
 			require.EqualError(t, err, "16 bytes at 0x401000: not in the core, and "+path+" cannot be used: "+m.Why+"; give its location with --sysroot or --exe")
 		})
 	}
-	// A file that is shorter than the mapping, and the same file twice.
+	// The file is shorter than the mapping, or is mapped twice.
 	path := filepath.Join(dir, "short")
 	require.NoError(t, os.WriteFile(path, with[:8000], 0o755))
 	require.NoError(t, os.Link(path, path+"2"))

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Kinds of notes that elf(5) and linux/elf.h define and debug/elf does not.
+// Types of notes that are defined in elf(5) and linux/elf.h, but not in debug/elf.
 const (
 	ntAUXV = 6
 	ntFile = 0x46494c45
@@ -40,11 +40,11 @@ const (
 	atMinsigstksz = 51
 
 	maxAUXV     = 1 << 16
-	maxFileNote = 64 << 20 // the kernel writes 4 MiB at most
+	maxFileNote = 64 << 20 // the kernel writes at most 4 MiB
 	maxThreads  = 1 << 20
 )
 
-// fileRow is a row of NT_FILE: a mapping of a file.
+// fileRow is a row of NT_FILE, which describes a mapping of a file.
 type fileRow struct {
 	start, end machine.Addr
 	off        uint64
@@ -109,7 +109,7 @@ func (c *core) readNote(n elfcore.Note) {
 		if b, ok := n.Read(infoSize, infoSize); ok {
 			c.target.PID = int(int32(order.Uint32(b[infoPID:])))
 			command, _, _ := bytes.Cut(b[infoCommand:], []byte{0})
-			if c.delve { // zero bytes separate the arguments
+			if c.delve { // the arguments are separated by zero bytes
 				command = bytes.ReplaceAll(bytes.TrimRight(b[infoCommand:], "\x00"), []byte{0}, []byte{' '})
 			}
 			c.target.Command = strings.TrimSpace(string(command))
@@ -151,11 +151,11 @@ func (c *core) readAuxv(b []byte) {
 	}
 }
 
-// maxNameNote bounds the size of the note. A name has at most 15 bytes (PR_SET_NAME of prctl(2)).
+// maxNameNote bounds the size of the note with thread names. A name has at most 15 bytes (PR_SET_NAME of prctl(2)).
 const maxNameNote = maxThreads * 24
 
-// readNames reads the names of threads. Other cores contain only the name of the first thread (pr_fname), where gdb writes the name of the program's
-// file.
+// readNames reads the names of threads. Cores without this note contain only the name of the first thread (pr_fname); gdb writes the name of the
+// program's file there.
 func (c *core) readNames(n elfcore.Note) {
 	b, _ := n.Read(0, maxNameNote)
 	for order := c.target.arch.Order; len(b) >= 8; {
@@ -168,12 +168,12 @@ func (c *core) readNames(n elfcore.Note) {
 	}
 }
 
-// maxRecordedRanges bounds the number of ranges in a core's note about its memory.
+// maxRecordedRanges bounds the number of ranges in the note about the core's memory.
 const maxRecordedRanges = 1 << 20
 
 // readMemoryNote reads the extent of memory that `reframe record` kept.
 func (c *core) readMemoryNote(n elfcore.Note) {
-	corrupt := func() { // then it is unknown whether bytes that are not in the core are those of the file
+	corrupt := func() { // it is then unknown whether bytes that the core omits equal those of the file
 		c.target.Notes = append(c.target.Notes, "its list of memory that was written over files is corrupt")
 		c.kept, c.written = "", []addrRange{{0, math.MaxUint64}}
 	}
@@ -224,8 +224,7 @@ func (c *core) readRedacted(n elfcore.Note) {
 // addrRange is the memory in [start, end).
 type addrRange struct{ start, end machine.Addr }
 
-// readFiles reads NT_FILE: a count, the unit of offsets (a page for the kernel, a byte for gdb), that many rows of start, end and offset, and as many
-// names.
+// readFiles reads NT_FILE: a count n, the unit of offsets (a page for the kernel, a byte for gdb), n rows of start, end and offset, and n names.
 func (c *core) readFiles(b []byte) {
 	order := c.target.arch.Order
 	count, unit := order.Uint64(b), order.Uint64(b[8:])
@@ -252,7 +251,7 @@ func (c *core) readFiles(b []byte) {
 		c.files = append(c.files, r)
 	}
 	slices.SortStableFunc(c.files, func(a, b fileRow) int { return cmp.Compare(a.start, b.start) })
-	// If two rows contain the same address, keep the first; neither is more credible.
+	// If two rows contain the same address, keep the first, because neither is more credible.
 	last := machine.Addr(0)
 	c.files = slices.DeleteFunc(c.files, func(r fileRow) bool {
 		if r.start < last {

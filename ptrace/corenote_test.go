@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// thread adds the note of a thread, without registers of use.
+// thread adds the note of a thread, whose registers are not used.
 func (c *coreImage) thread(tid uint32) {
 	status := make([]byte, 336)
 	c.order.PutUint32(status[statusPID:], tid)
@@ -31,7 +31,7 @@ func (c *coreImage) info(pid uint32, name string) {
 	c.note("CORE", uint32(elf.NT_PRPSINFO), info)
 }
 
-// The names of threads are those that the core has, and no others.
+// TestThreadNames requires that threads have exactly the names in the core.
 func TestThreadNames(t *testing.T) {
 	row := func(order byteOrders, tid, size uint32, name string) []byte {
 		return append(order.AppendUint32(order.AppendUint32(nil, tid), size), name...)
@@ -81,8 +81,8 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestRecordedMemory requires that memory that the process has overwritten is not read from the file, and that the reason names the --memory mode
-// that keeps it.
+// TestRecordedMemory requires that memory which the process has overwritten is not read from the file, and that the reason names the --memory mode
+// that includes it.
 func TestRecordedMemory(t *testing.T) {
 	file, err := os.ReadFile(livetest.CBinary(t, "nojit.c", "-no-pie"))
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestRecordedMemory(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		note []uint64
-		why  map[uint64]string // 16 bytes of memory at the address; "" for those of the file
+		why  map[uint64]string // for 16 bytes at each address: the reason, or "" if they are read from the file
 		said string
 	}{
 		{"none", nil, map[uint64]string{0x401000: "not in the core, and neither are changes to the memory of " + path}, "the core contains no private memory"},

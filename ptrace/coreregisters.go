@@ -13,7 +13,7 @@ import (
 // maxRegisterNote bounds the size of a note with registers; real notes are smaller.
 const maxRegisterNote = 4 << 10
 
-// readRegisters reads a note that may hold registers, either of a new thread or more registers of the thread before.
+// readRegisters reads a note that may contain registers: the first registers of a new thread, or more registers of the previous thread.
 func (c *core) readRegisters(n elfcore.Note) {
 	if n.Owner == elfcore.OwnerLinux && n.Kind == regset.X86XState && c.target.arch == machine.AMD64 {
 		if len(c.target.threads) > 0 {
@@ -52,7 +52,7 @@ func (c *core) readRegisters(n elfcore.Note) {
 	}
 }
 
-// setRegisters sets registers of the newest thread from a note that holds them after skip bytes.
+// setRegisters sets registers of the last thread from a note that contains them after skip bytes.
 func (c *core) setRegisters(n elfcore.Note, places []regset.Place, skip int, general bool) {
 	if len(c.target.threads) == 0 {
 		return
@@ -131,5 +131,5 @@ func (c *core) readLayout(n elfcore.Note) {
 	if err != nil {
 		c.target.Notes = append(c.target.Notes, err.Error())
 	}
-	c.layout = &layout // empty if it is corrupt: the tables are for cores without a layout
+	c.layout = &layout // empty if the note is corrupt, because the tables apply only to cores without a layout
 }

@@ -16,13 +16,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// gdb sets registers of other architectures and writes a core; the values read from the core are the same, for general, floating-point and vector
-// registers.
+// TestCoreRegistersOfOtherArchitectures sets registers of other architectures in gdb, which writes a core. The values read from the core must be the
+// same, for general, floating-point and vector registers.
 func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
 		if c.Arch == "riscv64" {
-			continue // gdb-multiarch 13 writes a note of the size that x86-64's has
+			continue // gdb-multiarch 13 writes this note with the size of x86-64's
 		}
 		t.Run(c.Arch, func(t *testing.T) {
 			arch, ok := machine.ByName(c.Arch)
@@ -40,7 +40,7 @@ func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 				v := 0x0102030405060000 + uint64(reg)<<4
 				switch {
 				case reg >= 1200, reg == arch.SP:
-					continue // r0 to r31 of ppc64 again
+					continue // the general registers of ppc64 occur again
 				case info.Size == 8 && (info.Class == machine.General || reg == arch.Link || info.Name == "ctr"):
 					values = append(values, [2]string{"$" + info.Name, fmt.Sprint(v)})
 					want[reg] = word(v)
@@ -81,7 +81,7 @@ func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 	}
 }
 
-// The places of registers in the notes of riscv64, according to the C library's headers.
+// TestCoreRegistersOfRISCV64 requires the places of registers in the notes of riscv64, by the C library's headers.
 func TestCoreRegistersOfRISCV64(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "notes.c")
 	require.NoError(t, os.WriteFile(source, []byte(`

@@ -12,17 +12,18 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// coreSource holds the parts of a core that a core made of it takes over unchanged.
+// coreSource holds the parts of a core that are copied unchanged to a core made from it.
 type coreSource struct {
 	order  binary.ByteOrder
 	header [elfcore.HeaderSize]byte
 	notes  []byte
 }
 
-// maxNotesKept bounds the size of the notes that are taken over. A thread has about 3 KiB.
+// maxNotesKept bounds the total size of the notes that are copied. The notes of a thread have about 3 KiB.
 const maxNotesKept = 256 << 20
 
-// identity reads the parts that another core takes over. It omits the core's notes about its own memory and, if nameless, clears the command line.
+// identity reads the parts that are copied to another core. It omits notes about the core's own memory. If nameless is set, it clears the command
+// line.
 func (c *core) identity(nameless bool) (*coreSource, error) {
 	if c.header == nil {
 		return c.heldSource(nameless)
@@ -61,7 +62,7 @@ func (c *core) identity(nameless bool) (*coreSource, error) {
 	return s, nil
 }
 
-// ownPages returns the memory of files that differs from the files, in order of address. It excludes data that is writable and not executable.
+// ownPages returns the pages of files that differ from the files, in order of address. It excludes writable data that is not executable.
 func (c *core) ownPages() (own []keptPart) {
 	add := func(start, end machine.Addr) {
 		if n := len(own); n > 0 && own[n-1].end == start {

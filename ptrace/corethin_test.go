@@ -29,7 +29,7 @@ func registersOf(th machine.Thread) map[string]string {
 	return out
 }
 
-// For each architecture, gdb shows the same for a core of QEMU and for the small core made from it.
+// TestThinCoreOfQEMU requires for each architecture that gdb shows the same for a core of QEMU and for a small core made from it.
 func TestThinCoreOfQEMU(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range livetest.Crosses {
@@ -76,7 +76,7 @@ func TestThinCoreOfQEMU(t *testing.T) {
 	}
 }
 
-// TestThinCoreRefused requires an error if the new core should contain memory that the original core lacks.
+// TestThinCoreRefused requires an error if the new core would have to contain memory that the original core lacks.
 func TestThinCoreRefused(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	large := openCore(t, ownCore(t, p))
@@ -90,7 +90,7 @@ func TestThinCoreRefused(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// requireNoMore requires that a core has only memory that its original has, with the same contents.
+// requireNoMore requires that a core contains only memory that its original contains, with the same contents.
 func requireNoMore(t *testing.T, large, small *Target) {
 	t.Helper()
 	for _, r := range small.source.(*coreMemory).regions {
@@ -109,7 +109,7 @@ func requireNoMore(t *testing.T, large, small *Target) {
 	}
 }
 
-// thinOf makes a small core from one in memory and reads it; it returns nil if that is refused.
+// thinOf makes a small core from a core in memory and reads it. It returns nil if the small core is refused.
 func thinOf(t *testing.T, large *Target) *Target {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "thin")
@@ -120,18 +120,19 @@ func thinOf(t *testing.T, large *Target) *Target {
 	return openCore(t, path)
 }
 
-// anotherFile replaces the first page of the program in the core by that of another program.
+// anotherFile replaces the first page of the program in the core by the first page of another program.
 func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	for i := range c.segments {
 		if s := &c.segments[i]; bytes.HasPrefix(s.data, []byte(elf.ELFMAG)) && s.Vaddr < smallEntry {
 			s.data = bytes.Clone(s.data)
-			s.data[24]++ // the entry point in the ELF header
+			s.data[24]++ // changes the entry point in the ELF header
 			s.Flags = uint32(flags)
 		}
 	}
 }
 
-// TestThinCoreOfHostile requires that false claims cost no more than the actual data, and that a small core made of such a core agrees with it.
+// TestThinCoreOfHostile requires that false claims in a core cost no more than its actual data, and that a small core made from such a core agrees
+// with it.
 func TestThinCoreOfHostile(t *testing.T) {
 	words := func(list ...uint64) (b []byte) {
 		for _, w := range list {
@@ -163,7 +164,7 @@ func TestThinCoreOfHostile(t *testing.T) {
 			copy(page, words(2, 0, 0x20000040, 0, 0, 0, 0)) // a PT_DYNAMIC, whose address is its third word
 			copy(page[64:], words(dtDebug, 0x20000080))
 			copy(page[128:], words(1, 0x200000c0))
-			copy(page[192:], words(0, 0x200000c0, 0, 0x200000c0, 0x200000c0)) // the next field is the same
+			copy(page[192:], words(0, 0x200000c0, 0, 0x200000c0, 0x200000c0)) // the next field has the same value
 			c.load(0x20000000, elf.PF_R|elf.PF_W, page, elfcore.Page)
 			c.note("CORE", ntAUXV, words(atPhdr, 0x20000000, atPhnum, 1, 0, 0))
 		},

@@ -21,17 +21,17 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// processor describes a processor as the kernel does: the parts of an XSAVE area (XCR0), their offsets (CPUID, leaf 0xd), and the sizes of areas and
-// signal frames. The numbers are from cores of such processors.
+// processor describes a processor as the kernel does: the components of an XSAVE area (XCR0), their offsets (CPUID, leaf 0xd), and the sizes of areas
+// and signal frames. The numbers are from cores written on such processors.
 type processor struct {
 	name     string
 	features uint64
-	at       map[int][2]int // offset and size of each part
+	at       map[int][2]int // offset and size of each component
 	size     int
 	frame    uint64
-	inUse    uint64 // parts that are not in their initial state
-	width    int    // of vector registers
-	standard int    // the size of the area that gdb takes
+	inUse    uint64 // components that are not in their initial state
+	width    int    // size of a vector register
+	standard int    // size of the area that gdb accepts
 }
 
 var (
@@ -57,7 +57,7 @@ var knownProcessors = []processor{
 	{"AMD, PKRU without AVX-512", 0x207, map[int][2]int{2: {576, 256}, 9: {2432, 8}}, 2440, 3392, 0x207, 32, 2696},
 }
 
-// area returns the area that the kernel provides for a thread whose registers regs.c has filled.
+// area returns the area that the kernel provides for a thread whose registers were set by regs.c.
 func (p *processor) area() []byte {
 	b := make([]byte, p.size)
 	binary.LittleEndian.PutUint64(b[464:], p.features)
@@ -100,7 +100,7 @@ func (p *processor) layoutNote() []byte {
 	return b
 }
 
-// layout returns the processor's places of its registers.
+// layout returns the places of the processor's registers.
 func (p *processor) layout() (l xsave.Layout) {
 	for part, at := range p.at {
 		l[part] = xsave.Place{Offset: uint32(at[0]), Size: uint32(at[1])}
@@ -108,7 +108,7 @@ func (p *processor) layout() (l xsave.Layout) {
 	return l
 }
 
-// For a core of each processor that is written here, gdb, lldb, eu-readelf and this package read the original register values.
+// TestWriteCoreOfProcessors writes a core of each processor. gdb, lldb, eu-readelf and this package must read the original register values.
 func TestWriteCoreOfProcessors(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "nojit.c", nil)
@@ -134,20 +134,20 @@ func TestWriteCoreOfProcessors(t *testing.T) {
 
 			requirePatterns(t, openCore(t, path).Threads()[0].Registers, cpu.width)
 			written := readNotes(t, path)
-			if cpu.standard == 0 { // it has its own layout, and a note that describes it
+			if cpu.standard == 0 { // the processor has its own layout, and the core has a note that describes it
 				require.Equal(t, cpu.area(), written[regset.X86XState])
 				require.Equal(t, cpu.layoutNote(), written[regset.X86Layout])
 				return
 			}
 			require.Len(t, written[regset.X86XState], cpu.standard)
 			if livetest.Out(3, n) {
-				return // other runs read a third of the registers
+				return // the other runs test only a third of the registers
 			}
 			for name, want := range gdbVectors(t, exe, path, cpu.width) {
 				require.Equal(t, want[0], want[1], name)
 			}
 			text := output(t, "lldb-19", "-x", "-b", "-o", "target create "+exe+" --core "+path, "-o", "register read "+xmmNames(" "))
-			for n := range 16 { // lldb 19 does not read wider registers from any core
+			for n := range 16 { // lldb 19 does not read wider registers from cores
 				require.Regexp(t, fmt.Sprintf(`xmm%d = \{%s\}`, n, strings.Join(inHex(pattern(n, 16)), " ")), text)
 			}
 			text = output(t, "eu-readelf", "-n", path)
@@ -167,7 +167,7 @@ func ownWritten(t *testing.T, s *Session) string {
 	return path
 }
 
-// readNotes are the notes of a core whose owner is LINUX.
+// readNotes returns the notes of a core whose owner is LINUX.
 func readNotes(t *testing.T, path string) map[elf.NType][]byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -197,7 +197,7 @@ func xmmNames(between string) string {
 	return strings.Join(names, between)
 }
 
-// inHex are bytes as gdb and lldb show them.
+// inHex returns bytes as gdb and lldb show them.
 func inHex(b []byte) (list []string) {
 	for _, v := range b {
 		list = append(list, fmt.Sprintf("0x%02x", v))
@@ -205,7 +205,7 @@ func inHex(b []byte) (list []string) {
 	return list
 }
 
-// gdbVectors returns the vector registers of a core, of width bytes each: the expected contents, and those that gdb reads.
+// gdbVectors returns the contents of a core's vector registers, of width bytes each: the expected ones, and those that gdb reads.
 func gdbVectors(t *testing.T, exe, path string, width int) map[string][2]string {
 	t.Helper()
 	list := map[string][2]string{}
@@ -247,8 +247,8 @@ func gdbVectors(t *testing.T, exe, path string, width int) map[string][2]string 
 	return list
 }
 
-// TestReadCoreOfProcessors requires that cores that the kernel writes on each processor are read correctly on any machine, with and without the
-// note for the places of registers.
+// TestReadCoreOfProcessors requires that cores which the kernel writes on each processor are read correctly on any machine, with and without the note
+// about the places of registers.
 func TestReadCoreOfProcessors(t *testing.T) {
 	for _, cpu := range knownProcessors {
 		for _, told := range []bool{true, false} {
@@ -263,7 +263,7 @@ func TestReadCoreOfProcessors(t *testing.T) {
 	}
 }
 
-// coreOfVectors are the registers that are read from a core with one thread.
+// coreOfVectors returns the registers that are read from a core with one thread.
 func coreOfVectors(t *testing.T, area, layout []byte, frame uint64) *machine.Registers {
 	t.Helper()
 	img := &coreImage{order: binary.LittleEndian, machine: elf.EM_X86_64}
@@ -280,7 +280,7 @@ func coreOfVectors(t *testing.T, area, layout []byte, frame uint64) *machine.Reg
 	return readBytes(t, img.bytes()).Threads()[0].Registers
 }
 
-// TestReadCoreOfUncertainVectors requires that registers of unknown place in a core are unavailable, and that the others are read.
+// TestReadCoreOfUncertainVectors requires that registers whose places in a core are unknown are unavailable, and that the others are read.
 func TestReadCoreOfUncertainVectors(t *testing.T) {
 	byName := map[string]processor{}
 	for _, cpu := range knownProcessors {
@@ -293,7 +293,7 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 		area   []byte
 		layout []byte
 		frame  uint64
-		why    string // of zmm16
+		why    string // the reason for zmm16
 	}{
 		{"gdb 13 on AMD", standard.area(), nil, 3376, "the debugger that wrote the core read it at a wrong offset, as gdb up to 13 does"},
 		{"gdb 13 on AMD, no 32-bit programs", standard.area(), nil, 3264, "the debugger that wrote the core read it at a wrong offset, as gdb up to 13 does"},
@@ -320,7 +320,7 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 		})
 	}
 	zeros := standard.area()
-	zeros[512] = 0x02 // neither the upper halves nor the other registers are in use, whatever bytes are at their offsets
+	zeros[512] = 0x02 // neither the upper halves nor the other registers are in use, so the bytes at their offsets do not matter
 	regs := coreOfVectors(t, zeros, nil, 3632)
 	for reg, want := range map[machine.DWARFReg][]byte{17: append(pattern(0, 16), make([]byte, 48)...), 70: make([]byte, 64), 119: make([]byte, 8)} {
 		got, err := regs.Bytes(reg)
@@ -333,8 +333,8 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 	require.EqualError(t, err, "xmm16: its area of vector registers is compacted, which Linux never writes")
 }
 
-// TestReadVectorsOfThisMachine requires that the registers of this machine in cores of the kernel, gdb and reframe are those that the program set;
-// and that gdb's are not read if they are uncertain.
+// TestReadVectorsOfThisMachine requires that cores of the kernel, gdb and reframe contain the register values that the program set on this machine.
+// Values of gdb that are uncertain must not be read.
 func TestReadVectorsOfThisMachine(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
@@ -362,7 +362,7 @@ func TestReadVectorsOfThisMachine(t *testing.T) {
 
 	path, can := livetest.KernelCore(t, p)
 	if !can {
-		return // where the kernel hands cores to a program
+		return // the kernel passes cores to a program
 	}
 	requirePatterns(t, registers(path), width)
 	if note := readNotes(t, path)[regset.X86Layout]; note != nil {
@@ -375,7 +375,7 @@ func TestReadVectorsOfThisMachine(t *testing.T) {
 			}
 		}
 	}
-	// Older kernels do not provide the places of registers.
+	// Older kernels do not write the places of registers.
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
 	b = bytes.ReplaceAll(b, []byte("\x05\x02\x00\x00LINUX\x00"), []byte("\x05\x7f\x00\x00LINUX\x00"))

@@ -17,19 +17,19 @@ type coreMoment struct {
 	ctx      context.Context
 	arch     *machine.Arch
 	about    *coreAbout   // nil if from is set
-	from     *coreSource  // the core that this core is made of; nil for a process
-	threads  []coreThread // the thread to show first is first
-	vectors  xsave.Layout // the offsets of registers in the XSAVE areas of the threads
+	from     *coreSource  // the core from which this core is made; nil for a process
+	threads  []coreThread // the first thread is the one to show first
+	vectors  xsave.Layout // offsets of registers in the XSAVE areas of the threads
 	names    []threadNote
 	maps     []machine.Mapping
 	memory   machine.Memory
-	pages    io.ReaderAt                            // /proc/PID/pagemap, nil if it cannot be read
-	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil if no pages are provided on demand
+	pages    io.ReaderAt                            // /proc/PID/pagemap; nil if it cannot be read
+	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil if userfaultfd provides no pages
 	mode     CoreMemory
-	spans    []span      // the contents of a minimal core, in order of address
+	spans    []span      // contents of a minimal core, in order of address
 	own      []keptPart  // pages of files that differ from the files
-	redacted []addrRange // memory that the core omits at the user's request, in order of address
-	held     uint64      // bytes of memory in the core
+	redacted []addrRange // memory that was omitted at the user's request, in order of address
+	held     uint64      // number of bytes of memory in the core
 	progress func(written, of uint64)
 }
 
@@ -46,15 +46,15 @@ type coreThread struct {
 const (
 	// coreChunk is the size in which memory is read and written. A chunk that cannot be read is read in pages.
 	coreChunk = 1 << 20
-	// maxUnreadable bounds the number of unreadable pages. A process can map more pages than can be tried; after this many, the rest of a mapping is
-	// omitted.
+	// maxUnreadable bounds the number of unreadable pages, because a process can map more pages than can be tried. After this many, the rest of a
+	// mapping is omitted.
 	maxUnreadable = 1 << 18
-	// spareHeaders is the number of spare program headers, since a part may split at unreadable pages.
+	// spareHeaders is the number of spare program headers, because a part is split at unreadable pages.
 	spareHeaders = 64
 )
 
-// coreWriter writes a core. It writes the headers last, since the number of segments is known only after reading. The program headers are at the
-// front, so that a truncated core still lists its remaining memory. If the space there is too small, they are at the end.
+// coreWriter writes a core. It writes the headers last, because the number of segments is known only after reading. The program headers are at the
+// front, so that a truncated core still describes the memory that remains. If there is not enough space at the front, they are at the end.
 type coreWriter struct {
 	file     elfcore.File
 	off      int64
@@ -62,9 +62,9 @@ type coreWriter struct {
 	buf      []byte
 	moment   *coreMoment
 	room     int // number of program headers that fit at the front
-	refused  int // pages that could not be read
+	refused  int // number of pages that could not be read
 	done     uint64
-	total    uint64 // bytes of memory to write
+	total    uint64 // number of bytes of memory to write
 }
 
 func (m *coreMoment) write(f elfcore.File) error {
@@ -192,13 +192,14 @@ func (w *coreWriter) segment(m machine.Mapping, start, end machine.Addr, held bo
 	w.programs = append(w.programs, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(flags), Off: uint64(w.off), Vaddr: uint64(start), Filesz: filesz, Memsz: size, Align: elfcore.Page})
 }
 
-// coreMachines maps architectures to the machines of cores, and to e_flags where readers need them.
+// coreMachines maps architectures to the machine of a core, and to e_flags if readers need them.
 var coreMachines = map[*machine.Arch]struct {
 	of    elf.Machine
 	flags uint32
 }{
 	machine.AMD64: {elf.EM_X86_64, 0}, machine.ARM64: {elf.EM_AARCH64, 0}, machine.ARM64BE: {elf.EM_AARCH64, 0}, machine.RISCV64: {elf.EM_RISCV, 0},
-	machine.S390X: {elf.EM_S390, 0}, machine.PPC64: {elf.EM_PPC64, 1}, machine.PPC64LE: {elf.EM_PPC64, 2}, // e_flags: the version of the ABI
+	// For PowerPC, e_flags holds the version of the ABI.
+	machine.S390X: {elf.EM_S390, 0}, machine.PPC64: {elf.EM_PPC64, 1}, machine.PPC64LE: {elf.EM_PPC64, 2},
 	machine.LOONG64: {elf.EM_LOONGARCH, 0},
 }
 

@@ -32,7 +32,7 @@ func writeCore(s *Session, path string, tid int) error {
 	return err
 }
 
-// ownCore writes a stopped process to a core, and resumes it.
+// ownCore writes a core of a stopped process, and resumes the process.
 func ownCore(t testing.TB, p *livetest.Process) string {
 	t.Helper()
 	s, err := Open(context.Background(), p.PID)
@@ -56,7 +56,7 @@ func recordedCore(t testing.TB, p *livetest.Process, o Options, memory CoreMemor
 	return path
 }
 
-// thinCore makes a small core from a large one.
+// thinCore makes a small core from a large one, and returns its path.
 func thinCore(t testing.TB, large string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "thin")
@@ -107,13 +107,13 @@ func output(t *testing.T, name string, args ...string) string {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if name != "eu-stack" { // 1 if a stack ends in a way that it does not know
+	if name != "eu-stack" { // eu-stack exits with 1 if it does not recognize the end of a stack
 		require.NoError(t, err, "%s\n%s", cmd, stderr.String())
 	}
 	return string(out)
 }
 
-// fromThreads removes gdb's messages from before the script.
+// fromThreads removes gdb's messages that precede the output of the script.
 func fromThreads(text string) string {
 	_, rest, _ := strings.Cut(text, "\nthread ")
 	rest, _, _ = strings.Cut(rest, "\n[Inferior ")
@@ -122,7 +122,7 @@ func fromThreads(text string) string {
 		// covers them).
 		rest = regexp.MustCompile(`(?m)^k[0-7] .*\n`).ReplaceAllString(rest, "")
 	}
-	// gdb 13 does not know all parts of an XSAVE area of newer processors, and reads those that it knows.
+	// gdb 13 warns about unknown components in the XSAVE area of newer processors, but reads those that it knows.
 	return regexp.MustCompile("warning: Unexpected size of section `.reg-xstate/\\d+' in core file.\n").ReplaceAllString(rest, "")
 }
 
@@ -143,7 +143,7 @@ func requireSameLines(t *testing.T, want, got string) {
 	require.Equal(t, strings.Split(strings.TrimSpace(want), "\n"), strings.Split(strings.TrimSpace(got), "\n"))
 }
 
-// The remaining part of a core that was truncated later can still be read.
+// TestWriteCoreThenCut requires that the remaining part of a truncated core can be read.
 func TestWriteCoreThenCut(t *testing.T) {
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")
 	for _, path := range []string{recordedCore(t, p, Options{Record: true}, Minimal), ownCore(t, p)} {
@@ -185,7 +185,7 @@ func TestWriteCoreInterrupted(t *testing.T) {
 	}
 }
 
-// A core comes whole or not at all.
+// TestWriteCoreIsWhole requires that a core appears either complete or not at all.
 func TestWriteCoreIsWhole(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	s, err := Open(context.Background(), p.PID)
@@ -211,7 +211,7 @@ func TestWriteCoreIsWhole(t *testing.T) {
 	require.ErrorIs(t, writeCore(s, filepath.Join(dir, "none", "core"), p.PID), os.ErrNotExist)
 	require.Equal(t, []string{"core"}, names())
 
-	// Wherever the space ends, the error is returned.
+	// The error must be returned wherever the space ends.
 	m := momentOf(t, s)
 	for room := 0; room < 1<<16; room += 4000 {
 		require.ErrorIs(t, m.write(&narrow{room: room}), unix.ENOSPC)
@@ -222,7 +222,7 @@ func TestWriteCoreIsWhole(t *testing.T) {
 	require.Equal(t, []string{"core"}, names())
 }
 
-// momentOf returns the process at a session's current stop.
+// momentOf returns the state of the process at a session's current stop.
 func momentOf(t *testing.T, s *Session) *coreMoment {
 	t.Helper()
 	target, err := s.Target()
@@ -232,7 +232,7 @@ func momentOf(t *testing.T, s *Session) *coreMoment {
 	return &coreMoment{ctx: context.Background(), about: about, maps: target.maps, memory: target, arch: arch, threads: []coreThread{{s.pid, newRawRegisters(arch)}}}
 }
 
-// narrow is a disk with so much room.
+// narrow is a disk with room for a number of bytes.
 type narrow struct{ room int }
 
 func (n *narrow) WriteAt(p []byte, _ int64) (int, error) {
@@ -244,7 +244,7 @@ func (n *narrow) WriteAt(p []byte, _ int64) (int, error) {
 
 func (n *narrow) Truncate(int64) error { return nil }
 
-// TestWriteCoreOfManyMappings requires that unreadable memory is omitted, and that a core has all mappings even if the header has no room for their
+// TestWriteCoreOfManyMappings requires that unreadable memory is omitted, and that a core has all mappings, also if the ELF header cannot hold their
 // number.
 func TestWriteCoreOfManyMappings(t *testing.T) {
 	m := &coreMoment{ctx: context.Background(), about: &coreAbout{pid: 7, name: "many"}, arch: arch, threads: []coreThread{{7, newRawRegisters(arch)}}, memory: newCopied([]span{{0x10000000, bytes.Repeat([]byte{5}, 4096)}}, "not there")}
@@ -258,7 +258,7 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 	require.NoError(t, errors.Join(m.write(f), f.Close()))
 	core := openCore(t, path)
 	require.Empty(t, core.Notes)
-	// The first page can be read and the second cannot; each other mapping is read completely or not at all.
+	// The first page can be read and the second cannot. All other mappings are read completely or not at all.
 	require.Len(t, core.maps, 70001)
 	require.Equal(t, 7, core.PID)
 	b := make([]byte, 4096)
@@ -268,11 +268,11 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 	require.ErrorContains(t, core.ReadMemory(b, 0x10003000), "not in the core")
 }
 
-// TestKeptParts requires the parts of each kind of mapping that a core keeps.
+// TestKeptParts requires the parts that a core keeps of each kind of mapping.
 func TestKeptParts(t *testing.T) {
 	const page = machine.Addr(elfcore.Page)
 	entries := []byte{}
-	for _, e := range []uint64{0, 0, 0xa1 << 56, 0x81 << 56, 0x40 << 56, 0, 0xa1 << 56} { // pages from 0x10000 on
+	for _, e := range []uint64{0, 0, 0xa1 << 56, 0x81 << 56, 0x40 << 56, 0, 0xa1 << 56} { // entries of the pages from 0x10000
 		entries = binary.LittleEndian.AppendUint64(entries, e)
 	}
 	m := &coreMoment{pages: bytes.NewReader(append(make([]byte, 8*16), entries...))}
@@ -295,7 +295,7 @@ func TestKeptParts(t *testing.T) {
 		{with(func(m *machine.Mapping) { m.Share, m.Path = true, "/memfd:jit (deleted)" }), whole},
 		{with(func(m *machine.Mapping) { m.Read = false }), none},
 		{with(func(m *machine.Mapping) { m.Inode, m.End = 0, m.Start+maxKept+page }), []keptPart{{16 * page, 16*page + maxKept + page, false}}},
-		{with(func(m *machine.Mapping) { m.End = 24 * page }), []keptPart{{16 * page, 24 * page, true}}}, // the last page is unknown
+		{with(func(m *machine.Mapping) { m.End = 24 * page }), []keptPart{{16 * page, 24 * page, true}}}, // the last page has no entry
 	} {
 		require.Equal(t, c.Want, m.kept(c.of), "%+v", c.of)
 	}
@@ -305,7 +305,7 @@ func TestKeptParts(t *testing.T) {
 	require.False(t, (&coreMoment{}).untouched(machine.Mapping{}, 16*page, elfcore.Page))
 }
 
-// TestWriteCoreHasNoBreakpoints requires that a core contains none of a session's breakpoints.
+// TestWriteCoreHasNoBreakpoints requires that a core does not contain a session's breakpoints.
 func TestWriteCoreHasNoBreakpoints(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	s, _ := launch(t, path, "plain", "10")

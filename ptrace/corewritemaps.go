@@ -18,8 +18,8 @@ type keptPart struct {
 	keep       bool
 }
 
-// kept returns the parts of a mapping that a core must contain. For Writable that is memory that no file has. This is the kernel's default (0x33 of
-// coredump_filter, core(5)), but by pages: the kernel keeps the whole mapping of a file as soon as one page was written.
+// kept returns the parts of a mapping that a core must contain. With Writable, that is memory whose content is in no file. This corresponds to the
+// kernel's default (0x33 of coredump_filter, core(5)), but selects pages: the kernel keeps the whole mapping of a file if one page was written.
 func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	return cut(m.wanted(r), m.redacted)
 }
@@ -36,7 +36,7 @@ func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	case m.mode == All:
 		return whole
 	case r.Inode == 0 || r.Share && strings.HasSuffix(r.Path, deletedSuffix):
-		return whole // anonymous memory, or a file that exists only in the processes that mapped it
+		return whole // anonymous memory, or a file that exists only in the memory of processes
 	case r.Share:
 		return none
 	case r.Write:
@@ -45,7 +45,7 @@ func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	return m.copies(r, true)
 }
 
-// minimal divides a mapping into the copied parts, which are kept, and the other parts.
+// minimal divides a mapping into parts that were copied, which are kept, and other parts.
 func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	from := r.Start
 	add := func(end machine.Addr, keep bool) {
@@ -66,7 +66,7 @@ func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	return parts
 }
 
-// ownLeftOut returns the pages of files that differ from the file and are omitted: a reader of the core must not use the file for them.
+// ownLeftOut returns the omitted pages that differ from their files, for which a reader of the core must not use the files.
 func (m *coreMoment) ownLeftOut() (out []keptPart) {
 	for _, own := range m.own {
 		for _, p := range m.minimal(machine.Mapping{Start: own.start, End: own.end}) {
@@ -125,8 +125,8 @@ func (s span) place() addrRange         { return addrRange{s.addr, s.end()} }
 func (p keptPart) place() addrRange     { return addrRange{p.start, p.end} }
 func place(m machine.Mapping) addrRange { return addrRange{m.Start, m.End} }
 
-// withMore adds mappings to maps: those that were created while the list was read, and one for each copied range without a mapping. The latter was
-// removed meanwhile, such as the stack of a thread that has just begun and ended.
+// withMore adds to maps the mappings that were created while the list was read, and a mapping for each copied range without one. The mapping of such
+// a range was removed meanwhile, such as that of the stack of a short-lived thread.
 func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
 	all := ordered(slices.Concat(maps, more))
 	known := rangesOf(all, place)
@@ -138,8 +138,8 @@ func withMore(maps, more []machine.Mapping, copied []span) []machine.Mapping {
 	return ordered(all)
 }
 
-// ordered sorts mappings by address and removes overlaps. The kernel's list for a running process is not a snapshot: a mapping that changed while the
-// list was read may occur twice.
+// ordered sorts mappings by address and removes overlaps. The kernel's list of a running process is not a snapshot: a mapping that changes while the
+// list is read may occur twice.
 func ordered(maps []machine.Mapping) (out []machine.Mapping) {
 	maps = slices.Clone(maps)
 	slices.SortStableFunc(maps, func(a, b machine.Mapping) int { return cmp.Compare(a.Start, b.Start) })
@@ -156,22 +156,22 @@ func ordered(maps []machine.Mapping) (out []machine.Mapping) {
 	return out
 }
 
-// maxKept is the size of the largest mapping that is kept. Larger ones are reserved for bookkeeping, such as the terabytes of AddressSanitizer, and
-// no disk can hold them.
+// maxKept is the size of the largest mapping that is kept. Larger mappings are reserved address space, such as the terabytes of AddressSanitizer, for
+// which no disk has room.
 const maxKept = 64 << 30
 
 // maxParts bounds the number of segments of one mapping.
 const maxParts = 1 << 10
 
-// copies returns the pages of a private mapping that differ from the file, because the dynamic linker has relocated them or the process has patched
-// them. With first, it also keeps the first page, which may contain the file's headers.
+// copies returns the pages of a private mapping that differ from the file because the dynamic linker relocated them or the process patched them. If
+// first is set, it adds the first page, which may contain the file's headers.
 func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
 	return partsWhere(m.pages, r, func(at machine.Addr, entry uint64) bool {
 		return first && at == r.Start && r.Offset == 0 || ownPage(entry)
 	})
 }
 
-// partsWhere divides a mapping by the result of f for its pages and their entries in pagemap. Without entries the result counts as true.
+// partsWhere divides a mapping by the result of f for each page and its entry in pagemap. If there are no entries, the result counts as true.
 func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, entry uint64) bool) (parts []keptPart) {
 	if pages == nil {
 		return []keptPart{{r.Start, r.End, true}}
@@ -206,7 +206,7 @@ func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, en
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
-	pageOfFile  = 1 << 61 // of a file, or of shared anonymous memory
+	pageOfFile  = 1 << 61 // the page belongs to a file or to shared anonymous memory
 )
 
 // ownPage reports whether an entry has a page that does not belong to a file.
@@ -214,7 +214,7 @@ func ownPage(entry uint64) bool { return isPage(entry) && entry&pageOfFile == 0 
 
 func isPage(entry uint64) bool { return entry&(pagePresent|pageSwapped) != 0 }
 
-// untouched reports whether memory has no pages at all, so that it is zero. Reading it would allocate pages.
+// untouched reports whether memory has no pages, so that it is zero. Reading such memory would allocate pages.
 func (m *coreMoment) untouched(r machine.Mapping, at machine.Addr, size int) bool {
 	if m.pages == nil || !zeroFilled(r) || m.awaits != nil && m.awaits(at, size) {
 		return false

@@ -19,13 +19,13 @@ import (
 type coreAbout struct {
 	pid, parent, group, session int
 	uid, gid                    uint32
-	state                       byte // a letter (proc_pid_stat(5))
+	state                       byte // a letter of proc_pid_stat(5)
 	nice                        int
 	flags                       uint64
 	name, command               string
 	auxv                        []byte
-	environment                 addrRange // the block of the initial environment variables; empty if unknown
-	arguments                   addrRange // the block with the arguments; empty if unknown
+	environment                 addrRange // block with the initial environment variables; empty if unknown
+	arguments                   addrRange // block with the arguments; empty if unknown
 }
 
 // readAbout reads the data from proc(5).
@@ -61,7 +61,7 @@ func readAbout(pid int) (*coreAbout, error) {
 }
 
 // notes returns the notes in the kernel's order: the first thread's general registers, the notes of the process, the other registers of the first
-// thread, then those of all other threads.
+// thread, and the registers of the other threads.
 func (m *coreMoment) notes() []byte {
 	if m.from != nil {
 		n := elfcore.NoteList{Order: m.from.order, Bytes: m.from.notes}
@@ -116,13 +116,13 @@ func (m *coreMoment) standardVectors() ([][]byte, xsave.Layout) {
 	return m.vectors.Standard(areas)
 }
 
-// Notes of reframe, for data that no other note has. Their kinds are not used by other tools, since not all readers check the owner.
+// Types of reframe's own notes, for data that no other note contains. Other tools do not use these numbers, because not all readers check the owner.
 const (
 	ownOwner = "REFRAME"
 	// ntNames holds, for each thread, its number and the length of its name as two 32-bit words, and the name.
 	ntNames = 0x52460001
-	// ntMemory holds 64-bit words: the extent of the core's memory as a number of recordedModes, then the start and the end of each range of a file's
-	// mapping that differs from the file and is not in the core.
+	// ntMemory holds 64-bit words. The first is a number of recordedModes, which gives the extent of the core's memory. It is followed by the start
+	// and the end of each range in a file's mapping that differs from the file but is not in the core.
 	ntMemory = 0x52460002
 	// ntRedacted holds 64-bit words: the start and the end of each range that was omitted at the user's request, in order of address. The note is
 	// absent if no range was omitted.
@@ -175,7 +175,7 @@ func (m *coreMoment) status(t *coreThread) []byte {
 
 // info returns a struct elf_prpsinfo of linux/elfcore.h.
 func (a *coreAbout) info(order binary.ByteOrder) []byte {
-	const states = "RSDTZW" // pr_state is an index into them
+	const states = "RSDTZW" // pr_state is an index into this string
 	b := make([]byte, infoSize)
 	b[0], b[1], b[2], b[3] = byte(max(strings.IndexByte(states, a.state), 0)), a.state, byte(btoi(a.state == 'Z')), byte(a.nice)
 	order.PutUint64(b[8:], a.flags)

@@ -18,7 +18,7 @@ import (
 
 var lldbFrame = regexp.MustCompile(`(?m)^ .*frame #\d+: .*$`)
 
-// lldbFrames are the frames of all threads as lldb shows them.
+// lldbFrames returns the frames of all threads as lldb shows them.
 func lldbFrames(t *testing.T, commands ...string) []string {
 	t.Helper()
 	args := []string{"-x", "-b"}
@@ -30,7 +30,7 @@ func lldbFrames(t *testing.T, commands ...string) []string {
 	require.True(t, found)
 	frames := lldbFrame.FindAllString(text, -1)
 	for i := range frames {
-		frames[i] = strings.TrimLeft(frames[i], "* ") // the thread that is shown first
+		frames[i] = strings.TrimLeft(frames[i], "* ") // marks the thread that is shown first
 	}
 	slices.Sort(frames)
 	return frames
@@ -55,7 +55,7 @@ func TestWriteCoreForLLDB(t *testing.T) {
 	}
 }
 
-// Delve opens a core of a Go program, and finds the functions that its threads are in.
+// TestWriteCoreForDelve requires that Delve opens a core of a Go program, and finds the functions in which its threads are.
 func TestWriteCoreForDelve(t *testing.T) {
 	livetest.Slow(t)
 	exe := livetest.GoBinary(t, "../deopt/testdata/gdbstack/goprogram")

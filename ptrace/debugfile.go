@@ -13,8 +13,8 @@ import (
 // DebugDir is the directory where systems keep separate files of debug information, and where debuggers search for them.
 const DebugDir = "/usr/lib/debug"
 
-// debugFiles gives modules without a symbol table access to separate debug files. These are found by build id as in gdb ("Separate Debug Files" of
-// its manual): DIR/.build-id/ab/cdef….debug. They are opened when a symbol is needed.
+// debugFiles makes modules without a symbol table use separate debug files. These are found by build ID as in gdb ("Separate Debug Files" of its
+// manual): DIR/.build-id/ab/cdef….debug. A file is opened when a symbol is needed.
 func (t reading) debugFiles() {
 	for _, m := range t.Modules {
 		if m.Image != nil && !m.debugged {
@@ -24,7 +24,7 @@ func (t reading) debugFiles() {
 	}
 }
 
-// openDebugFile opens the first file with a build id, or returns nil.
+// openDebugFile opens the first file for a build ID, or returns nil.
 func (m *Module) openDebugFile(in []opener, id []byte) *object.Image {
 	if len(id) < 2 {
 		return nil

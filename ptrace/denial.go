@@ -13,17 +13,18 @@ import (
 
 // denial holds facts about a process that cannot be traced and has no visible tracer.
 type denial struct {
-	self          bool   // it is this process
-	filtered      bool   // the kernel denies all of this process's ptrace(2) requests
-	root, capable bool   // this process runs as root; it has CAP_SYS_PTRACE
+	self          bool   // the process is this process
+	filtered      bool   // the kernel rejects all ptrace(2) requests of this process
+	root, capable bool   // this process runs as root; this process has CAP_SYS_PTRACE
 	inner         bool   // this process is in a user namespace that does not map all users
 	foreign       bool   // the target belongs to another user
-	undumpable    bool   // the target's files in /proc belong to root, but it does not
+	undumpable    bool   // root owns the target's files in /proc, but the target does not run as root
 	stronger      bool   // the target has capabilities that this process lacks
-	scope         string // kernel.yama.ptrace_scope, "" if the kernel does not have it
+	scope         string // value of kernel.yama.ptrace_scope; "" if the kernel lacks it
 }
 
-// hint returns the kernel's rule that denies tracing, with advice (ptrace(2), "Ptrace access mode checking"; Documentation/admin-guide/LSM/Yama.rst).
+// hint returns the rule by which the kernel denies tracing, with advice (ptrace(2), "Ptrace access mode checking";
+// Documentation/admin-guide/LSM/Yama.rst).
 func (d *denial) hint() string {
 	switch {
 	case d.self:
@@ -56,7 +57,7 @@ const (
 	capSysPtrace   = 19
 )
 
-// denialOf determines the facts about a process.
+// denialOf determines why a process cannot be traced.
 func denialOf(pid int) denial {
 	own := os.Getpid()
 	d := denial{self: pid == own, filtered: system.PtraceDenied(), root: os.Geteuid() == 0}
@@ -80,7 +81,7 @@ func denialOf(pid int) denial {
 	return d
 }
 
-// capabilities returns a set of capabilities of a process (capabilities(7)), or none if it cannot be read.
+// capabilities returns a set of capabilities of a process (capabilities(7)), or an empty set if it cannot be read.
 func capabilities(pid int, set string) uint64 {
 	have, err := strconv.ParseUint(system.StatusField(pid, set), 16, 64)
 	if err != nil {
@@ -89,7 +90,7 @@ func capabilities(pid int, set string) uint64 {
 	return have
 }
 
-// errFile is an [ErrPermission] for a file of /proc, or for a call that does not attach: another tracer cannot be the cause.
+// errFile is an [ErrPermission] for a file of /proc, or for a call that does not attach, so that another tracer cannot be the cause.
 var errFile = fmt.Errorf("%w", ErrPermission)
 
 // denied returns the error of an operation that failed for lack of permission, with the reason and advice.

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxReply bounds the size of a reply. That of a request for 64 KiB of memory has 88 KB, and the state of 10,000 threads has 4 MB.
+	// maxReply bounds the size of a reply. The reply to a request for 64 KiB of memory has 88 KB, and the state of 10,000 threads has 4 MB.
 	maxReply = 16 << 20
 )
 
 // client sends requests to Delve's server, one at a time. The server speaks JSON-RPC 1.0 (package net/rpc/jsonrpc) without any framing.
 type client struct {
 	conn    net.Conn
-	timeout time.Duration // of one request
-	end     time.Time     // of all requests
-	number  uint64        // of the latest request
+	timeout time.Duration // of each request
+	end     time.Time     // deadline for all requests
+	number  uint64        // number of the last request
 	replies bounded
 	decoder *json.Decoder
-	lost    error // the error after which the connection cannot be used
+	lost    error // the error after which the connection cannot be used; nil before
 }
 
 // dial connects to host:port or unix:PATH. limit bounds the time of all requests together.
@@ -61,7 +61,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// call sends a request, and decodes the result of its reply. All errors wrap [holder.ErrLost], except for a refusal.
+// call sends a request, and decodes the result in the reply. Each error wraps [holder.ErrLost], unless it is a refusal.
 func (c *client) call(method string, args, result any) error {
 	if c.lost != nil {
 		return c.lost
@@ -74,7 +74,7 @@ func (c *client) call(method string, args, result any) error {
 	return c.lost
 }
 
-// lostError is an error after which nothing more can be read.
+// lostError is an error after which no further data can be read.
 type lostError struct{ error }
 
 // Is implements the interface of [errors.Is].
@@ -83,7 +83,7 @@ func (lostError) Is(target error) bool { return target == holder.ErrLost }
 // Unwrap returns the reason.
 func (e lostError) Unwrap() error { return e.error }
 
-// exchange sends a request and decodes the result. call calls it if no earlier request failed.
+// exchange sends a request and decodes the result. It is called only if no earlier request has failed.
 func (c *client) exchange(method string, args, result any) error {
 	now := time.Now()
 	if !now.Before(c.end) {
@@ -129,7 +129,7 @@ func (c *client) exchange(method string, args, result any) error {
 	return nil
 }
 
-// failed returns the error of a request that got no complete reply.
+// failed returns the error of a request without a complete reply.
 func (c *client) failed(method string, err error) error {
 	var timeout net.Error
 	switch {
@@ -169,7 +169,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// errTooLong is the error of a reply that exceeds maxReply.
+// errTooLong is the error for a reply that exceeds maxReply.
 var errTooLong = errors.New("too long")
 
 // bounded reads at most left bytes.

@@ -26,7 +26,7 @@ func command(t *testing.T, addr, name string) {
 	require.NoError(t, c.call("Command", map[string]string{"name": name}, &result))
 }
 
-// TestRunning requires that a process that runs is refused, and that it still runs afterwards.
+// TestRunning requires that a running process is refused, and that it still runs afterwards.
 func TestRunning(t *testing.T) {
 	p, _, addr := attached(t, "--accept-multiclient", "--continue")
 	require.Eventually(t, func() bool { return idle(t, addr) != nil }, livetest.Patience, time.Millisecond)
@@ -40,8 +40,8 @@ func TestRunning(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestResumedMeanwhile requires that a target is lost if another client resumes the process, even if the process stops again at once. A note mentions
-// that requests alone do not show this if it stops at the same addresses.
+// TestResumedMeanwhile requires that a target is lost if another client resumes the process, even if the process stops again immediately. A note must
+// say that requests alone cannot detect this if the process stops at the same addresses.
 func TestResumedMeanwhile(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		_, before, addr := attached(t, "--accept-multiclient")
@@ -86,8 +86,8 @@ func resume(t *testing.T, addr string) {
 	require.Eventually(t, func() bool { return idle(t, addr) != nil }, livetest.Patience, time.Millisecond)
 }
 
-// TestResumedBetweenRequests requires an error if another client resumes the process after its registers were read, and it stops at the same addresses
-// before the files of this machine are read.
+// TestResumedBetweenRequests requires an error if, after the registers were read, another client resumes the process, which stops at the same
+// addresses before the files of this machine are read.
 func TestResumedBetweenRequests(t *testing.T) {
 	_, _, addr := attached(t, "--accept-multiclient")
 	between := relay(t, addr, func(method, _ string, result json.RawMessage) json.RawMessage {
@@ -125,7 +125,7 @@ func TestOneThreadSteps(t *testing.T) {
 	require.ErrorIs(t, err, errMoved)
 }
 
-// idle returns an error if the process runs.
+// idle returns an error if the process is running.
 func idle(t *testing.T, addr string) error {
 	t.Helper()
 	c, err := dial(t.Context(), addr, livetest.Patience)
@@ -135,8 +135,8 @@ func idle(t *testing.T, addr string) error {
 	return err
 }
 
-// TestEnd closes the connections to three kinds of servers. A server for many clients stays as it was. Another one detaches from the process or kills
-// it, as the note says.
+// TestEnd closes the connections to three kinds of servers. The state of a server for many clients must not change. Other servers detach from the
+// process or kill it, as the note says.
 func TestEnd(t *testing.T) {
 	t.Run("many clients", func(t *testing.T) {
 		p, _, addr := attached(t, "--accept-multiclient")
@@ -167,7 +167,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestEndedProcess requires that a target whose process is killed is lost.
+// TestEndedProcess requires that a target is lost if its process is killed.
 func TestEndedProcess(t *testing.T) {
 	p, before, addr := attached(t, "--accept-multiclient")
 	sp, err := before.Threads()[0].Registers.Addr(machine.AMD64.SP)

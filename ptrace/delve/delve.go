@@ -1,7 +1,8 @@
 // Package delve reads a process that Delve holds, through Delve's headless server (dlv attach, dlv debug and dlv exec, with --headless).
 //
-// It only reads: it sends no request that stops, resumes, changes or detaches from the process. Delve knows memory, threads and registers. On the same
-// machine, the package reads memory and the list of mappings from /proc instead, after a proof that this is the process that Delve holds.
+// It only reads: it sends no request that stops, resumes, changes or detaches from the process. Delve provides memory, threads and registers. If the
+// process is on this machine, the package reads memory and the list of mappings from /proc instead, after it has verified that this is the process
+// that Delve holds.
 //
 // # Security
 //
@@ -25,13 +26,14 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Timeout bounds the time of all requests together; 0 means a minute. Each request has 10 s, or a sixth of Timeout if that is longer.
+	// Timeout bounds the time of all requests together; 0 means a minute. The limit for each request is 10 s, or a sixth of Timeout if that is
+	// longer.
 	Timeout time.Duration
-	// Program is set if the user gives the program's file. Then its path is not required.
+	// Program is set if the user gives the program's file, so that its path is not required.
 	Program bool
 }
 
-// Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
+// Time limits: for all requests together if [Options] do not give one, and the shortest limit for one request. Tests set defaultTime.
 var defaultTime = time.Minute
 
 const requestTime = 10 * time.Second
@@ -53,13 +55,13 @@ const maxThreads = 1 << 16
 
 // Open connects to a headless server at host:port or unix:PATH, and reads the state of its process, which must be stopped. The errors do not name addr.
 //
-// The end of the connection ends a server without --accept-multiclient: it detaches from a process that it attached to, and kills a process that it
-// started (Stop in Delve's service/rpccommon/server.go). A note of the state or the error mentions that.
+// When the connection is closed, a server without --accept-multiclient exits: it detaches from a process to which it attached, and kills a process
+// that it started (Stop in Delve's service/rpccommon/server.go). A note of the state, or the error, says so.
 func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
 	return open(ctx, addr, o, true)
 }
 
-// open implements [Open]. If look is not set, it reads through the server alone, also on the machine of the process.
+// open implements [Open]. If look is false, it reads everything through the server, even if the process is on this machine.
 func open(ctx context.Context, addr string, o Options, look bool) (*holder.State, error) {
 	c, err := dial(ctx, addr, cmp.Or(o.Timeout, defaultTime))
 	if err != nil {
@@ -81,7 +83,7 @@ type version struct {
 	Backend      string
 }
 
-// state is the part that is used of the result of State. Delve does not fill the other fields if the process runs.
+// state contains the used members of the result of State. While the process runs, Delve fills only some of them.
 type state struct {
 	PID       int    `json:"Pid"`
 	Command   string `json:"TargetCommandLine"`
@@ -91,7 +93,7 @@ type state struct {
 	Exited    bool     `json:"exited"`
 	Status    int      `json:"exitStatus"`
 	Threads   []thread `json:"Threads"`
-	When      string   // the event of a recording of rr
+	When      string   // the current event, in a recording of rr
 }
 
 type thread struct {
@@ -128,10 +130,10 @@ type process struct {
 	arch    *machine.Arch
 	backend string
 	pid     int
-	first   *state // when the registers were read
+	first   *state // the state when the registers were read
 	regs    []machine.Thread
 	patches []patch
-	// switches holds the context switches of each thread of the process with this number on this machine, before the registers were read.
+	// switches holds the context switches of each thread, before the registers were read, of the process with this number on this machine.
 	switches map[int]string
 	shared   bool // the server accepts other clients
 }
@@ -159,12 +161,12 @@ func read(c *client, program, look bool) (*holder.State, error) {
 	case err == nil:
 		s.Notes = append([]string{end}, s.Notes...)
 	case !errors.Is(err, errExited):
-		err = fmt.Errorf("%w (%s)", err, end) // an error ends the connection too
+		err = fmt.Errorf("%w (%s)", err, end) // after an error the connection also ends
 	}
 	return s, err
 }
 
-// readState reads everything apart from the version and what readEnd reads.
+// readState reads everything except the version and the data that readEnd reads.
 func (p *process) readState(program, look bool) (*holder.State, error) {
 	first, err := p.getState()
 	if err != nil {
@@ -199,7 +201,7 @@ func (p *process) readState(program, look bool) (*holder.State, error) {
 	return s, nil
 }
 
-// readEnd returns a note about what the server does at the end of this connection, or "" if it stays as it was.
+// readEnd returns a note about the server's action at the end of this connection, or "" if nothing changes.
 func (p *process) readEnd() (string, error) {
 	var clients struct{ IsMulticlient bool }
 	var attached struct{ Answer bool }
@@ -281,7 +283,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// breakpoint is one physical breakpoint, or that at which a thread has stopped.
+// breakpoint is a physical breakpoint in the list, or the one at which a thread has stopped.
 type breakpoint struct {
 	Addrs   []uint64 `json:"addrs"`
 	PIDs    []int    `json:"addrpid"`
@@ -299,7 +301,7 @@ type patch struct {
 // maxBreakpoints bounds the number of breakpoints.
 const maxBreakpoints = 1 << 16
 
-// readBreakpoints reads the code that breakpoints have replaced. Only the description for people contains it (VerboseDescr of Delve's
+// readBreakpoints reads the code that breakpoints have replaced, which is only in the description for users (VerboseDescr of Delve's
 // pkg/proc/breakpoints.go).
 func (p *process) readBreakpoints(s *holder.State) error {
 	var result struct{ Breakpoints []breakpoint }
@@ -336,7 +338,7 @@ func (b *breakpoint) original() ([]byte, bool) {
 	return nil, false
 }
 
-// trap returns the code of a breakpoint of Delve (AMD64Arch and ARM64Arch of pkg/proc).
+// trap returns the instruction that Delve writes for a breakpoint (AMD64Arch and ARM64Arch of pkg/proc).
 func trap(arch *machine.Arch) []byte {
 	if arch == machine.ARM64 {
 		return []byte{0x00, 0x00, 0x20, 0xd4}

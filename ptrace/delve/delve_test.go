@@ -17,10 +17,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// dlv may answer late on a busy machine.
+// dlv may reply late on a busy machine.
 func init() { defaultTime = 6 * livetest.Patience }
 
-// attached returns a process, and the address of a server of dlv that has attached to it. The process was captured before.
+// attached returns a process, the state that a capture read before, and the address of a dlv server that has attached to the process.
 func attached(t *testing.T, flags ...string) (*livetest.Process, *ptrace.Target, string) {
 	t.Helper()
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "regs.c"), nil, "pause")
@@ -36,7 +36,7 @@ func both(t *testing.T, f func(t *testing.T, look bool)) {
 	t.Run("requests", func(t *testing.T) { f(t, false) })
 }
 
-// TestOpen compares registers, memory and files with those that ptrace read of the same stopped process.
+// TestOpen requires that registers, memory and files equal those that ptrace read of the same stopped process.
 func TestOpen(t *testing.T) {
 	p, before, addr := attached(t, "--accept-multiclient")
 	both(t, func(t *testing.T, look bool) {
@@ -63,7 +63,7 @@ func TestOpen(t *testing.T) {
 				g, err := got.Registers.Bytes(reg)
 				require.NoError(t, err, machine.AMD64.RegisterName(reg))
 				if reg >= 17 && reg < 33 && got.ID == p.PID {
-					require.GreaterOrEqual(t, len(g), 16) // Delve omits the upper part if the thread never used it
+					require.GreaterOrEqual(t, len(g), 16) // Delve omits the upper part if the thread has never used it
 					w = w[:len(g)]
 				}
 				require.Equal(t, w, g, machine.AMD64.RegisterName(reg))
@@ -120,7 +120,7 @@ func TestBreakpoints(t *testing.T) {
 	})
 }
 
-// TestEndOfMemory reads up to the first byte that is not mapped.
+// TestEndOfMemory requires that memory is read up to the first byte that is not mapped.
 func TestEndOfMemory(t *testing.T) {
 	_, before, addr := attached(t, "--accept-multiclient")
 	maps, err := before.Mappings()
@@ -152,7 +152,7 @@ func TestEndOfMemory(t *testing.T) {
 	})
 }
 
-// TestProgramOfRelativePath requires a note if the path of the program is unknown and not given.
+// TestProgramOfRelativePath requires a note if the path of the program is unknown and the user does not give it.
 func TestProgramOfRelativePath(t *testing.T) {
 	exe := livetest.CBinary(t, "nojit.c")
 	p := livetest.Program(t, "sh", "-c", `cd "$1" && exec "./$2"`, "sh", filepath.Dir(exe), filepath.Base(exe))
@@ -167,7 +167,7 @@ func TestProgramOfRelativePath(t *testing.T) {
 	}
 }
 
-// TestLongVectors requires the limit that keeps the search for the auxiliary vector linear on a hostile stack.
+// TestLongVectors requires a limit on the size of an auxiliary vector, so that the time to search a hostile stack is linear.
 func TestLongVectors(t *testing.T) {
 	vector := func(entries int) (b []byte) {
 		add := func(words ...uint64) {

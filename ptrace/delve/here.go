@@ -13,18 +13,18 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// here is a process of this machine that a server provably holds.
+// here is a process on this machine that was verified to be the one that a server holds.
 type here struct {
 	mem      *os.File
 	mappings []machine.Mapping
 }
 
-// prove returns the process of this machine that the server holds, or nil if that is on another machine or cannot be proved. The same number alone proves
-// nothing: the server may be in a container, or at the end of a tunnel. The proof is that a process with this number has the same threads, that all of
-// them are traced and stop at the same addresses with the same stack pointers, and that the memory there is the same.
+// prove returns the process on this machine that the server holds, or nil if the process is on another machine or cannot be verified. An equal number
+// is not sufficient: the server may be in a container, or at the end of a tunnel. A process with this number must have the same threads; all must be
+// traced and stopped at the same addresses with the same stack pointers; and the memory there must be the same.
 func (p *process) prove() (*here, error) {
 	if p.backend != "native" {
-		return nil, nil // another program reads the process for Delve, and may show other memory (rr)
+		return nil, nil // another program reads the process for Delve, and its memory may differ (rr)
 	}
 	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", p.pid)) // the open file refers to the process even if its number is used again
 	if err != nil {
@@ -42,12 +42,12 @@ func (p *process) prove() (*here, error) {
 // maxSample bounds the number of threads whose stacks are compared.
 const maxSample = 8
 
-// watch records the context switches of all threads of the process with this number on this machine. It is called before the registers are read:
-// otherwise a process that runs in between and stops at the same place would go unnoticed.
+// watch records the context switches of all threads of the process with this number on this machine. It must be called before the registers are read.
+// Otherwise a process that runs afterwards and stops at the same place would not be noticed.
 func (p *process) watch() {
 	tids, err := system.ThreadIDs(p.pid)
 	if err != nil {
-		return // prove does not find it either
+		return // prove will not find the process either
 	}
 	p.switches = map[int]string{}
 	for _, tid := range tids {
@@ -55,7 +55,7 @@ func (p *process) watch() {
 	}
 }
 
-// movedHere returns an error if a thread has run since watch was called. It checks all threads, because Delve may step one alone.
+// movedHere returns an error if a thread has run since watch was called. It checks all threads, because Delve may step a single one.
 func (p *process) movedHere() error {
 	for _, th := range p.regs {
 		if switches(taskStatus(p.pid, th.ID)) != p.switches[th.ID] {
@@ -118,8 +118,8 @@ func (p *process) isHere(h *here) (bool, error) {
 	return true, p.movedHere()
 }
 
-// stopsAt reports whether a thread has stopped with a stack pointer and a program counter. The file ends with these two (proc_pid_syscall(5)); it contains
-// "running" if the thread has not stopped.
+// stopsAt reports whether a thread has stopped with the given stack pointer and program counter. These are the last fields of the file
+// (proc_pid_syscall(5)), which contains "running" if the thread has not stopped.
 func stopsAt(pid, tid int, sp, pc machine.Addr) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
 	if err != nil {
@@ -150,7 +150,7 @@ func taskStatus(pid, tid int) map[string]string {
 	return fields
 }
 
-// switches returns how often a thread was switched. A thread that runs and stops again is switched at least once.
+// switches returns the numbers of context switches of a thread. A thread that runs and stops again has at least one more.
 func switches(status map[string]string) string {
 	return status["TracerPid"] + " " + status["voluntary_ctxt_switches"] + " " + status["nonvoluntary_ctxt_switches"]
 }
@@ -158,7 +158,7 @@ func switches(status map[string]string) string {
 // readHere fills the state from the files of this machine.
 func (p *process) readHere(s *holder.State, h *here) {
 	s.Mappings = h.mappings
-	s.Auxv, _ = os.ReadFile(fmt.Sprintf("/proc/%d/auxv", p.pid)) // without it the target shows what is missing
+	s.Auxv, _ = os.ReadFile(fmt.Sprintf("/proc/%d/auxv", p.pid)) // if it cannot be read, the target shows what is missing
 	if command := system.CommandLine(p.pid); command != "" {
 		s.Command = command
 	}

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// peer is a server for one connection at a socket. It sends the reply that is listed for a method. Other methods, and the first sound requests for
-// listed ones, get the reply of a healthy server whose process is on another machine.
+// peer starts a server for one connection at a socket. It sends the reply listed for a method. Other methods, and the first sound requests for listed
+// methods, get the reply of a correct server whose process is on another machine.
 func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) string {
 	t.Helper()
 	return listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
@@ -33,7 +33,7 @@ func peer(t *testing.T, replies map[string]func(net.Conn, uint64), sound int) st
 	})
 }
 
-// listen accepts one connection at a socket, calls reply for each request, and the functions of after at the end. It returns the address.
+// listen accepts one connection at a socket and returns its address. It calls reply for each request, and at the end the functions of after.
 func listen(t *testing.T, reply func(conn net.Conn, method string, params json.RawMessage, id uint64), after ...func() error) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "peer")
@@ -65,7 +65,7 @@ func listen(t *testing.T, reply func(conn net.Conn, method string, params json.R
 	return "unix:" + path
 }
 
-// relay forwards the requests of one connection to dlv. change returns the result that the client gets instead of that of dlv.
+// relay forwards the requests of one connection to dlv. change returns the result that the client gets instead of dlv's.
 func relay(t *testing.T, addr string, change func(method, params string, result json.RawMessage) json.RawMessage) string {
 	t.Helper()
 	c, err := dial(t.Context(), addr, livetest.Patience)
@@ -91,7 +91,7 @@ func answer(result any) func(net.Conn, uint64) {
 	}
 }
 
-// send replies with a text, in which %d stands for the number of the request, and then with the same text again and again.
+// send replies with a text, in which %d stands for the number of the request. If another text is given, send repeats that text until a write fails.
 func send(text string, again ...string) func(net.Conn, uint64) {
 	return func(conn net.Conn, id uint64) {
 		_, err := fmt.Fprint(conn, strings.ReplaceAll(text, "%d", fmt.Sprint(id)))
@@ -123,7 +123,8 @@ func healthy(method string, params json.RawMessage) any {
 	return map[string]any{}
 }
 
-// TestHostileServers opens targets of servers that break the protocol. Each error is one line, and mentions what dlv does to the process at the end of the connection.
+// TestHostileServers opens targets of servers that violate the protocol. Each error must be one line, and say what dlv does to the process at the end
+// of the connection.
 func TestHostileServers(t *testing.T) {
 	regs := formatted(machine.AMD64, 16)
 	big := strings.Repeat("x", 1<<20)
@@ -186,9 +187,9 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestLostServer requires an error for memory after the server has closed the connection. Such memory must not seem unmapped.
+// TestLostServer requires an error for memory that is read after the server has closed the connection. The memory must not count as unmapped.
 func TestLostServer(t *testing.T) {
-	addr := peer(t, map[string]func(net.Conn, uint64){"ExamineMemory": hangUp}, 130) // those before search for the auxiliary vector
+	addr := peer(t, map[string]func(net.Conn, uint64){"ExamineMemory": hangUp}, 130) // the first 130 requests search for the auxiliary vector
 	s, err := Open(t.Context(), addr, Options{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -200,7 +201,7 @@ func TestLostServer(t *testing.T) {
 	require.Equal(t, err, again)
 }
 
-// TestAddresses requires that wrong addresses are errors of one line.
+// TestAddresses requires one-line errors for wrong addresses.
 func TestAddresses(t *testing.T) {
 	for addr, want := range map[string]string{
 		"":                 "not an address: expected HOST:PORT or unix:PATH",
@@ -215,8 +216,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestOtherProcess requires that no file of a process is used if the process is not the one that the server holds. All replies describe a process of
-// this machine, apart from one difference.
+// TestOtherProcess requires that no file of a process is used if the server holds another process. The replies describe a process of this machine,
+// except for one difference.
 func TestOtherProcess(t *testing.T) {
 	p, _, addr := attached(t)
 	replies := map[string]json.RawMessage{}
@@ -261,7 +262,7 @@ func TestOtherProcess(t *testing.T) {
 		return map[string]any{"Mem": make([]byte, 64)}
 	})
 
-	// Memory that cannot be read proves nothing.
+	// Memory that cannot be read verifies nothing.
 	c, err := dial(t.Context(), listen(t, func(conn net.Conn, method string, params json.RawMessage, id uint64) {
 		answer(replies[method+string(params)])(conn, id)
 	}), livetest.Patience)
@@ -279,7 +280,7 @@ func TestOtherProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, here)
 
-	// Without a tracer, the process waits at the same addresses.
+	// Without a tracer, the process also waits at these addresses.
 	require.NoError(t, s.Close())
 	require.Eventually(t, func() bool { return system.StatusField(p.PID, "TracerPid") == "0" }, livetest.Patience, time.Millisecond)
 	p.AwaitPause(t)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// memory reads the memory of a process, without the breakpoints of Delve.
+// memory reads the memory of a process, with Delve's breakpoints replaced by the original code.
 type memory struct {
 	read    func(p []byte, addr machine.Addr) (int, error)
 	moved   func() error // returns an error if the process has run since its registers were read
@@ -28,7 +28,7 @@ func (m *memory) Read(p []byte, addr machine.Addr) (int, error) {
 	if m.lost != nil {
 		return 0, m.lost
 	}
-	n, err := 0, m.moved() // the server does not reply to a request for memory while the process runs
+	n, err := 0, m.moved() // while the process runs, the server does not reply to a request for memory
 	if err == nil {
 		n, err = m.read(p, addr)
 		if moved := m.moved(); moved != nil && !errors.Is(err, holder.ErrLost) {
@@ -43,7 +43,7 @@ func (m *memory) Read(p []byte, addr machine.Addr) (int, error) {
 	return n, err
 }
 
-// hide replaces breakpoints in memory at addr by the original code. A back end may have hidden them already.
+// hide replaces breakpoints in memory that was read at addr by the original code. A back end of Delve may already have done so.
 func (m *memory) hide(p []byte, addr machine.Addr) {
 	trap := trap(m.arch)
 	first := sort.Search(len(m.patches), func(i int) bool { return m.patches[i].at >= addr })
@@ -59,11 +59,11 @@ func (m *memory) hide(p []byte, addr machine.Addr) {
 }
 
 const (
-	maxRead  = 64 << 10 // bytes per request; ExamineMemoryLengthLimit of Delve's service/rpc2/server.go is greater
+	maxRead  = 64 << 10 // bytes in one request; ExamineMemoryLengthLimit of Delve's service/rpc2/server.go is greater
 	pageSize = 4 << 10
 )
 
-// readRPC reads memory by requests. A request for memory that cannot be read completely fails.
+// readRPC reads memory through the server, which rejects a request if a part of the memory cannot be read.
 func (p *process) readRPC(b []byte, addr machine.Addr) (n int, err error) {
 	for n < len(b) {
 		part := b[n:min(len(b), n+maxRead)]
@@ -82,7 +82,7 @@ func (p *process) examine(b []byte, addr machine.Addr) (int, error) {
 	if !errors.As(err, new(refusal)) {
 		return len(b), err
 	}
-	// Offsets of pages: all before low can be read, and not all before high.
+	// All pages up to the offset low can be read, but not all up to high.
 	whole, last := 0, len(b)
 	for {
 		middle := (whole + last) / 2
@@ -118,7 +118,7 @@ func (p *process) examineAll(b []byte, addr machine.Addr) error {
 	return nil
 }
 
-// movedThere returns an error if the server shows that the process has run since its registers were read: another client may have resumed it.
+// movedThere returns an error if the server's state shows that the process has run since its registers were read, because another client resumed it.
 func (p *process) movedThere() error {
 	now, err := p.getState()
 	switch {
@@ -142,7 +142,7 @@ func byID(list []thread) []thread {
 	return slices.SortedFunc(slices.Values(list), func(a, b thread) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// errMoved is the error for a process that ran while it was read.
+// errMoved is the error for a process that has run while it was read.
 var errMoved = lostError{errors.New("the process ran while it was read: another client of dlv resumed it")}
 
 // readFile reads memory of a process of this machine from /proc/PID/mem.

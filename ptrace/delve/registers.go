@@ -47,7 +47,7 @@ const (
 	absent = "Delve does not list this register"
 )
 
-// parseRegisters decodes the registers of a thread. widest is the number of trusted low bytes of a vector register.
+// parseRegisters decodes the registers of a thread. widest is the number of low bytes of a vector register that are reliable.
 func parseRegisters(arch *machine.Arch, list []register, widest int) (*machine.Registers, error) {
 	regs := machine.NewRegisters(arch, absent)
 	regs.ForgetFloatControl(frame.Because(frame.FloatsUnread, "Delve does not list the registers that control floating-point arithmetic"))
@@ -125,7 +125,7 @@ func parseRegisters(arch *machine.Arch, list []register, widest int) (*machine.R
 	return regs, nil
 }
 
-// canonical returns the lower-case name that Delve uses for a register, or "" for a register that is not read.
+// canonical returns the lower-case name that Delve uses for a register, or "" if the register is not read.
 func canonical(arch *machine.Arch, n int) string {
 	if n < 0 || n > 0xff {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// formatted returns registers as Delve's API lists them: each byte of register n is n plus its offset.
+// formatted returns registers as Delve's API lists them. Each byte of register n is n plus the byte's offset.
 func formatted(arch *machine.Arch, vectorSize int) (list []register) {
 	format := proc.AMD64Arch("linux").DwarfRegisterToString
 	if arch == machine.ARM64 {
@@ -48,7 +48,7 @@ func pattern(n, size int) []byte {
 	return b
 }
 
-// TestFormats parses what Delve's own functions format.
+// TestFormats requires that texts which Delve's own functions format are parsed.
 func TestFormats(t *testing.T) {
 	for _, c := range []struct {
 		arch          *machine.Arch
@@ -93,7 +93,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestBadRegisters rejects lists that contradict themselves.
+// TestBadRegisters requires that contradictory lists are rejected.
 func TestBadRegisters(t *testing.T) {
 	for _, arch := range []*machine.Arch{machine.AMD64, machine.ARM64} {
 		good := formatted(arch, 16)
@@ -117,7 +117,7 @@ func TestBadRegisters(t *testing.T) {
 	}
 }
 
-// FuzzRegisters requires that no list of registers makes the parser panic.
+// FuzzRegisters requires that the parser does not panic for any list of registers.
 func FuzzRegisters(f *testing.F) {
 	for _, arch := range []*machine.Arch{machine.AMD64, machine.ARM64} {
 		for _, r := range formatted(arch, 64/(1+bytes.Count([]byte(arch.Name), []byte("arm"))*3)) {

@@ -12,8 +12,8 @@ import (
 // maxLibraries bounds the number of loaded files.
 const maxLibraries = 1 << 16
 
-// readThere fills the state through the server alone. Delve's API lists neither the mappings nor the program;
-// given means that the user gives the latter.
+// readThere fills the state through the server alone. Delve's API lists neither the mappings nor the program. given means that the user gives the
+// program.
 func (p *process) readThere(s *holder.State, given bool) error {
 	m := &memory{arch: p.arch, patches: p.patches, read: p.readRPC, moved: p.movedThere}
 	s.Memory, s.Close = m, p.conn.Close
@@ -50,7 +50,7 @@ func (p *process) readThere(s *holder.State, given bool) error {
 	return nil
 }
 
-// unnoticed is the note about what State of Delve's API does not show.
+// unnoticed is the note about a change that State of Delve's API does not show.
 const unnoticed = "if another client of dlv resumes the process meanwhile and it stops at the same addresses again, that may go unnoticed"
 
 // Types of entries of the auxiliary vector (getauxval(3)).
@@ -83,7 +83,7 @@ func (p *process) findAuxv(mem holder.Memory) []byte {
 	return auxvIn(stack)
 }
 
-// auxvIn returns the last auxiliary vector in the words of a stack, or nil.
+// auxvIn returns the last auxiliary vector in the words of a stack, or nil if there is none.
 func auxvIn(stack []byte) (found []byte) {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(stack[at:]) }
 	for at := 0; at+16 <= len(stack); at += 8 {
@@ -114,13 +114,14 @@ func auxvIn(stack []byte) (found []byte) {
 const (
 	programHeader = 56 // size of Elf64_Phdr
 	maxType       = 128
-	// maxVector bounds the size of an auxiliary vector, and thus the time for a hostile stack. The kernel's vectors are smaller: AT_VECTOR_SIZE of
-	// include/linux/mm_types.h is about 50 words on x86-64 and arm64.
+	// maxVector bounds the size of an auxiliary vector, and thus the time to search a hostile stack. The kernel's vectors are smaller: AT_VECTOR_SIZE
+	// of include/linux/mm_types.h is about 50 words on x86-64 and arm64.
 	maxVector = 64 * 16
 	maxPath   = 4096
 )
 
-// pathOfProgram returns the path of the program, or "" if it is unknown. The kernel has the path that was given to execve(2), which may be relative.
+// pathOfProgram returns the path of the program, or "" if it is unknown. The kernel stores the path that was passed to execve(2), which may be
+// relative.
 func pathOfProgram(mem holder.Memory, s *holder.State) string {
 	command, _, _ := strings.Cut(s.Command, " ")
 	for b := s.Auxv; len(b) >= 16; b = b[16:] {
