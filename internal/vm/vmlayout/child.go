@@ -358,7 +358,7 @@ func (c *codecElsewhere) Decode(bits uint64) (Typed, error) {
 }
 
 func (c *codecElsewhere) decode(from *Source, words []uint64) (Typed, error) {
-	r, err := c.child.told(from.current(), &request{Decode: c.number, Words: words, Memory: from != nil})
+	r, err := c.child.told(from.current(), &request{Decode: c.number, Words: words, Memory: from != nil, Left: int64(from.left())})
 	switch {
 	case err != nil:
 		return Typed{}, err
@@ -380,7 +380,7 @@ func (c *codecElsewhere) Encode(v Typed) (uint64, error) {
 }
 
 func (c *codecElsewhere) encode(from *Source, v Typed, words []uint64) ([]uint64, error) {
-	r, err := c.child.told(from.current(), &request{Encode: &v, Codec: c.number, Words: words, Memory: from != nil})
+	r, err := c.child.told(from.current(), &request{Encode: &v, Codec: c.number, Words: words, Memory: from != nil, Left: int64(from.left())})
 	if err == nil && len(r.Words) != len(words) {
 		err = fmt.Errorf("%d words for a value of %d", len(r.Words), len(words))
 	}

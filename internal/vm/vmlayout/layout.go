@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -91,6 +92,15 @@ const (
 	maxText   = 1 << 20
 	maxFrames = 1 << 10
 	maxPlaced = 1 << 16 // values of all frames and objects
+)
+
+// stepsPerCheck is the number of steps between two looks at the clock. Few steps keep the time short that slow ones take, such as reads of memory.
+const stepsPerCheck = 500
+
+// Reasons for which a call is cancelled. The first is Starlark's own.
+const (
+	tooManySteps = "too many steps"
+	tooMuchTime  = "too much time"
 )
 
 //go:embed layouts/*.star
@@ -193,7 +203,28 @@ func (l *Layout) thread(r *run) *starlark.Thread {
 
 // call calls a function of the layout at an exit. If the source is nil, no memory may be read.
 func (l *Layout) call(f starlark.Callable, from *Source, args ...starlark.Value) (starlark.Value, error) {
-	v, err := starlark.Call(l.thread(&run{layout: l, source: from}), f, args, nil)
+	return l.callOn(l.thread(&run{layout: l, source: from}), f, args...)
+}
+
+// callWithin is like call. It also ends the call after a time.
+func (l *Layout) callWithin(limit time.Duration, f starlark.Callable, from *Source, args ...starlark.Value) (starlark.Value, error) {
+	t, end := l.thread(&run{layout: l, source: from}), time.Now().Add(limit)
+	t.SetMaxExecutionSteps(stepsPerCheck)
+	t.OnMaxSteps = func(t *starlark.Thread) {
+		switch {
+		case t.Steps >= maxSteps:
+			t.Cancel(tooManySteps)
+		case !time.Now().Before(end):
+			t.Cancel(tooMuchTime)
+		default:
+			t.SetMaxExecutionSteps(min(t.Steps+stepsPerCheck, maxSteps))
+		}
+	}
+	return l.callOn(t, f, args...)
+}
+
+func (l *Layout) callOn(t *starlark.Thread, f starlark.Callable, args ...starlark.Value) (starlark.Value, error) {
+	v, err := starlark.Call(t, f, args, nil)
 	if err != nil {
 		return nil, l.wrong(nil, err)
 	}
@@ -281,8 +312,11 @@ func (l *Layout) wrong(r *run, err error) *Error {
 			}
 		}
 		e.Err = errors.New(eval.Msg)
-		if strings.Contains(eval.Msg, "too many steps") {
+		switch {
+		case strings.Contains(eval.Msg, tooManySteps):
 			e.Err = fmt.Errorf("it did not end after %d steps", maxSteps)
+		case strings.Contains(eval.Msg, tooMuchTime):
+			e.Err = errCodecTime
 		}
 	}
 	if list := (resolveErrors)(nil); errors.As(err, &list) {

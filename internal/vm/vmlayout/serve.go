@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"example.com/reframe/internal/machine"
 )
@@ -126,13 +127,13 @@ func (s *served) answer(r *request) *response {
 		}
 		return &response{Text: name}
 	case r.Decode > 0 && r.Decode <= len(s.codecs):
-		v, err := decode(s.codecs[r.Decode-1], s.memory(r), r.Words)
+		v, err := decode(s.codecs[r.Decode-1], s.exit(r), r.Words)
 		if err != nil {
 			return failed(err)
 		}
 		return &response{Typed: &v}
 	case r.Encode != nil && r.Codec > 0 && r.Codec <= len(s.codecs):
-		words, err := encode(s.codecs[r.Codec-1], s.memory(r), *r.Encode, r.Words)
+		words, err := encode(s.codecs[r.Codec-1], s.exit(r), *r.Encode, r.Words)
 		if err != nil {
 			return failed(err)
 		}
@@ -141,12 +142,13 @@ func (s *served) answer(r *request) *response {
 	return failed(fmt.Errorf("an unknown request"))
 }
 
-// memory returns the source that a codec may read from.
-func (s *served) memory(r *request) *Source {
-	if !r.Memory {
-		return nil
+// exit returns the source that a codec may read from, with the time that is left.
+func (s *served) exit(r *request) *Source {
+	out := &Source{Order: s.source.Order, codecs: &spent{time: maxCodecTime - time.Duration(r.Left)}}
+	if r.Memory {
+		out.Memory, out.Static = asked{s}, asked{s}
 	}
-	return &Source{Memory: asked{s}, Static: asked{s}, Order: s.source.Order}
+	return out
 }
 
 // asked is memory that the other process reads.

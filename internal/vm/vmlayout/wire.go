@@ -25,6 +25,7 @@ type request struct {
 	Codec   int       `json:",omitempty"`
 	Words   []uint64  `json:",omitempty"` // for a codec of several words, in place of Bits
 	Memory  bool      `json:",omitempty"` // the codec may read memory
+	Left    int64     `json:",omitempty"` // time that the codec may take, in nanoseconds
 }
 
 type response struct {

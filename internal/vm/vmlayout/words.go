@@ -59,7 +59,7 @@ func reads(c Codec) bool {
 const (
 	maxCodecBytes = 16 << 20
 	maxCodecReads = 1 << 16
-	maxCodecTime  = 10 * time.Second // after this time no other codec starts
+	maxCodecTime  = 10 * time.Second
 )
 
 // spent counts the part of these bounds that codecs have used.
@@ -76,9 +76,19 @@ func (from *Source) over() error {
 	case from.codecs.bytes > maxCodecBytes || from.codecs.reads > maxCodecReads:
 		return fmt.Errorf("the codecs of this exit read over %d MiB, or over %d times", maxCodecBytes>>20, maxCodecReads)
 	case from.codecs.time > maxCodecTime:
-		return fmt.Errorf("the codecs of this exit take over %v", maxCodecTime)
+		return errCodecTime
 	}
 	return nil
+}
+
+var errCodecTime = fmt.Errorf("the codecs of this exit take over %v", maxCodecTime)
+
+// left returns the time that the codecs of the exit may still take.
+func (from *Source) left() time.Duration {
+	if from == nil || from.codecs == nil {
+		return maxCodecTime
+	}
+	return max(maxCodecTime-from.codecs.time, 0)
 }
 
 // ran adds the time of a codec.
@@ -142,7 +152,7 @@ func (c *written) decode(from *Source, words []uint64) (Typed, error) {
 	for _, w := range words {
 		args = append(args, starlark.MakeUint64(w))
 	}
-	v, err := c.layout.call(c.decodes, c.memory(from), args...)
+	v, err := c.layout.callWithin(from.left(), c.decodes, c.memory(from), args...)
 	if err != nil {
 		return Typed{}, err
 	}
@@ -163,7 +173,7 @@ func (c *written) encode(from *Source, v Typed, words []uint64) ([]uint64, error
 			args = append(args, starlark.MakeUint64(w))
 		}
 	}
-	is, err := c.layout.call(c.encodes, c.memory(from), args...)
+	is, err := c.layout.callWithin(from.left(), c.encodes, c.memory(from), args...)
 	if err != nil {
 		return nil, err
 	}

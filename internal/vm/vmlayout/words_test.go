@@ -137,6 +137,46 @@ def frames(site):
 	}
 }
 
+// TestCodecTime requires that a codec ends when the codecs of an exit have no time left, and that it sets and gets values before.
+func TestCodecTime(t *testing.T) {
+	const text = `
+def decode(bits):
+    for n in range(2000): bits += n & 0
+    return i32(bits)
+
+def encode(v):
+    for n in range(2000): v.bits + n
+    return v.bits
+
+def frames(site):
+    f = frame("m", 1)
+    f.local(0, site.operands[0].decoded_by(codec(decode, encode)))
+    return f
+`
+	here, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	for name, l := range map[string]*Layout{"here": here, "elsewhere": elsewhere(t, text)} {
+		t.Run(name, func(t *testing.T) {
+			shape, err := l.Frames(&Site{Operands: []Operand{value("i64", "%a")}})
+			require.NoError(t, err)
+			c, from := shape.Frames[0].Locals[0].Codec, &Source{codecs: &spent{}}
+			got, err := decode(c, from, []uint64{7})
+			require.NoError(t, err)
+			require.Equal(t, Typed{Type: "i32", Bits: 7}, got)
+			words, err := encode(c, from, got, []uint64{0})
+			require.NoError(t, err)
+			require.Equal(t, []uint64{7}, words)
+
+			from.codecs.time = maxCodecTime
+			_, err = decode(c, from, []uint64{7})
+			require.ErrorContains(t, err, ": the codecs of this exit take over 10s")
+			from.codecs.time = maxCodecTime
+			_, err = encode(c, from, got, []uint64{0})
+			require.ErrorContains(t, err, ": the codecs of this exit take over 10s")
+		})
+	}
+}
+
 // TestCodecsElsewhere requires that the process of a layout keeps equal codecs once, however often frames runs.
 func TestCodecsElsewhere(t *testing.T) {
 	l := elsewhere(t, `
