@@ -514,6 +514,10 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.stands = false
 	}
 	e, err := s.driver.Event(ctx)
+	if s.held != nil && s.held.backwards {
+		s.stale = true // code may not be loaded yet
+		s.stands = err != nil
+	}
 	if err != nil && s.held != nil && ctx.Err() == nil {
 		err = s.failed("cannot run it", err)
 	}

@@ -49,6 +49,7 @@ type debugger struct {
 	hits        map[uint64]uint64 // by address, also of removed breakpoints
 	waiting     []*tracer.Event
 	running     bool
+	backwards   bool // Event runs the process backwards
 	changed     bool // the process has run, or has breakpoints
 	ended       bool
 }
@@ -250,12 +251,7 @@ func (d *debugger) Event(ctx context.Context) (*tracer.Event, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if !d.running {
-			if err := d.resume(); err != nil {
-				return nil, err
-			}
-		}
-		stop, err := d.control.Wait(ctx)
+		stop, err := d.move(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -267,6 +263,19 @@ func (d *debugger) Event(ctx context.Context) (*tracer.Event, error) {
 	e := d.waiting[0]
 	d.waiting = d.waiting[1:]
 	return e, nil
+}
+
+// move lets the process run to its next stop, in either direction.
+func (d *debugger) move(ctx context.Context) (holder.Stop, error) {
+	if d.backwards {
+		return d.runBack(ctx, machine.Range{})
+	}
+	if !d.running {
+		if err := d.resume(); err != nil {
+			return holder.Stop{}, err
+		}
+	}
+	return d.control.Wait(ctx)
 }
 
 // happened makes the events of a stop. There are none if the process can resume at once.

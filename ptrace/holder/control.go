@@ -30,6 +30,14 @@ type Control interface {
 	Wait(ctx context.Context) (Stop, error)
 	// Interrupt stops the running process. It may return another stop that came first.
 	Interrupt() (Stop, error)
+	// Reverses reports whether the debugger runs the process backwards, as far as its recording goes. Otherwise StepBack and RunBack return [ErrNoReverse].
+	Reverses() bool
+	// StepBack goes back by one instruction of a thread. The stop is Stepped or Began.
+	StepBack(ctx context.Context, thread int) (Stop, error)
+	// RunBack runs the process backwards until a thread is at a breakpoint, before the last instruction that wrote into a range of memory, or at the begin
+	// of the recording. An empty range is not watched. The error wraps [ErrLacks] if the debugger cannot watch memory. If ctx is done, the error is its
+	// cause, and the process is stopped at any earlier moment.
+	RunBack(ctx context.Context, written machine.Range) (Stop, error)
 	// Detach removes the breakpoints, lets the process run without the debugger, and ends the connection.
 	Detach() error
 	// Kill ends the process and the connection.
@@ -41,13 +49,17 @@ type Control interface {
 // ErrLacks is wrapped in the errors of operations that a debugger does not support.
 var ErrLacks = errors.New("the debugger does not support it")
 
+// ErrNoReverse is returned by operations that run a process backwards, if its debugger cannot.
+var ErrNoReverse = errors.New("the stub does not support reverse execution; rr and QEMU with icount replay do")
+
 // Stop describes where a process has stopped.
 type Stop struct {
-	Kind   StopKind
-	Thread int          // the thread that caused the stop
-	PC     machine.Addr // of a breakpoint
-	Code   int          // the exit status
-	Signal int          // the signal that ended the process, as Linux numbers it
+	Kind    StopKind
+	Thread  int          // the thread that caused the stop
+	PC      machine.Addr // of a breakpoint or, after a run backwards, of the thread
+	Code    int          // the exit status
+	Signal  int          // the signal that ended the process, as Linux numbers it
+	Changed bool         // for Written: the instruction changed the memory; otherwise it wrote what was there
 }
 
 // StopKind is the kind of a stop.
@@ -61,4 +73,6 @@ const (
 	Exec                        // the process has executed another program, which has no breakpoints
 	Exited                      // the process has ended by itself
 	Killed                      // a signal has ended the process
+	Written                     // a thread is before an instruction that writes into watched memory; only of a run backwards
+	Began                       // the recording has no earlier moment; only of a run backwards
 )

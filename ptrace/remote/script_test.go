@@ -44,7 +44,7 @@ func scripted(t *testing.T, features string, script []exchange, reads ...exchang
 			return pack("vCont;c;C;s;S")
 		case strings.HasPrefix(request, "vFile"):
 			return pack("")
-		case request == "^C" || strings.ContainsAny(request[:1], "vcCsSzZDk"):
+		case request == "^C" || strings.ContainsAny(request[:1], "bvcCsSzZDk"):
 			all.Lock()
 			defer all.Unlock()
 			got = append(got, request)

@@ -1,0 +1,116 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace/holder"
+)
+
+const reverses = "ReverseStep+;ReverseContinue+"
+
+// slot is watched memory.
+var slot = machine.Range{Start: 0x1008, End: 0x1010}
+
+// TestBackToBegin requires the stop Began for each way in which stubs report the begin of the recording: rr names it, and QEMU stops once without a reason,
+// and then answers with an error.
+func TestBackToBegin(t *testing.T) {
+	for name, script := range map[string][]exchange{
+		"rr":   {{"bc", "T05replaylog:begin;thread:1;"}},
+		"QEMU": {{"bc", "T05thread:1;"}, {"bs", "E14"}},
+		"at":   {{"bc", "E14"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, done := scripted(t, reverses, script)
+			stop, err := c.RunBack(context.Background(), machine.Range{})
+			require.NoError(t, err)
+			require.Equal(t, holder.Began, stop.Kind)
+			done()
+		})
+	}
+	c, done := scripted(t, reverses, []exchange{{"bs", "E14"}})
+	stop, err := c.StepBack(context.Background(), 1)
+	require.NoError(t, err)
+	require.Equal(t, holder.Began, stop.Kind)
+	done()
+}
+
+// TestBackToHit requires that a step back counts no hit, and that a run back stops at one.
+func TestBackToHit(t *testing.T) {
+	c, done := scripted(t, reverses, []exchange{{"Z0,2000,1", "OK"}, {"bs", "T05thread:1;"}, {"bc", "T05thread:1;"}})
+	require.NoError(t, c.Insert(0x2000))
+	stop, err := c.StepBack(context.Background(), 1)
+	require.NoError(t, err)
+	require.Equal(t, holder.Stepped, stop.Kind)
+	stop, err = c.RunBack(context.Background(), machine.Range{})
+	require.NoError(t, err)
+	require.Equal(t, holder.Stop{Kind: holder.Hit, Thread: 1, PC: 0x2000}, stop)
+	done()
+}
+
+// TestBackToWrite requires the moment before the write. rr reports the watchpoint and stops there; QEMU stops after the instruction without a reason.
+func TestBackToWrite(t *testing.T) {
+	set, remove := exchange{"Z2,1008,8", "OK"}, exchange{"z2,1008,8", "OK"}
+	for name, script := range map[string][]exchange{
+		"rr":   {set, {"bc", "T05watch:1008;thread:1;"}, remove},
+		"QEMU": {set, {"bc", at(1, 0x2004, 0x1000)}, {"bs", at(1, 0x2000, 0x1000)}, remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, done := scripted(t, reverses, script, exchange{"m1008,8", "0500000000000000"})
+			stop, err := c.RunBack(context.Background(), slot)
+			require.NoError(t, err)
+			require.Equal(t, holder.Stop{Kind: holder.Written, Thread: 1, PC: 0x2000}, stop) // the script's memory does not change
+			done()
+		})
+	}
+	c, done := scripted(t, reverses, []exchange{set, {"bc", at(1, 0x3000, 0x1000)}, {"bs", "E14"}, remove}, exchange{"m1008,8", "0500000000000000"})
+	stop, err := c.RunBack(context.Background(), slot)
+	require.NoError(t, err)
+	require.Equal(t, holder.Began, stop.Kind)
+	done()
+}
+
+// TestNoReverse requires that what the stub lacks is refused by name, and nothing is sent for it.
+func TestNoReverse(t *testing.T) {
+	c, done := scripted(t, "ReverseStep+", nil)
+	_, err := c.StepBack(context.Background(), 1)
+	require.ErrorIs(t, err, holder.ErrNoReverse)
+	_, err = c.RunBack(context.Background(), machine.Range{})
+	require.ErrorIs(t, err, holder.ErrNoReverse)
+	done()
+	memory := exchange{"m1008,8", "0500000000000000"}
+	c, done = scripted(t, reverses, nil, memory, exchange{"Z2,1008,8", ""})
+	_, err = c.RunBack(context.Background(), slot)
+	require.ErrorIs(t, err, holder.ErrLacks)
+	done()
+	c, done = scripted(t, reverses, []exchange{{"Z2,1008,8", "E01"}}, memory)
+	_, err = c.RunBack(context.Background(), slot)
+	require.ErrorContains(t, err, "the stub cannot set a watchpoint: it answers E01")
+	done()
+}
+
+// TestInterruptBack requires that the end of the context stops a run backwards, also if the stub ignores the first interrupt.
+func TestInterruptBack(t *testing.T) {
+	cause := errors.New("stop it")
+	c, done := scripted(t, reverses, []exchange{{"bc", ""}, {"^C", ""}, {"^C", "T02thread:1;"}})
+	c.timeout = time.Second
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, cause)
+	defer cancel()
+	_, err := c.RunBack(ctx, machine.Range{})
+	require.ErrorIs(t, err, cause)
+	require.False(t, c.running)
+	done()
+}
+
+// TestWatchpoints requires aligned words of at most 8 bytes that cover the range.
+func TestWatchpoints(t *testing.T) {
+	require.Equal(t, []string{",1008,8"}, watchpoints(slot))
+	require.Equal(t, []string{",1003,1", ",1004,4", ",1008,2"}, watchpoints(machine.Range{Start: 0x1003, End: 0x100a}))
+	require.Equal(t, []string{",0,8", ",8,1"}, watchpoints(machine.Range{Start: 0, End: 9}))
+	require.Empty(t, watchpoints(machine.Range{}))
+}
