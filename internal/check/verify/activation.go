@@ -18,19 +18,20 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// activation is an activation that is followed from its entry. Next to native code, the interpreter runs its baseline, and the function's own IR if the
-// baseline is another function.
+// activation is an activation that is followed from its entry. In step with native code, the interpreter runs the baseline of the activation. If the
+// baseline is another function, it also runs the function's own IR.
 type activation struct {
 	function string
 	fn       *ir.Func // the function that runs as native code, or nil
 	baseline *prediction
-	own      *prediction         // nil if it is the baseline, or if fn is not known
+	own      *prediction         // nil if fn is the baseline, or if fn is unknown
 	exits    int                 // number of exits of the activation
-	ended    bool                // it has returned, or its baseline and native code differ
-	reached  map[ir.Value]uint64 // the arrival of the last exit, by the instruction where it resumes
+	ended    bool                // the activation has returned, or its baseline and native code differ
+	reached  map[ir.Value]uint64 // the arrival of the last exit, by the instruction at which the exit resumes
 }
 
-// maxExitless bounds the activations of a function without a verified exit: ByLayout then follows no more, as each one is single-stepped.
+// maxExitless bounds the activations of a function without a verified exit: After that ByLayout follows no further activation of the function,
+// because each one is single-stepped.
 const maxExitless = 100
 
 // byLayout reports whether the layouts decide which activations are followed from their entry.
@@ -38,7 +39,7 @@ func (v *verifier) byLayout() bool {
 	return v.options.ByLayout && !v.options.FromEntry && v.options.With == ""
 }
 
-// entriesOf returns a function that reports which records need a breakpoint at the entry of their function; nil for none.
+// entriesOf returns a function that reports whether a record needs a breakpoint at the entry of its function; nil if no record does.
 func (v *verifier) entriesOf() func(string, uint64) bool {
 	switch {
 	case v.options.FromEntry && v.options.With == "":
@@ -49,12 +50,12 @@ func (v *verifier) entriesOf() func(string, uint64) bool {
 	return nil
 }
 
-// described reports whether a layout describes where exits of a record resume.
+// described reports whether a layout describes the place at which exits of a record resume.
 func (v *verifier) described(function string, record uint64) bool {
 	return slices.ContainsFunc(v.options.Layouts, func(l *layout.Layout) bool { return l.Meant(function, record) })
 }
 
-// wants skips hits at entries of functions that are no longer followed, before they cost anything.
+// wants returns false for hits at entries of functions that are no longer followed, so that they cost little.
 func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
 	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.isExitless(p.Function) })
 }
@@ -89,7 +90,7 @@ func (v *verifier) notFollowed(x *trace.Exited, why error) {
 	v.unfollow(to, why)
 }
 
-// unfollow records it by the return address of the activation.
+// unfollow records the reason by the return address of the activation.
 func (v *verifier) unfollow(to ptrace.Return, why error) {
 	if !v.byLayout() {
 		return
@@ -100,8 +101,8 @@ func (v *verifier) unfollow(to ptrace.Return, why error) {
 	v.unfollowed[to] = why
 }
 
-// exitOnlyReason returns the reason why an exit with a layout is compared only with the run from the exit on, or nil. e is its activation, or nil if that is
-// not followed.
+// exitOnlyReason returns the reason why an exit with a layout is compared only with the run from the exit on, or nil. e is the activation of the
+// exit, or nil if the activation is not followed.
 func (v *verifier) exitOnlyReason(e *activation, exit *prediction) error {
 	f := exit.origin.frame
 	switch {
@@ -153,7 +154,7 @@ func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
 		return &incomparable{err}
 	}
 	to, _ := x.Returns(0)
-	delete(v.unfollowed, to) // of an earlier activation
+	delete(v.unfollowed, to) // remove the reason of an earlier activation
 	run := []*ir.Func{baseline}
 	if e.fn != nil && e.fn != baseline {
 		run = append(run, e.fn)
@@ -180,8 +181,8 @@ func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
 	return nil
 }
 
-// functions returns the function whose native code starts at an address, nil if several modules define it, and its baseline: the one that was
-// requested, that of the layouts, or the function itself.
+// functions returns the function whose native code starts at an address, or nil if several modules define it. It also returns the baseline of that
+// function: the requested one, that of the layouts, or the function itself.
 func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir.Func, err error) {
 	modules := v.watcher.View().Modules()
 	switch all := withoutEquivalents(modules.Definitions(name)); len(all) {
@@ -217,7 +218,7 @@ func (v *verifier) functions(name string, start machine.Addr) (own, baseline *ir
 	}
 }
 
-// withoutEquivalents removes definitions that another may replace: of equivalent ones (LangRef, "Linkage Types"), one is enough.
+// withoutEquivalents removes definitions that another equivalent definition may replace (LangRef, "Linkage Types").
 func withoutEquivalents(all []*ir.Func) []*ir.Func {
 	same := func(f *ir.Func) bool {
 		return strings.HasSuffix(f.Linkage, "_odr") || f.Linkage == "available_externally"
@@ -256,8 +257,8 @@ func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) 
 // maxEntryRecords bounds the records of a function that are used to find its module.
 const maxEntryRecords = 64
 
-// compiledAt chooses, of several definitions of a function, the one that the code at its start was compiled from. It returns nil unless all records
-// with names choose the same definition.
+// compiledAt selects the definition from which the code at a function's start was compiled, if there are several definitions. It returns nil unless
+// all records with names choose the same definition.
 func (v *verifier) compiledAt(start machine.Addr, name string, all []*ir.Func) (own *ir.Func) {
 	view := v.watcher.View()
 	c := view.Space().At(start)

@@ -18,7 +18,7 @@ import (
 // planted is baseline.ll with a fault, in the compiled code and in the given module.
 type planted struct {
 	name          string
-	native, given []string // pairs of old and new text; given: in addition to native
+	native, given []string // pairs of old and new text; given is applied in addition to native
 	wrong         string   // the reported wrong part
 }
 
@@ -74,7 +74,7 @@ func (f *planted) build(t *testing.T, version int, level string) (command []stri
 }
 
 // TestVerifyFromEntryNamesWhoIsWrong requires that the verdict names the wrong part: the bundle, the stack map, the optimized code or its IR, or the
-// runtime. Without the baseline only the last is detected: native code and the interpreter continue from the same wrong values.
+// runtime. Without the baseline only a wrong runtime is detected, because native code and the interpreter continue from the same wrong values.
 func TestVerifyFromEntryNamesWhoIsWrong(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -175,8 +175,8 @@ func looping(t *testing.T, pairs ...string) (object string, o Options) {
 	return frametest.LLC(t, 19, path, "-O2", "-relocation-model=pic"), o
 }
 
-// TestVerifyRunsTheBaselineForAllExits requires that the baseline runs only in step with native code, once to find its arrivals, and once to stop at
-// them, however many exits an activation has, whether they are right or wrong.
+// TestVerifyRunsTheBaselineForAllExits requires that the baseline runs in step with native code, once to find its arrivals, and once to stop at them.
+// More exits of an activation, right or wrong, must not cause more runs.
 func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	livetest.Slow(t)
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 		for _, v := range all {
 			require.Equal(t, c.status, v.Status, "%s: %+v", v.Why, v.Baseline)
 			require.Equal(t, uint64(1000), v.Baseline.State.Arrivals)
-			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of them is 0
+			at := v.Baseline.State.Arrival + v.Baseline.State.Nearest // one of the two is 0
 			require.Equal(t, v.Number, at)
 			require.Equal(t, c.runs, v.entry.baseline.reruns.count)
 			require.Equal(t, c.own, v.entry.own.reruns.count)
@@ -203,8 +203,8 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	}
 }
 
-// TestVerifyKeepsNoMoreThanItMay requires that the state kept of a run is bounded. Beyond that, each exit is compared with a run of its own, with the
-// same outcome.
+// TestVerifyKeepsNoMoreThanItMay requires that the state that is kept of a run is bounded. Beyond the bound, each exit is compared with a separate
+// run, and must have the same outcome.
 func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 	livetest.Slow(t)
 	most := maxKept
@@ -222,8 +222,8 @@ func TestVerifyKeepsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// TestVerifyByLayout requires that, where a layout names the function in which an exit resumes, the exit is compared with that function by default;
-// exits without a layout get no such verdict.
+// TestVerifyByLayout requires that an exit is compared by default with the function in which a layout resumes it. Exits without a layout get no such
+// verdict.
 func TestVerifyByLayout(t *testing.T) {
 	livetest.Slow(t)
 	for _, f := range plantedFaults[:2] {
@@ -246,8 +246,8 @@ func TestVerifyByLayout(t *testing.T) {
 	}
 }
 
-// TestVerifyByLayoutCannotLookBack requires that the exits of an activation that was already running are verified from the exit, as the summary
-// reports, and those of the next one are compared with the baseline.
+// TestVerifyByLayoutCannotLookBack requires that exits of an activation that was already running are verified only from the exit, with a note in the
+// summary. Exits of the next activation must be compared with the baseline.
 func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	livetest.Slow(t)
 	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")
@@ -270,8 +270,8 @@ func TestVerifyByLayoutCannotLookBack(t *testing.T) {
 	require.Equal(t, map[string]uint64{"the function was already running when reframe began to watch its entry": 11}, summary.ExitOnly)
 }
 
-// TestVerifyByLayoutIsBounded requires that only a bounded number of long activations without an exit is followed, and none that begins among skipped
-// exits: their exits are verified from the exit.
+// TestVerifyByLayoutIsBounded requires that only a bounded number of long activations without an exit is followed, and no activation that begins
+// among skipped exits. The exits of these activations are verified only from the exit.
 func TestVerifyByLayoutIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	calls := []string{"  %m1 = add i64 %m, 6\n  %r = call i64 @plain_opt(i64 %m1, i64 1)\n", `  br label %again

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyFromEntryFindsNothing requires no difference from the entry at any exit of any program compared with its own IR, nor in any activation of
-// a function by itself.
+// TestVerifyFromEntryFindsNothing compares each exit of each program with a run of its own IR from the entry, and each activation of a function. It
+// requires no difference.
 func TestVerifyFromEntryFindsNothing(t *testing.T) {
 	livetest.Slow(t)
 	programs := slices.Sorted(maps.Keys(verifiedPrograms))
@@ -22,7 +22,7 @@ func TestVerifyFromEntryFindsNothing(t *testing.T) {
 	for _, program := range programs {
 		for _, version := range []int{14, 19, 22} {
 			for _, level := range livetest.ShareOf([]string{"-O0", "-O1", "-O2", "-O3"}, "nothing from the entry, "+program, version) {
-				if !livetest.Whole() && version != 14+5*(len(program)%2) { // each release with about half of the programs
+				if !livetest.Whole() && version != 14+5*(len(program)%2) { // run each release with about half of the programs
 					continue
 				}
 				object := livetest.PICObject(t, version, program, level)

@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// severalRight is a program in which native code and the interpreter may compute different numbers that are both right, and similar functions in
-// which a difference is an error.
+// severalRight is a program with functions for which native code and the interpreter may compute different right numbers, and with similar functions
+// for which a difference is an error.
 const severalRight = `
 #include <math.h>
 #include <setjmp.h>
@@ -112,10 +112,10 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	}
 	_, list := verified(t, program, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
 	got := outcomes(list)
-	delete(got, "csmith_main") // it calls all of them
+	delete(got, "csmith_main") // csmith_main calls all other functions
 	require.Equal(t, want, got)
 
-	// Now with other numbers in the interpreter's module than were compiled.
+	// Now the interpreter's module has other numbers than the compiled one.
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(source), "p.ll"))
 	require.NoError(t, err)
 	other := strings.NewReplacer("1.250000e+00", "1.500000e+00", "1.375000e+00", "1.500000e+00").Replace(string(text))
@@ -124,13 +124,13 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 	_, list = verified(t, program, Options{Options: deopt.Options{Modules: []*ir.Module{m}}})
 	got = outcomes(list)
 	require.Equal(t, []string{Different}, got["func_7"])
-	require.Equal(t, []string{Different, Same}, got["func_9"]) // after func_7 has returned, its result comes from the process
+	require.Equal(t, []string{Different, Same}, got["func_9"]) // after func_7 has returned, its result is read from the process
 	require.Equal(t, []string{"it calls @cbrt, whose last digit may differ"}, got["func_8"])
 	require.Equal(t, same, got["func_2"])
 }
 
-// TestVerifyStoresOfWhatIsThere requires that a store by the interpreter counts even if it stored the bytes that were there before, and native code
-// called the C library.
+// TestVerifyStoresOfWhatIsThere requires that a store by the interpreter counts even if memory already had the stored bytes, and native code called
+// the C library.
 func TestVerifyStoresOfWhatIsThere(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "there.c")
 	require.NoError(t, os.WriteFile(source, []byte(`
@@ -204,8 +204,8 @@ int main(void) {
 }
 `
 
-// TestVerifyPatchedStatepoint requires that changes by a call that was written over the nops of a statepoint, which the interpreter does not know,
-// are no difference, and that without a patch they are one.
+// TestVerifyPatchedStatepoint requires no difference for the changes of a call that was written over the nops of a statepoint, because the
+// interpreter does not know that call. Without a patch, such changes must be a difference.
 func TestVerifyPatchedStatepoint(t *testing.T) {
 	dir := t.TempDir()
 	text := `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
@@ -244,7 +244,7 @@ define i64 @entry(i64 %s) {
 		summary, list := verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{m}}, ExitFilter: only})
 		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
 		require.Equal(t, map[string]uint64{patched: 2}, summary.Reasons, "LLVM %d", version)
-		// Before any call, a sum and a difference with 0 are equal.
+		// Without a call before the exit, the operand is 0, so a sum and a difference are equal.
 		_, list = verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{other}}, ExitFilter: only})
 		require.Equal(t, map[string][]string{"entry": {Same, patched}}, outcomes(list), "LLVM %d", version)
 		_, list = verified(t, []string{program}, Options{Options: deopt.Options{Modules: []*ir.Module{wrong}}, ExitFilter: only})
@@ -252,7 +252,7 @@ define i64 @entry(i64 %s) {
 	}
 }
 
-// coroutine runs func_1 on a stack that lies in the heap, above what it stores to.
+// coroutine runs func_1 on a stack in the heap. func_1 stores to heap memory below that stack.
 const coroutine = `
 #include <stdlib.h>
 #include <ucontext.h>
@@ -271,7 +271,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// TestVerifyCoroutine requires that stores below the stack of a coroutine are not taken for stores to a stack.
+// TestVerifyCoroutine requires that stores to memory below the stack of a coroutine are compared, and not treated as stores to a stack.
 func TestVerifyCoroutine(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "coroutine.c")
 	require.NoError(t, os.WriteFile(source, []byte(coroutine), 0o600))

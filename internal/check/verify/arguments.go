@@ -11,10 +11,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of the memory that is compared through a pointer.
+// These bound the memory that is compared through a pointer.
 const (
 	maxPointee = 64 << 10 // bytes of an object
-	maxNested  = 8        // pointers that are followed from the interpreter's own memory to more of it
+	maxNested  = 8        // pointers that are followed within the interpreter's own memory
 )
 
 // argumentComparison compares the arguments of a native call with those that the interpreter passes, and adds the objects that they point to.
@@ -24,8 +24,8 @@ type argumentComparison struct {
 	pairs   *objectPairs
 }
 
-// compare compares the arguments of the interpreter's call with native code's, which is stopped at the entry of the callee. why is the reason why
-// that is impossible.
+// compare compares the arguments of the interpreter's call with those of native code, which is stopped at the entry of the callee. why is the reason
+// why they cannot be compared.
 func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registers) (d *CallDifference, why error) {
 	site := c.Site()
 	s := abi.Signature{Layout: site.Block.Func.Module.Layout, CC: site.Call.CC}
@@ -57,7 +57,7 @@ func (a *argumentComparison) compare(c *interp.Invocation, regs *machine.Registe
 	return nil, nil
 }
 
-// argument compares one argument; at is the offset of a difference in the memory that it points to.
+// argument compares one argument; at is the offset of a difference in the memory to which the argument points.
 func (a *argumentComparison) argument(own, native interp.Value, attrs ir.ParamAttrs, layout *ir.DataLayout) (at string, same bool, why string) {
 	same = abi.SameBits(own, native)
 	to, isAddr := own.Uint()
@@ -80,7 +80,7 @@ func (a *argumentComparison) argument(own, native interp.Value, attrs ir.ParamAt
 		return "", same, ""
 	}
 	size := attrs.Dereferenceable
-	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // in LLVM 14 a pointer has the type that it points to
+	for _, in := range []*ir.Type{attrs.ByVal, t.Elem} { // in LLVM 14 a pointer type has its pointee type
 		if in != nil && (in.First() || in.Kind == ir.ArrayKind || in.Kind == ir.StructKind && !in.Opaque) {
 			size = max(size, layout.Size(in))
 		}
@@ -88,12 +88,12 @@ func (a *argumentComparison) argument(own, native interp.Value, attrs ir.ParamAt
 	return a.memory(machine.Addr(to), machine.Addr(nativeTo), min(size, maxPointee), 0)
 }
 
-// object compares an object of the interpreter with the memory that native code has in its place. It may be another object: a freed one may have had
-// the address. depth is the number of pointers that led there.
+// object compares an object of the interpreter with the memory that native code has in its place. That memory may be another object, whose address
+// belonged to a freed object before. depth is the number of pointers that led to the object.
 func (a *argumentComparison) object(own, native machine.Addr, depth int) (at string, same bool, why string) {
 	n := a.machine.Extent(own, maxPointee)
 	switch {
-	case n == 0 && a.machine.Extent(own-1, 1) > 0: // right after its end
+	case n == 0 && a.machine.Extent(own-1, 1) > 0: // own points right after the end of an object
 		if t, ok := a.pairs.toOwn(native); ok && t == own {
 			return "", true, ""
 		}
@@ -107,8 +107,8 @@ func (a *argumentComparison) object(own, native machine.Addr, depth int) (at str
 	return a.memory(own, native, n, depth)
 }
 
-// memory compares the interpreter's memory at an address with native code's at another. Unknown bits equal any bits, and a pointer to memory of the
-// interpreter's own equals one to the memory that native code has in its place.
+// memory compares the interpreter's memory at an address with native code's at another. Unknown bits equal any bits, and a pointer to the
+// interpreter's own memory equals a pointer to the memory that native code has in its place.
 func (a *argumentComparison) memory(own, native machine.Addr, size uint64, depth int) (at string, same bool, why string) {
 	data, undefined, have := make([]byte, imagePage), make([]byte, imagePage), make([]byte, imagePage)
 	for done := uint64(0); done < size; {
@@ -135,7 +135,7 @@ func (a *argumentComparison) memory(own, native machine.Addr, size uint64, depth
 	return "", true, ""
 }
 
-// word compares the words around two bytes that differ, also where only a part of the words is passed: the interpreter's may be the address of its
+// word compares the words around two bytes that differ, even if only a part of the words is passed. The interpreter's word may be an address in its
 // own memory.
 func (a *argumentComparison) word(own, native machine.Addr, depth int) (same bool, why string) {
 	var data, undefined, have [8]byte

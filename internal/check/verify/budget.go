@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// budget bounds what native code may still run until the return, or until the next followed exit or entry.
+// budget bounds the instructions and the time that native code may still take until the return, or until the next followed exit or entry.
 type budget struct {
 	steps    uint64
 	time     time.Duration
@@ -18,8 +18,8 @@ type budget struct {
 const minTime = time.Millisecond
 
 // firstCheck is the number of instructions before the stack is checked for the first time; each later check comes after twice as many. Most exits
-// return before the first. At the default [Options].Steps it is also large enough that a run of the interpreter which used up [interpSteps] ends
-// without a comparison ([nativeRun.atMost]).
+// return before the first. With the default [Options].Steps it is also so large that, once the interpreter has used up [interpSteps], the exit is not
+// comparable ([nativeRun.atMost]).
 const firstCheck = 1 << 14
 
 func newBudget(o *Options) *budget { return &budget{o.Steps, o.Time, firstCheck, firstCheck} }
@@ -32,7 +32,7 @@ func (b *budget) next(unchecked bool) uint64 {
 	return min(b.steps, b.check)
 }
 
-// spend counts a run, and reports whether the stack is to be checked now: at its turn, and once all steps are used up.
+// spend counts a run, and reports whether to check the stack now: when the next check is due, and when all steps are used up.
 func (b *budget) spend(run *ptrace.SingleThreadRun, since time.Time) (check bool) {
 	before := b.steps
 	b.steps -= min(b.steps, run.Steps)

@@ -11,14 +11,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// CallDifference is a native call that only one of the two makes, or the first argument of it that differs.
+// CallDifference is a native call that only one side makes, or the first argument in which a native call differs.
 type CallDifference struct {
 	Callee      string `json:"callee"`
-	Only        string `json:"only,omitempty"`     // "interpreter" or "native": who makes it
+	Only        string `json:"only,omitempty"`     // "interpreter" or "native": the side that makes the call
 	Argument    int    `json:"argument,omitempty"` // from 1
 	Type        string `json:"type,omitempty"`
-	Register    string `json:"register,omitempty"` // or "stack+8"
-	At          string `json:"at,omitempty"`       // "+8": offset in the memory that the argument points to
+	Register    string `json:"register,omitempty"` // the register, or "stack+8"
+	At          string `json:"at,omitempty"`       // "+8": offset in the memory to which the argument points
 	Interpreter string `json:"interpreter,omitempty"`
 	Native      string `json:"native,omitempty"`
 	Line        int    `json:"line,omitempty"` // line of the call in the module
@@ -38,7 +38,7 @@ func (d *CallDifference) String() string {
 	}
 }
 
-// missedCall sets the outcome for a call of the interpreter that native code returned without.
+// missedCall sets the outcome if native code returned without making a call that the interpreter makes.
 func (c *comparison) missedCall() {
 	out, call := c.out, c.interp.pending
 	c.interp.pending = nil
@@ -51,7 +51,7 @@ func (c *comparison) missedCall() {
 
 // extraCall returns a call that the module's native code makes and that the interpreter did not reach, or nil.
 func (c *comparison) extraCall() *CallDifference {
-	if !c.native.ranOutside || c.origin.fn != c.origin.native { // a layout's baseline: native code calls through a runtime
+	if !c.native.ranOutside || c.origin.fn != c.origin.native { // for a layout's baseline, native code calls through a runtime
 		return nil
 	}
 	unwinder := c.v.watcher.View().Unwinder()
@@ -80,7 +80,7 @@ func allocates(name string) bool {
 		slices.Contains([]string{"malloc", "calloc", "realloc", "free", "aligned_alloc", "strdup", "strndup"}, name)
 }
 
-// mayBeOmitted reports whether a compiler may omit a call, or its callee is not known.
+// mayBeOmitted reports whether a compiler may omit a call, or whether its callee is unknown.
 func mayBeOmitted(c *interp.Invocation) bool {
 	var callee *ir.Func
 	if site := c.Site(); site != nil && c.Name != "" {

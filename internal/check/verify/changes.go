@@ -15,8 +15,8 @@ type changed struct {
 	unmapped uint64
 }
 
-// changes returns the differences between two images in ascending order: words with different bytes, memory that only the second has, with its data,
-// and pages that only the first has and that cannot be read now, as after munmap(2).
+// changes returns the differences between two images in ascending order: words with different bytes, memory that only the second image has, with its
+// data, and pages that only the first image has and that are now unreadable, as after munmap(2).
 func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 	for i := range after.blocks {
 		b := &after.blocks[i]
@@ -35,7 +35,7 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 				continue
 			}
 			if n := before.read(old[:len(page)], addr); n < len(page) {
-				list = append(list, changed{addr: addr, data: page}) // it was not mapped, or not readable
+				list = append(list, changed{addr: addr, data: page}) // the page was not mapped, or not readable
 				continue
 			}
 			list = appendDifferent(list, addr, old[:len(page)], page)
@@ -53,13 +53,13 @@ func changes(before, after *memoryImage, now machine.Memory) (list []changed) {
 				continue
 			}
 			if after.read(page[:], addr) > 0 {
-				if b.data != nil && after.block(addr) == nil { // it is zero and untouched again, as after madvise(2)
+				if b.data != nil && after.block(addr) == nil { // the block is zero and untouched again, as after madvise(2)
 					list = appendDifferent(list, addr, b.data[at:min(at+imagePage, b.size)], zeroBlock[:min(imagePage, b.size-at)])
 				}
 				continue
 			}
 			if now.ReadMemory(page[:], addr) == nil {
-				continue // a page that is only read-only now is in no image
+				continue // a page that has become read-only is not in the later image
 			}
 			if n := len(list); n > 0 && list[n-1].unmapped > 0 && list[n-1].addr+machine.Addr(list[n-1].unmapped) == addr {
 				list[n-1].unmapped += imagePage
@@ -97,8 +97,8 @@ func sameData(a, b []byte) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || bytes.Equal(a, b))
 }
 
-// appendDifferent adds the words of a page in which bytes differ, and joins adjacent ones. It adds whole words, as native code that stored a part of
-// a word may have stored equal bytes in the rest: for example, free leaves one byte of a key.
+// appendDifferent adds the words of a page in which bytes differ, and joins adjacent ones. It adds whole words, because native code may have stored a
+// word whose other bytes were equal before. For example, free(3) stores a key that may leave one byte unchanged.
 func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []changed {
 	same := func(at int) bool {
 		return bytes.Equal(was[at:min(at+8, len(now))], now[at:min(at+8, len(now))])
@@ -121,7 +121,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
 	for _, c := range list {
-		if b := after.block(c.addr); b != nil && c.unmapped == 0 && out.index(c.addr) < 0 { // a block that later became zero is not in after
+		if b := after.block(c.addr); b != nil && c.unmapped == 0 && out.index(c.addr) < 0 { // a block that is zero in the later image is not in after
 			out.take(b)
 		}
 	}
@@ -133,7 +133,7 @@ func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 			copy(data, b.data)
 			b.data, own[i] = data, true
 		}
-		present := ^(uint16(1) << (at / imagePage)) // a page that could not be read is complete now
+		present := ^(uint16(1) << (at / imagePage)) // the page could not be read before, and is now complete
 		b.missing, b.unmapped = b.missing&present, b.unmapped&present
 		copy(b.data[at:], data)
 	}
@@ -176,7 +176,7 @@ func (img *memoryImage) remove(r machine.Range) {
 	}
 }
 
-// take adds blocks for the parts of b without a block: the mapping is new, has grown, or starts elsewhere than an earlier one.
+// take adds blocks for the parts of b without a block: the mapping is new, has grown, or starts at another address than an earlier one.
 func (img *memoryImage) take(b *memoryBlock) {
 	img.gaps(b.addr, b.addr+machine.Addr(b.size), func(at, to machine.Addr) {
 		missing := b.missing >> ((at - b.addr) / imagePage) & (1<<((to-at)/imagePage) - 1)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestChangesAreWords requires that changes are reported in whole words, including unchanged bytes beside changed ones.
+// TestChangesAreWords requires that changes are reported in whole words, including unchanged bytes next to changed ones.
 func TestChangesAreWords(t *testing.T) {
 	was, now := make([]byte, 36), make([]byte, 36)
 	now[9], now[18], now[35] = 1, 2, 3
@@ -18,8 +18,8 @@ func TestChangesAreWords(t *testing.T) {
 	require.Empty(t, appendDifferent(nil, 0x1000, now, now))
 }
 
-// TestImageOfMappingsThatJoin requires that a mapping that has grown up to another one leaves that unchanged: seed 16 of remap.c, whose mapping grew
-// up to the dynamic linker's.
+// TestImageOfMappingsThatJoin requires that a mapping that has grown up to another mapping does not change the blocks of that one. In seed 16 of
+// remap.c a mapping grew up to that of the dynamic linker.
 func TestImageOfMappingsThatJoin(t *testing.T) {
 	const start = 0x10000
 	memory := flatPages{start: bytes.Repeat([]byte{1}, 4096), start + 0x2000: bytes.Repeat([]byte{3}, 4096)}

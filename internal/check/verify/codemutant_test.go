@@ -34,7 +34,7 @@ func (m codeMutant) String() string {
 	return fmt.Sprintf("%s+%#x: %#02x instead of %#02x", m.function, m.offset, m.new, m.old)
 }
 
-// codeMutants returns mutants of an object. It does not change bytes of relocations, or nops, which are in the sites of stackmaps.
+// codeMutants returns mutants of an object. It does not change bytes that relocations cover, or nops, which belong to the sites of stackmaps.
 func codeMutants(t *testing.T, path string, seed uint64, count int) (list []codeMutant) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -77,7 +77,7 @@ func codeMutants(t *testing.T, path string, seed uint64, count int) (list []code
 	return list
 }
 
-// behaves returns the output of a program and how it ended; "" if it does not end soon.
+// behaves returns the output and the exit status of a program; "" if the program does not end soon.
 func behaves(t *testing.T, command []string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -89,7 +89,7 @@ func behaves(t *testing.T, command []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// TestVerifyFindsCodeMutants requires that each mutant of the machine code, many of which crash, is found, or behaves as before.
+// TestVerifyFindsCodeMutants requires that each mutant of the machine code is found, or behaves as before. Many of the mutants crash.
 func TestVerifyFindsCodeMutants(t *testing.T) {
 	livetest.Slow(t)
 	programs := []string{"guards.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll"}
@@ -118,10 +118,10 @@ func TestVerifyFindsCodeMutants(t *testing.T) {
 			switch {
 			case summary.Different > 0:
 			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code raised SIG"):
-				handled++ // by the host, whose handler may do anything
+				handled++ // a signal handler of the host handled the crash, with unknown effects
 				continue
 			case len(summary.Reasons) > 0 && strings.HasPrefix(summary.Why()[0], "native code did not return from the call of "):
-				callee++ // both make the call with the same arguments
+				callee++ // both sides call the callee with the same arguments, and it crashes
 				continue
 			default:
 				t.Errorf("%s, LLVM %d, %v: not found in %d exits, %v, and the program does something else: %s instead of %s", program, version, m, summary.Exits, summary.Reasons, now, does)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// comparison compares both sides of a prediction: at the return of the function, where native code has crashed, or in a native call.
+// comparison compares both sides of a prediction: at the return of the function, at a crash of native code, or at a native call.
 type comparison struct {
 	*prediction
 	v *verifier
@@ -50,7 +50,7 @@ func (c *comparison) atReturn(regs *machine.Registers) {
 	}
 }
 
-// failure compares a run that did not reach the return with native code, which did.
+// failure compares a run of the interpreter that did not reach the return with native code that did.
 func (c *comparison) failure() {
 	out := c.out
 	if c.interp.atLimit() && out.Interpreter.Steps < c.native.atMost() {
@@ -97,7 +97,7 @@ func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	}
 }
 
-// differs reports a difference: native code does not return, for a reason, while the interpreter ended otherwise.
+// differs reports a difference: native code does not return, for the reason failed, but the interpreter ended in another way.
 func (c *comparison) differs(failed string) {
 	out := c.out
 	if c.with == nil {
@@ -126,7 +126,7 @@ func memoryWhy(why error) error {
 	return frame.Errorf("memory: %w", why)
 }
 
-// report returns the difference in the form that is reported.
+// report returns the difference in the form of reports.
 func (d *memoryDiff) report() MemoryDifference {
 	out := MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
 		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}
@@ -138,7 +138,7 @@ func (d *memoryDiff) report() MemoryDifference {
 	return out
 }
 
-// hexBytes spells bytes in the order of their addresses; those that have an undefined bit are "??".
+// hexBytes spells bytes in the order of their addresses; a byte with an undefined bit is "??".
 func hexBytes(b, undefined []byte) string {
 	var s strings.Builder
 	for i, c := range b {
@@ -164,7 +164,7 @@ func (v *verifier) instruction(text *isa.Window, at machine.Addr) string {
 	return where + " " + spelled
 }
 
-// explain adds the details of a difference: the names of addresses and the last instructions of both.
+// explain adds the details of a difference: the names of addresses and the last instructions of both sides.
 func (c *comparison) explain() {
 	out := c.out
 	n := c.v.whereabouts(out.Exit)
@@ -172,7 +172,7 @@ func (c *comparison) explain() {
 		out.Memory[i].Near = n.memory(out.Memory[i].addr)
 	}
 	if c.v.lockstep {
-		return // the owner has the state of both
+		return // the owner of the Lockstep has the state of both sides
 	}
 	for _, at := range c.native.called {
 		out.Outside = append(out.Outside, n.called(at))
@@ -188,7 +188,7 @@ func (c *comparison) explain() {
 	out.Interpreter.Tail = c.interpreterTail()
 }
 
-// interpreterTail repeats the run of the interpreter, over memory as it was at the exit, and returns its last instructions.
+// interpreterTail repeats the run of the interpreter, over the memory of the exit, and returns its last instructions.
 func (c *comparison) interpreterTail() (tail []string) {
 	type ran struct {
 		line int

@@ -29,7 +29,7 @@ func coroutineHost(t *testing.T, version int, level string, flags ...string) (co
 }
 
 // TestVerifyCoroutinesThatHandOver requires that all exits are compared without a difference, although calls of coroutines end in any order, on
-// stacks in any order. With a module that computes something else, an exit differs.
+// stacks at addresses in any order. With a module that computes another value, an exit must differ.
 func TestVerifyCoroutinesThatHandOver(t *testing.T) {
 	livetest.Slow(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "coroutines", "work.ll"))
@@ -58,7 +58,7 @@ func TestVerifyCoroutinesThatHandOver(t *testing.T) {
 	}
 }
 
-// TestVerifyCoroutineThatIsGivenUp requires that a coroutine that begins on the stack of an abandoned one is not mistaken for it.
+// TestVerifyCoroutineThatIsGivenUp requires that a coroutine that starts on the stack of an abandoned coroutine is not mistaken for that one.
 func TestVerifyCoroutineThatIsGivenUp(t *testing.T) {
 	for _, by := range []string{"-DUCONTEXT", "-DHANDMADE"} {
 		command, m := coroutineHost(t, 19, "-O1", "-DSTACK(k)=k", by, "-DDROP")
@@ -85,7 +85,7 @@ func goroutineHost(t *testing.T, version int, level string) (command []string, m
 
 // TestVerifyCoroutinesOfGo covers goroutines: Go's scheduler switches between their stacks, on one thread, while exits of all of them are pending.
 func TestVerifyCoroutinesOfGo(t *testing.T) {
-	livetest.Slow(t) // it links the Go program again
+	livetest.Slow(t) // the test links the Go program again
 	text, err := os.ReadFile(filepath.Join("testdata", "coroutines", "work.ll"))
 	require.NoError(t, err)
 	wrong, err := ir.Parse("wrong.ll", []byte(strings.Replace(string(text), "mul i64 %s, 3", "mul i64 %s, 5", 1)))

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// handleCrash concludes the pending predictions when the thread is stopped at a signal without a handler, which ends the process.
+// handleCrash concludes the pending predictions when the thread is stopped at a signal that has no handler and ends the process.
 func (v *verifier) handleCrash(run *ptrace.SingleThreadRun) error {
 	f := fatal{signal: run.Fatal, fault: run.Fault}
 	f.sp, _ = run.Thread.Registers.Addr(run.Thread.Registers.Arch().SP)
@@ -25,9 +25,9 @@ func (v *verifier) handleCrash(run *ptrace.SingleThreadRun) error {
 // fatal describes a synchronous signal that ended the process.
 type fatal struct {
 	signal  int
-	fault   machine.Addr // what the instruction accessed; 0 where the kernel does not say
-	sp      machine.Addr // 0 where it is not known
-	handler bool         // a handler took the signal, and ended the process
+	fault   machine.Addr // the address that the instruction accessed; 0 if the kernel does not report it
+	sp      machine.Addr // 0 if unknown
+	handler bool         // a handler received the signal, and ended the process
 	nested  []nestedCall // the calls in progress, if the stack may be exhausted
 }
 
@@ -73,8 +73,8 @@ func (v *verifier) concludeCrash(f fatal) error {
 	return v.reportAll(pending)
 }
 
-// skipFrees lets the interpreter continue past calls that release memory: a compiler may omit them, and the code after them shows whether the
-// interpreter fails too.
+// skipFrees lets the interpreter continue past calls that release memory, because a compiler may omit them. The code after these calls shows whether
+// the interpreter also fails.
 func (p *prediction) skipFrees(v *verifier) error {
 	for p.interp.pending != nil && p.interp.pending.Result.Kind == ir.VoidKind && allocates(p.interp.pending.Name) {
 		err := p.stopped(v, p.interp.runner.resume(interp.Value{}))
@@ -98,7 +98,8 @@ func (f *fatal) matches(failed *interp.RunError) bool {
 		if !is(syscall.SIGSEGV, syscall.SIGBUS) || !errors.As(failed, &fault) {
 			return false
 		}
-		// The kernel reports the first byte of an access, or that of the second page it touches; for a non-canonical address it reports none.
+		// The kernel reports the address of the first byte of an access, or of the second page that it touches. For a non-canonical address it reports
+		// none.
 		return f.fault == 0 || f.fault&^(imagePage-1) == fault.Addr&^(imagePage-1) || f.fault-fault.Addr < machine.Addr(max(fault.Size, 1))
 	case interp.KindDivision:
 		return is(syscall.SIGFPE)
@@ -110,10 +111,10 @@ func (f *fatal) matches(failed *interp.RunError) bool {
 	return false
 }
 
-// maxProbe bounds how far below the stack pointer code touches its stack: LLVM probes each page of larger frames only if asked to.
+// maxProbe bounds the distance below the stack pointer at which code touches its stack. LLVM probes each page of a larger frame only with a flag.
 const maxProbe = 1 << 20
 
-// overflows reports whether native code exhausted its stack; the interpreter's stack has no such limit.
+// overflows reports whether native code exhausted its stack; the stack of the interpreter has no such limit.
 func (f *fatal) overflows(v *verifier) bool {
 	if syscall.Signal(f.signal) != syscall.SIGSEGV || f.fault == 0 || f.sp == 0 || f.fault+maxProbe < f.sp || f.fault > f.sp+imagePage {
 		return false
@@ -149,7 +150,8 @@ func (c *comparison) atCrash(f fatal) {
 	c.differs(f.String())
 }
 
-// mayHaveMade reports whether native code may have made a call unseen, or omitted it. A jump to an address without code made none.
+// mayHaveMade reports whether native code may have made a call unseen, or may have omitted it. It returns false for a crash by a jump to an address
+// without code.
 func (c *comparison) mayHaveMade(call *interp.Invocation) bool {
 	maps, err := c.v.watcher.View().Target().Mappings()
 	code := func(at machine.Addr) bool {

@@ -31,8 +31,7 @@ func crashing(t *testing.T, version int, old, new string) (program string, m *ir
 	return program, m
 }
 
-// TestVerifyNativeCodeThatCrashes requires that a crash is another outcome than a return, and the same outcome as the same fault, division or trap in
-// the interpreter.
+// TestVerifyNativeCodeThatCrashes requires that a crash differs from a return, and equals the same fault, division or trap in the interpreter.
 func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 	const scale = "getelementptr i64, ptr %p, i64 %i"
 	for _, c := range []struct {
@@ -67,8 +66,8 @@ func TestVerifyNativeCodeThatCrashes(t *testing.T) {
 	}
 }
 
-// TestVerifyRecursionWithoutEnd requires that unlimited recursion is followed to the crash, which is a difference: at full speed once the steps are
-// used up, and without a stop at further entries once maxEntries are followed.
+// TestVerifyRecursionWithoutEnd requires that unlimited recursion is followed to the crash, which is a difference. Native code runs at full speed
+// once the steps are used up, and does not stop at further entries once maxEntries are followed.
 func TestVerifyRecursionWithoutEnd(t *testing.T) {
 	program, m := crashing(t, 19, "icmp eq i64 %n, 0", "icmp eq i64 %n, 1234567")
 	for _, function := range []string{"deep", "down"} {
@@ -80,7 +79,7 @@ func TestVerifyRecursionWithoutEnd(t *testing.T) {
 			if out.Status == Different {
 				require.Contains(t, out.Native.Failed, "its calls nest without end: more than ")
 			} else {
-				// The argument has passed zero, from where the interpreter recurses without end, too.
+				// The argument has passed zero. From there the interpreter also recurses without end.
 				require.Equal(t, "native code has used up its stack", out.Why)
 			}
 		}

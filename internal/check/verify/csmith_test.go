@@ -15,9 +15,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyRandomPrograms requires no difference in random programs, with all live values recorded in each block and at each call. The program's
-// main prints; of its other functions almost all exits can be compared. llc -O0 runs out of registers with many live values. With FIDELITY=all each
-// program is compiled at all levels.
+// TestVerifyRandomPrograms requires no difference in random programs, with all live values recorded in each block and at each call. Exits of main
+// cannot be compared, because it prints. Almost all exits of other functions can. llc -O0 runs out of registers with many live values. With
+// FIDELITY=all each program is compiled at all levels.
 func TestVerifyRandomPrograms(t *testing.T) {
 	livetest.Slow(t)
 	programs := []struct {

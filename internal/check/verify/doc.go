@@ -1,5 +1,5 @@
-// Package verify compares native code with the stack map that it came with: at each exit the interpreter runs from the rebuilt frame to the return of
-// its function, native code does the same, and their results and stores are compared.
+// Package verify compares native code with its stack map: at each exit the interpreter runs from the rebuilt frame to the return of its function,
+// native code also runs to that return, and their results and stores are compared.
 //
 // Its main type is [Verified], the outcome of one exit; [Run] verifies a process.
 //
@@ -8,6 +8,6 @@
 //
 // # Security
 //
-// The process is not trusted. The [Options] bound what both sides may run, and how much of its memory is copied before native code runs; what cannot
-// be compared is reported as not comparable, with the reason.
+// The process is not trusted. The [Options] bound the instructions of both sides, and the memory that is copied before native code runs. An exit that
+// cannot be compared is reported with the reason.
 package verify

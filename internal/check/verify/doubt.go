@@ -5,7 +5,7 @@ import "errors"
 // pointerKept is the reason why a difference may not be an error.
 const pointerKept = "native code has stored a pointer to an object that the interpreter has elsewhere"
 
-// withdraw withdraws a difference that a pointer kept by native code, or a store of another process, may have caused.
+// withdraw removes a difference that may have another cause: a pointer that native code has kept, or a store of another process.
 func (c *comparison) withdraw() {
 	var why error
 	switch {
@@ -27,7 +27,8 @@ func (c *comparison) withdraw() {
 	c.out.notComparable(why)
 }
 
-// whyDoubtful returns the reason why a difference proves nothing, or "": both sides may be right, or the process has other code than was compiled.
+// whyDoubtful returns the reason why a difference is not evidence of an error, or "". Both sides may be right, or the process may have other code
+// than was compiled.
 func (c *comparison) whyDoubtful() string {
 	if why := unspecifiedByFunctions(&c.interp); why != "" {
 		return why
@@ -35,7 +36,7 @@ func (c *comparison) whyDoubtful() string {
 	return patchedCode(c.v.watcher.View(), c.origin, &c.interp)
 }
 
-// whyUnsure returns the reason why a difference between native code and the interpreter of a [Lockstep] proves nothing, or "".
+// whyUnsure returns the reason why a difference between native code and the interpreter of a [Lockstep] is not evidence of an error, or "".
 func (c *comparison) whyUnsure() string {
 	if err := requireNoState(c.interp.called()); err != nil {
 		return err.Error()

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// effects holds the memory in which the interpreter runs: that of the process at the start, with the effects of the native calls since then.
+// effects holds the memory in which the interpreter runs: the process's memory at the start, with the effects of the native calls since then.
 type effects struct {
 	first *memoryImage  // at the start
 	now   *memoryImage  // first, with the effects of the calls
@@ -18,7 +18,7 @@ type effects struct {
 type callEffects struct {
 	value   interp.Value
 	memory  []changed
-	after   *memoryImage // the image that memory belongs to
+	after   *memoryImage // the image of memory after the call
 	objects []changed    // changes in the interpreter's own memory
 }
 

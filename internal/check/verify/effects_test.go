@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestEffectsAreKept requires that the effects of calls are added to the memory and kept for a repeated run, unless they are too large: then the run
-// cannot be repeated.
+// TestEffectsAreKept requires that the effects of calls are added to the memory and kept for a repeated run, unless they are too large. If they are,
+// the run cannot be repeated.
 func TestEffectsAreKept(t *testing.T) {
 	const addr = 0x10000
 	image := func(first byte) *memoryImage {

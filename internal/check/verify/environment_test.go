@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// floatSites are functions whose results depend on the floating-point environment; for the last one, a call changes it.
+// floatSites are functions whose results depend on the floating-point environment; in the last one, a call changes that environment.
 const floatSites = `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -70,8 +70,9 @@ int main(void) {
   return sum == 0;
 }`
 
-// TestVerifyInTheThreadsFloatEnvironment requires that the interpreter uses the floating-point environment of the thread: with and without the
-// start-up code of -ffast-math. It refuses other directions and x87 with 53 bits, and cannot follow changes that native code makes in the middle.
+// TestVerifyInTheThreadsFloatEnvironment requires that the interpreter uses the floating-point environment of the thread, with and without the
+// start-up code of -ffast-math. Exits with other rounding directions, with x87 of 53 bits, or with changes by native code during the run must not be
+// comparable.
 func TestVerifyInTheThreadsFloatEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	host := filepath.Join(dir, "host.c")

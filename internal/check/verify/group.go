@@ -15,7 +15,8 @@ type Group struct {
 // maxGroups bounds the groups; later differences are reported one by one.
 const maxGroups = 1 << 12
 
-// suspect records a difference for the activation of an exit and for those that wait for it: it is the likely cause of their later differences.
+// suspect records a difference for the activation of an exit, and for the activations that wait for it, because it is the likely cause of their later
+// differences.
 func (v *verifier) suspect(p *prediction, key string) {
 	for c := p.call; c != nil; c = c.outer {
 		if run := v.entryRunOf(c); run != nil && run.fault == "" {
@@ -26,7 +27,7 @@ func (v *verifier) suspect(p *prediction, key string) {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// key returns what equal differences have in common.
+// key returns a key that is the same for equal differences, and the text of the difference.
 func (v *Verified) key() (key, text string) {
 	f := v.Exit.Frame
 	at := fmt.Sprintf("record %d of %s", f.Record.ID, f.Function)
@@ -47,7 +48,7 @@ func (v *Verified) key() (key, text string) {
 	return key, text
 }
 
-// group counts a difference found with the user's own interpreter. Of a later difference it records the number of the first one of its group.
+// group counts a difference found with the user's own interpreter. For a later difference of a group it records the number of the first one.
 func (v *verifier) group(out *Verified) {
 	if !out.With || out.Status != Different || out.Exit.Frame == nil || out.Exit.Frame.Record == nil {
 		return

@@ -13,9 +13,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyHandlersThatMakeMemoryAccessible requires that a handler of SIGSEGV that makes memory accessible, which the interpreter cannot see,
-// causes no difference: neither at the return, nor at an exit that is compared with the run from the entry, nor at the next exit of a function that
-// does not return.
+// TestVerifyHandlersThatMakeMemoryAccessible requires that a handler of SIGSEGV that makes memory accessible causes no difference, because the
+// interpreter cannot see it. This holds at the return, at an exit that is compared with the run from the entry, and at the next exit of a function
+// that does not return.
 func TestVerifyHandlersThatMakeMemoryAccessible(t *testing.T) {
 	const raised = "native code raised SIGSEGV"
 	source, err := filepath.Abs(filepath.Join("testdata", "handler.ll"))
@@ -44,7 +44,7 @@ func TestVerifyHandlersThatMakeMemoryAccessible(t *testing.T) {
 			}
 			for _, v := range list {
 				require.Contains(t, []string{Same, NotComparable}, v.Status, about)
-				if v.Exit.Point.Record == 1 || v.Exit.Point.Record == 4 { // nothing is touched after it
+				if v.Exit.Point.Record == 1 || v.Exit.Point.Record == 4 { // the code after this record does not touch the memory
 					require.Equal(t, Same, v.Status, "%s: %s", about, v.Why)
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// incomparable is the reason why an exit cannot be compared. It is an error for the exit alone: the verification continues. It does not unwrap the error
-// that it is made of, which may be one that ends a verification.
+// incomparable is the reason why an exit cannot be compared. The error concerns only the exit, and the verification continues. It does not unwrap the
+// error that it is made of, which may be one that ends a verification.
 type incomparable struct{ why error }
 
 func (e *incomparable) Error() string { return e.why.Error() }

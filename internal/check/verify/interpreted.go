@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// interpreted is the interpreter's run of a prediction. It stops at each native call, until native code has made that call too.
+// interpreted is the interpreter's run of a prediction. It stops at each native call, until native code has also made that call.
 type interpreted struct {
 	machine *interp.Interp
 	memory  *imageMemory
@@ -21,16 +21,16 @@ type interpreted struct {
 	symbol  func(string) (machine.Addr, bool)             // finds a function that exists only as native code
 	unused  machine.Range                                 // the part of the stack that is mapped only when it is touched
 
-	// Where it is stopped:
-	pending *interp.Invocation // at this native call; nil if it has ended
+	// These describe the place at which the run is stopped.
+	pending *interp.Invocation // the native call at which the run is stopped; nil if it has ended
 	callee  machine.Addr       // the address of the function that pending calls
 	result  *interp.Result
-	failed  *interp.RunError // the error that ended it; nil if it returned
-	// For a run from an entry: why it ended so that nothing can be compared, or nil.
+	failed  *interp.RunError // the error that ended the run; nil if it returned
+	// incomparable is set for a run from an entry. It is the reason why the run ended without a state that can be compared, or nil.
 	incomparable error
 }
 
-// stop records that the interpreter stopped at a native call, or ended (nil). It returns an error if nothing can be compared.
+// stop records that the interpreter stopped at a native call, or ended (nil). It returns an error if the run cannot be compared.
 func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	r.pending = c
 	if c == nil {
@@ -42,7 +42,7 @@ func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	if c.Site() == nil {
 		return incomparablef("a function of the C library calls %s back, which exists only as native code", calleeOf(c))
 	}
-	if r.machine.Own(c.Site().Block.Func.Module) { // the process's own library may not call it, or call it otherwise
+	if r.machine.Own(c.Site().Block.Func.Module) { // the library of the process may not make this call, or may make it with other arguments
 		return incomparablef("a function of the C++ library calls %s back, which exists only as native code", calleeOf(c))
 	}
 	if throws(c.Site()) { // its landing pad may lie at its return address
@@ -57,7 +57,7 @@ func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	return nil
 }
 
-// end records how the interpreter ended.
+// end records the result or the error with which the interpreter ended.
 func (r *interpreted) end(ctx context.Context) error {
 	var err error
 	r.result, err = r.runner.result, r.runner.err
@@ -87,7 +87,7 @@ func (r *interpreted) end(ctx context.Context) error {
 	}
 	switch run.Kind {
 	case interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindSteps, interp.KindDepth, interp.KindAbort:
-		// Continue: native code that returns from here differs.
+		// A fault can be compared: native code that returns from here differs.
 		if fault := (*interp.FaultError)(nil); errors.As(err, &fault) {
 			if r.machine.Unknown(uint64(fault.Addr)) {
 				break
@@ -107,7 +107,7 @@ func (r *interpreted) atLimit() bool {
 	return r.failed != nil && (r.failed.Kind == interp.KindSteps || r.failed.Kind == interp.KindDepth)
 }
 
-// called lists the functions of the C and C++ libraries that it has called.
+// called lists the functions of the C and C++ libraries that the run has called.
 func (r *interpreted) called() []interp.Called {
 	if r.result != nil {
 		return r.result.Called
@@ -125,7 +125,7 @@ func requireNoState(list []interp.Called) error {
 	return nil
 }
 
-// calleeName names the callee of a native call.
+// calleeName returns the name of the callee of a native call.
 func calleeName(c *interp.Invocation) string { return calleeOf(c).String() }
 
 // calledFunction is the callee of a native call.

@@ -17,7 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// irMutant is baseline.ll and its layout with one mistake in a part that the author of a JIT writes: the bundle, the layout, the optimized code.
+// irMutant is baseline.ll and its layout with one mistake, in the bundle, in the layout or in the optimized code. The author of a JIT writes these
+// parts.
 type irMutant struct{ kind, what, module, layout string }
 
 // irMutants returns all mutants of @plain_opt and of the layout, without duplicates.
@@ -46,7 +47,7 @@ func irMutants(module, layout string) (list []irMutant) {
 		}
 	}
 
-	// The bundle: operands exchanged, replaced by other values, or stale ones of an earlier iteration.
+	// These mutants of the bundle exchange operands, or replace them by other values, or by stale values of an earlier iteration.
 	operands := []string{"%n", "%i", "%acc"}
 	bundle := func(kind string, values []string, before ...string) {
 		list := "i64 " + strings.Join(values, ", i64 ")
@@ -84,7 +85,7 @@ func irMutants(module, layout string) (list []irMutant) {
 		}
 	}
 
-	// The layout: numbers of operands, names, the block.
+	// These mutants of the layout change numbers of operands, names and the block.
 	for a := range 3 {
 		for b := range 3 {
 			for _, part := range []string{`"operand":%d,`, `"name":"%s"`} {
@@ -103,7 +104,7 @@ func irMutants(module, layout string) (list []irMutant) {
 		add("layout", "block "+block, module, strings.Replace(layout, `"block":"loop"`, fmt.Sprintf(`"block":%q`, block), 1))
 	}
 
-	// The optimized code.
+	// These mutants change the optimized code.
 	constants := regexp.MustCompile(`(and i64 %i, |%v, |add i64 %i, |\[ )(\d+)`)
 	for _, at := range constants.FindAllStringSubmatchIndex(body, -1) {
 		for _, other := range []string{"0", "1", "2", "3", "7", "14", "29", "31", "100"} {
@@ -134,10 +135,10 @@ func irMutants(module, layout string) (list []irMutant) {
 const mutantRounds = 3
 
 // does returns the behavior of a module in these calls: results, output, memory. ok is false if an exit resumes with a state that the baseline never
-// has there; an exit that is taken earlier or later is not wrong.
+// has at that place. An exit that is taken earlier or later is not wrong.
 func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 	t.Helper()
-	// The exit prints what the layout makes of it.
+	// The exit prints the values that the layout gives it.
 	text := strings.Replace(m.module, "define i64 @plain(", "@shown = constant [18 x i8] c\"exit %ld %ld %ld\\0A\\00\"\ndefine i64 @plain(", 1)
 	site := regexp.MustCompile(`  call void \(i64, i32, \.\.\.\) @llvm\.experimental\.stackmap\(i64 95, i32 0, (.*)\)\n`)
 	given := strings.Split(site.FindStringSubmatch(text)[1], ", ")
@@ -158,7 +159,7 @@ func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 		in, err := interp.New(module, interp.Options{MaxSteps: 1e6})
 		require.NoError(t, err)
 		r, err := in.Call(context.Background(), module.Func("entry"), []interp.Value{interp.FromUint(ir.I64, uint64(n))})
-		if err != nil { // it does not end, or faults: there is no native run to compare
+		if err != nil { // the mutant does not end, or faults, so there is no native run to compare
 			return "", false
 		}
 		baseline, err := interp.New(module, interp.Options{MaxSteps: 1e6})
@@ -180,8 +181,8 @@ func (m *irMutant) does(t *testing.T, e *layout.Exit) (out string, ok bool) {
 	return out, ok
 }
 
-// TestVerifyFindsMutantsOfWhatJITsWrite requires that each mutant of a bundle, a layout or optimized code is found, or does what the original does on
-// the same inputs. The mutants of one kind are spread over releases and levels.
+// TestVerifyFindsMutantsOfWhatJITsWrite requires that each mutant of a bundle, a layout or optimized code is found, or behaves as the original on the
+// same inputs. The mutants of one kind are spread over releases and levels.
 func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	livetest.Slow(t)
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "baseline.ll"))
@@ -199,7 +200,7 @@ func TestVerifyFindsMutantsOfWhatJITsWrite(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
 			for _, m := range list {
-				// A fault of each kind must be found, so that make test selects the same ones each time.
+				// Select the same mutants in each run, because the share of a short run must contain a fault of each kind that is found.
 				if turn++; turn%livetest.Step(47) != 0 {
 					continue
 				}

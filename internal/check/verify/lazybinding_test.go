@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestLazyBinding requires that a slot of the procedure linkage table is found if its code address became that of the entered function, and nothing
-// else is.
+// TestLazyBinding requires that lazyBinding finds a slot of the procedure linkage table only if the code address in it became that of the entered
+// function.
 func TestLazyBinding(t *testing.T) {
 	const data, code, entry = 0x10000, 0x40000, 0x7000_1230
 	image := func(words ...uint64) *memoryImage {

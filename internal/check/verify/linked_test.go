@@ -65,8 +65,8 @@ define i32 @main() {
 }
 `
 
-// TestVerifyWhereTheJITPutThings covers globals and functions whose address only the relocated code shows: .bss and common symbols, whose sections
-// have no address, and the chosen ones of several weak functions.
+// TestVerifyWhereTheJITPutThings covers globals and functions whose address only the relocated code contains: .bss and common symbols, whose sections
+// have no address, and the selected definitions of weak functions.
 func TestVerifyWhereTheJITPutThings(t *testing.T) {
 	livetest.Slow(t)
 	first := linkage(weakly, "linkonce_odr") + weaklyMain

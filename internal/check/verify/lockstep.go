@@ -19,50 +19,51 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Lockstep runs native code in step with an interpreter that its owner drives. Both start at one exit and run to the next site of the same activation,
-// or to its return. The process is stopped in between, and Lockstep writes nothing to it. The process makes native calls, and the interpreter takes
-// over their effects, as in [Run].
+// Lockstep runs native code in step with an interpreter that its owner drives. Both sides start at one exit and run to the next site of the same
+// activation, or to its return. Between sites the process is stopped, and Lockstep writes nothing to it. The process makes native calls, and the
+// interpreter gets their effects, as in [Run].
 type Lockstep struct {
 	v      *verifier
 	p      *prediction
 	exit   *trace.Exited
-	noSite string // why there is no common site before the return, or ""
+	noSite string // the reason why there is no common site before the return, or ""
 
 	breakpoints []ptrace.Breakpoint
 	sites       map[*ir.Instr]bool
-	running     bool          // native code continues too
-	site        *trace.Exited // the site that native code came to
+	running     bool          // native code is running as well
+	site        *trace.Exited // the site that native code has reached
 	outcome     *Verified
 }
 
-// errAtSite is the reason that nothing can be compared at the return: the interpreter is stopped at a site that native code did not reach.
+// errAtSite is the reason why the return cannot be compared if the interpreter is stopped at a site that native code did not reach.
 var errAtSite = incomparablef("the interpreter is stopped at a site that native code did not reach")
 
-// pollInterval is the time that native code runs before its owner is asked whether to stop it.
+// pollInterval is the time that native code runs between checks whether ctx is done.
 const pollInterval = 100 * time.Millisecond
 
-// Stop describes where native code and the interpreter stopped.
+// Stop describes the places at which native code and the interpreter stopped.
 type Stop struct {
 	// Exit is the site of the activation at which native code is stopped; nil if it reached none.
 	Exit *trace.Exited
 	// Returned reports whether native code is stopped because the activation has returned, at its return address.
 	Returned bool
-	// Verified compares everything since the exit, once native code has returned and the interpreter has ended; else nil.
+	// Verified compares the results and stores since the exit, once native code has returned and the interpreter has ended; otherwise nil.
 	Verified *Verified
 	// Failed is the reason why the interpreter cannot continue where native code can, or "".
 	Failed string
-	// Why is the reason why the two cannot be compared where they are, or "".
+	// Why is the reason why the two sides cannot be compared at their places, or "".
 	Why   string
 	Moved bool // native code has run
-	Ended bool // its thread has ended
+	Ended bool // the thread has ended
 }
 
-// outerReturns is the number of callers at whose return addresses native code is stopped too: there the activation was left without a return.
+// outerReturns is the number of callers at whose return addresses native code also stops. If it reaches one of these, the activation was left without
+// a return.
 const outerReturns = 8
 
-// NewLockstep returns a Lockstep for the frames of a stack; the function of the outermost one is the activation. The process must be stopped where the
-// frames were made. Of the options, those of [deopt.Options] and the bounds Steps, Time and Memory are used. why is the reason why native code cannot
-// be followed from there, or "".
+// NewLockstep returns a Lockstep for the frames of a stack; the function of the outermost one is the activation. The process must still be stopped at
+// the place at which the frames were made. Of the options, those of [deopt.Options] and the bounds Steps, Time and Memory are used. why is the reason
+// why native code cannot be followed from that place, or "".
 func NewLockstep(s *ptrace.Session, stack *deopt.Stack, o Options) (b *Lockstep, why string, err error) {
 	o.setDefaults()
 	f := stack.Frames[len(stack.Frames)-1]
@@ -117,7 +118,7 @@ func (b *Lockstep) begin(stack *deopt.Stack, at int) error {
 	return v.findStack(p, x, at, maps)
 }
 
-// watch finds the sites of the activation's function at which both can be stopped: those whose instruction in the module is certain.
+// watch finds the sites of the activation's function at which both sides can be stopped: the sites whose instruction in the module is certain.
 func (b *Lockstep) watch(f *deopt.Frame, native *ir.Func) (err error) {
 	start := f.Match().Entry.Function
 	o := trace.Options{Options: b.v.options.Options, Full: true, Wait: true, Warn: func(string) {}}
@@ -149,7 +150,7 @@ func (b *Lockstep) watch(f *deopt.Frame, native *ir.Func) (err error) {
 				unsure[s.Instr] = true
 			}
 		}
-		// Where no code lies between several sites, native code reaches all of them at once: use the first.
+		// If no code lies between several sites, native code reaches all of them at once. Use the first one.
 		for _, i := range here {
 			if slices.ContainsFunc(here, func(other *ir.Instr) bool { return other.Block != i.Block || other.Index < i.Index }) {
 				unsure[i] = true
@@ -168,22 +169,22 @@ func (b *Lockstep) watch(f *deopt.Frame, native *ir.Func) (err error) {
 	for _, set := range all {
 		points := b.v.watcher.At(set.Addr)
 		if points == nil || slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return b.isCommonSite(p, start) }) {
-			b.breakpoints = append(b.breakpoints, set) // nil: the breakpoint that detects loaded code
+			b.breakpoints = append(b.breakpoints, set) // set is nil for a breakpoint that detects loaded code
 		}
 	}
 	return nil
 }
 
-// isCommonSite reports whether both can be stopped at a place.
+// isCommonSite reports whether both sides can be stopped at a place.
 func (b *Lockstep) isCommonSite(p *trace.Tracepoint, in *stackmap.Function) bool {
 	m := p.Match()
 	return m != nil && m.Site != nil && m.Entry.Function.Addr == in.Addr && b.sites[m.Site.Instr]
 }
 
-// WhyNoSite returns the reason why both can be compared only at the return, or "".
+// WhyNoSite returns the reason why both sides can be compared only at the return, or "".
 func (b *Lockstep) WhyNoSite() string { return b.noSite }
 
-// Site reports whether both can be stopped before an instruction of the activation.
+// Site reports whether both sides can be stopped before an instruction of the activation.
 func (b *Lockstep) Site(i *ir.Instr) bool { return b.sites[i] }
 
 // Options returns the options for an interpreter that runs from the exit, for the first time or again. The caller must pass that interpreter to
@@ -195,7 +196,7 @@ func (b *Lockstep) Options(o interp.Options) (interp.Options, error) {
 	}
 	memory := &imageMemory{image: p.effects.first, now: p.interp.memory.now}
 	p.interp.memory = memory
-	n := 0 // number of native calls handed over so far
+	n := 0 // number of native calls whose effects were passed so far
 	o.Memory = memory
 	o.Native = func(c *interp.Invocation) (interp.Value, error) {
 		n++
@@ -218,8 +219,8 @@ func (b *Lockstep) Machine(in *interp.Interp) { b.p.interp.machine = in }
 // Made reports whether an address exists only in the interpreter.
 func (b *Lockstep) Made(addr uint64) bool { return b.p.interp.machine.Made(addr) }
 
-// Go lets both continue. run runs the interpreter to the next site, where it returns nil and no error. When ctx is done, native code is stopped where
-// it is, and the error is the cause. The end of the process is not an error.
+// Go lets both sides continue. run runs the interpreter to the next site, where it returns nil and no error. When ctx is done, native code is stopped
+// at its current place, and the error is the cause. The end of the process is not an error.
 func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Result, error)) (a *Stop, err error) {
 	v, p := b.v, b.p
 	v.ctx, b.site, b.outcome = ctx, nil, nil
@@ -243,7 +244,7 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 		p.interp.runner.finish()
 	}
 	v.pending = nil
-	if !v.threadEnded { // else the memory is gone with the process
+	if !v.threadEnded { // the memory of an ended process cannot be read
 		var addrs []machine.Addr
 		for _, at := range b.breakpoints {
 			addrs = append(addrs, at.Addr)
@@ -256,8 +257,8 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 	return b.arrival(), nil
 }
 
-// insertBreakpoints inserts the breakpoints, and consumes the hit of one where the thread is stopped: a thread that runs without stepping first reports that
-// breakpoint, and steps over it the next time. After an event it does so in the opposite order, so that set tries twice.
+// insertBreakpoints inserts the breakpoints, and consumes the hit of a breakpoint at which the thread is already stopped. A thread that runs without
+// stepping first reports such a breakpoint, and steps over it at the next run. After an event the order is reversed, so it tries twice.
 func (b *Lockstep) insertBreakpoints() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
@@ -290,7 +291,7 @@ func (b *Lockstep) handleSite(x *trace.Exited) error {
 // leftWithoutReturn is the reason why an activation that ended without a return cannot be compared.
 const leftWithoutReturn = "its frame was left without a return"
 
-// arrival returns where both are stopped.
+// arrival returns the places at which both sides are stopped.
 func (b *Lockstep) arrival() *Stop {
 	p := b.p
 	a := &Stop{Exit: b.site, Moved: true, Ended: b.v.threadEnded}
@@ -319,11 +320,11 @@ func (b *Lockstep) arrival() *Stop {
 	return a
 }
 
-// WhyUnsure returns the reason why a difference between the two proves nothing, or "".
+// WhyUnsure returns the reason why a difference between the two sides is not evidence of an error, or "".
 func (b *Lockstep) WhyUnsure() string { return b.v.comparison(b.p).whyUnsure() }
 
-// maxStepped is the number of native instructions that are single-stepped between two sites. As long as they are, all called code is known, and with it
-// whether all stores of native code can be compared. After that, native code runs at full speed.
+// maxStepped is the number of native instructions that are single-stepped between two sites. While it is single-stepped, all called code is known, so
+// it is also known whether all stores of native code can be compared. After that, native code runs at full speed.
 const maxStepped = 20_000
 
 // atFullSpeed reports whether native code no longer needs single-stepping.
@@ -331,10 +332,10 @@ func (v *verifier) atFullSpeed() bool {
 	return v.lockstep && v.stepped >= maxStepped && !slices.ContainsFunc(v.inStep(), func(p *prediction) bool { return p.interp.pending != nil })
 }
 
-// runThread lets the thread run.
+// runThread runs the thread as native code, while the others are stopped.
 func (v *verifier) runThread(tid int, o ptrace.SingleThreadOptions) (*ptrace.SingleThreadRun, error) {
 	ctx := v.ctx
-	if v.lockstep { // when ctx is done, the owner continues with the session
+	if v.lockstep { // after ctx is done, the owner still uses the session
 		ctx, o.Time = context.WithoutCancel(ctx), min(o.Time, pollInterval)
 	}
 	run, err := v.session.RunSingleThread(ctx, tid, o)

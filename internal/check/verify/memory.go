@@ -21,7 +21,7 @@ const (
 
 	defaultImageLimit = 1 << 30
 
-	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow: they have too many pages to be queried.
+	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow. They have too many pages to query.
 	maxImageMapping = 64 << 30
 	maxImage        = 256 << 30 // of all mappings together
 )
@@ -35,7 +35,7 @@ type memoryImage struct {
 	larger []machine.Range // mappings larger than maxImageMapping, which are not copied
 }
 
-// imageRange is a mapping. Other processes may store into one that is shared.
+// imageRange is a mapping. Other processes may store into a shared mapping.
 type imageRange struct {
 	machine.Range
 	shared bool
@@ -46,14 +46,14 @@ type memoryBlock struct {
 	size     int
 	data     []byte // nil: all zero
 	missing  uint16 // a bit for each page that could not be read
-	unmapped uint16 // of these, the pages that native code has unmapped since
+	unmapped uint16 // the pages in missing that native code has since unmapped
 	zero     bool   // the block stands for untouched memory, and exists only for a comparison
 	shared   bool
 }
 
 // copyImage copies the writable mappings of maps, which are in ascending order, except those larger than maxImageMapping. If they have more than
-// limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. Memory that equals that of an earlier image, which may be nil, is
-// shared with it.
+// limit bytes that are not zero (0: 1 GiB), it copies nothing and returns an error. The copy shares memory that equals an earlier image, which may be
+// nil, with that image.
 func copyImage(mem machine.Memory, maps []machine.Mapping, limit uint64, earlier *memoryImage) (*memoryImage, error) {
 	if limit == 0 {
 		limit = defaultImageLimit
@@ -173,7 +173,7 @@ var zeroBlock [imageBlock]byte
 // untouched holds parts of memory that are known to be zero, in ascending order.
 type untouched []machine.Range
 
-// untouchedOf returns the untouched memory, if mem knows it ([ptrace.Target.Untouched]): reading reserved heaps of gigabytes takes long.
+// untouchedOf returns the untouched memory, if mem can tell ([ptrace.Target.Untouched]). Reading reserved heaps of gigabytes would take long.
 func untouchedOf(mem machine.Memory) untouched {
 	if t, ok := mem.(interface{ Untouched() []machine.Range }); ok {
 		return t.Untouched()
@@ -194,7 +194,7 @@ func (u untouched) index(addr machine.Addr) int {
 // endOf returns the end of the part that contains an address.
 func (u untouched) endOf(addr machine.Addr) machine.Addr { return u[u.index(addr)].End }
 
-// with returns the union of both.
+// with returns the union of both sets of parts.
 func (u untouched) with(more untouched) (all untouched) {
 	both := slices.Concat(u, more)
 	slices.SortFunc(both, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })
@@ -208,7 +208,7 @@ func (u untouched) with(more untouched) (all untouched) {
 	return all
 }
 
-// without returns the parts of a range that lie in none of them.
+// without returns the parts of a range that are not untouched.
 func (u untouched) without(r machine.Range) (parts []machine.Range) {
 	for i := u.index(r.Start); i < len(u) && u[i].Start < r.End; i++ {
 		if u[i].Start > r.Start {
@@ -222,7 +222,7 @@ func (u untouched) without(r machine.Range) (parts []machine.Range) {
 	return parts
 }
 
-// readPages reads a block, or the pages of it that can be read. missing has a bit for each other page, which is zeroed.
+// readPages reads a block, or the pages of it that can be read. missing has a bit for each unreadable page, whose bytes in p are zeroed.
 func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16) {
 	if mem.ReadMemory(p, addr) == nil {
 		return 0
@@ -237,35 +237,36 @@ func readPages(mem machine.Memory, p []byte, addr machine.Addr) (missing uint16)
 	return missing
 }
 
-// comparedMemory holds the differences of memory after both ran.
+// comparedMemory holds the differences of memory after both sides ran.
 type comparedMemory struct {
 	// why is the reason why memory cannot be compared, nil if it was.
 	why   error
 	Diffs []memoryDiff // in ascending order, at most maxDiffs
-	Words uint64       // of eight bytes that differ, including those not in Diffs
+	Words uint64       // number of 8-byte words that differ, including those not in Diffs
 }
 
 // memoryDiff is a sequence of adjacent words of memory that differ.
 type memoryDiff struct {
 	Addr machine.Addr // a multiple of 8
 	Size uint64       // bytes
-	// At most maxDiffBytes bytes from the start: as they were before, as the interpreter left them, its undefined bits, and as native code left them.
+	// Before has the bytes before both sides ran, Interp those that the interpreter left, Undefined the interpreter's undefined bits, and Native those
+	// that native code left. Each has at most maxDiffBytes bytes from the start.
 	Before, Interp, Undefined, Native []byte
 }
 
-// Bounds of the reported differences.
+// These bound the reported differences.
 const (
 	maxDiffs     = 100
 	maxDiffBytes = 64
 	diffWord     = 8
 )
 
-// compareMemory returns the memory that native code and the interpreter left differently. before is the memory when both started, after that when
-// native code has run. touched holds the interpreter's stores, and dead ranges of meaningless bytes. made is as in [compareResult].
+// compareMemory returns the memory that native code and the interpreter left differently. before is the memory when both sides started, and after the
+// memory after native code has run. touched holds the interpreter's stores, and dead ranges of meaningless bytes. made is as in [compareResult].
 //
-// Unknown bits equal any bits, and so do two default NaNs that differ in the sign: LLVM does not define that sign. In shared memory only bytes that
-// the interpreter stored count, even if they were equal before. The same holds everywhere if native code ran outside code (left), which may have
-// stored anything, and in stack, where the callees of native code have their frames: the interpreter has those elsewhere.
+// Unknown bits equal any bits, and so do two default NaNs that differ in the sign: LLVM does not define that sign. In some memory only bytes that the
+// interpreter stored count, even if it stored equal bytes: in shared memory, and in stack, where the callees of native code have their frames,
+// because the interpreter has these frames elsewhere. If native code ran outside code (left), whose stores are unknown, this holds for all memory.
 func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[interp.Touched], dead []machine.Range, stack machine.Range, left bool, made func(uint64) bool) comparedMemory {
 	c := memoryComparison{dead: dead, stack: stack, left: left, made: made, pages: map[machine.Addr]interp.Touched{}, blocks: map[machine.Addr]bool{}}
 	for p := range touched {
@@ -308,9 +309,9 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 			}
 			switch bit := uint16(1) << (at / imagePage); {
 			case b.unmapped&bit != 0, b.zero && missing&bit != 0:
-				continue // its content is meaningless: the program has unmapped it
+				continue // the program has unmapped the memory
 			case b.missing&bit != 0 && !ok:
-				continue // it could not be read before, and the interpreter did not store to it
+				continue // the page could not be read before, and the interpreter did not store to it
 			case (b.missing|missing)&bit != 0:
 				c.refuse("the page at %v cannot be read", addr)
 				continue
@@ -335,12 +336,12 @@ func compareMemory(before *memoryImage, after machine.Memory, touched iter.Seq[i
 	return c.out
 }
 
-// fresh returns the blocks of untouched memory that are to be compared: those with pages now, and those that the interpreter stored to.
+// fresh returns the blocks of untouched memory that must be compared: those that have pages now, and those to which the interpreter stored.
 func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []memoryBlock) {
 	add := func(at, end machine.Addr) {
 		before.gaps(at, end, func(at, to machine.Addr) { list = append(list, memoryBlock{addr: at, size: int(to - at), zero: true}) })
 	}
-	done := machine.Addr(0) // parts may share a block
+	done := machine.Addr(0) // end of the blocks that are done, because parts may share a block
 	for _, r := range before.zero {
 		for _, part := range zero.without(r) {
 			end := min((part.End+imageBlock-1)&^(imageBlock-1), r.End)
@@ -362,7 +363,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []me
 // memoryComparison is a comparison in progress.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
-	blocks map[machine.Addr]bool // the blocks of those pages
+	blocks map[machine.Addr]bool // the blocks that contain the pages
 	dead   []machine.Range
 	stack  machine.Range
 	left   bool
@@ -373,7 +374,7 @@ type memoryComparison struct {
 }
 
 func (c *memoryComparison) refuse(format string, addr machine.Addr) {
-	// Use the lowest address: the same memory then always gives the same reason.
+	// Use the lowest address, so that the same memory always gives the same reason.
 	if c.why == nil || addr < c.whySet {
 		c.why, c.whySet = frame.Errorf(format, addr), addr
 	}
@@ -391,7 +392,7 @@ func (img *memoryImage) holds(addr machine.Addr) bool {
 	return false
 }
 
-// page compares a page: its bytes before, those of the interpreter, those of native code.
+// page compares the bytes of a page before both sides ran (was), after the interpreter (p) and after native code (got).
 func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) {
 	if bytes.Equal(p.Data[:len(got)], got) {
 		return
@@ -404,7 +405,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
-		if shared || c.left || c.stack.Contains(addr) { // a byte that the interpreter did not store may be another's store
+		if shared || c.left || c.stack.Contains(addr) { // another program part may have stored a byte that the interpreter did not store
 			live &= bytesStored(p.Stored[at/diffWord])
 		}
 		switch {

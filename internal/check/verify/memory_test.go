@@ -58,7 +58,7 @@ func comparedPages() (flatPages, []machine.Mapping) {
 	}
 }
 
-// stored returns what the interpreter stored, words by address; set bits in undefined are undefined.
+// stored returns the stores of the interpreter: words by address. The bits that are set in undefined are undefined.
 func (f flatPages) stored(words, undefined map[machine.Addr]string) []interp.Touched {
 	data, unknown := f.with(words), f.with(nil)
 	for _, page := range unknown {
@@ -230,8 +230,8 @@ func BenchmarkCompareMemory(b *testing.B) {
 	}
 }
 
-// TestImageOfLargeMappings requires that reserved mappings with too many pages to query are not compared, and that a store there makes memory not
-// comparable, like a store to memory that is not writable.
+// TestImageOfLargeMappings requires that reserved mappings with too many pages to query are not compared, and that a store to such a mapping makes
+// memory not comparable, like a store to memory that is not writable.
 func TestImageOfLargeMappings(t *testing.T) {
 	memory, maps := comparedPages()
 	const far = machine.Addr(1 << 46)
@@ -259,7 +259,7 @@ func TestImageOfLargeMappings(t *testing.T) {
 	require.ErrorContains(t, err, "the process has 320 GiB of writable memory, more than the limit of 256 GiB")
 }
 
-// reserved is memory with parts that are known to be untouched.
+// reserved is memory that reports some of its parts as untouched.
 type reserved struct {
 	flatPages
 	parts []machine.Range
@@ -277,7 +277,7 @@ func (r reserved) ReadMemory(p []byte, addr machine.Addr) error {
 
 func (r reserved) Untouched() []machine.Range { return r.parts }
 
-// TestCompareReservedMemory requires that memory without pages is compared where the interpreter, native code, or both have touched it since.
+// TestCompareReservedMemory requires that memory that had no pages is compared if the interpreter, native code, or both have touched it since.
 func TestCompareReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(8 << 30)
 	const page = start + 5<<30 + 0x3000
@@ -337,7 +337,7 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	require.Equal(t, 16, with.read(b[:], start+8))
 	require.Zero(t, b)
 
-	list = changes(after, before, none) // as after madvise
+	list = changes(after, before, none) // as after madvise(2)
 	require.Equal(t, []changed{{addr: page + 16, data: make([]byte, 8)}}, list)
 	with = after.with(list, before)
 	require.Equal(t, 16, with.read(b[:], page+8))
@@ -345,7 +345,7 @@ func TestChangesOfReservedMemory(t *testing.T) {
 
 	nothing, err := copyImage(flatPages{}, nil, 0, nil)
 	require.NoError(t, err)
-	with = nothing.with(changes(nothing, before, none), before) // it was just mapped
+	with = nothing.with(changes(nothing, before, none), before) // the memory was just mapped
 	require.Equal(t, 16, with.read(b[:], page+8))
 	require.True(t, with.holds(page))
 
@@ -357,13 +357,13 @@ func TestChangesOfReservedMemory(t *testing.T) {
 	require.EqualValues(t, size, sum)
 	gone := after.with(list, nothing)
 	require.Zero(t, gone.read(b[:], page+8))
-	anew := gone.with(changes(nothing, before, none), before) // there was memory before
+	anew := gone.with(changes(nothing, before, none), before) // other memory was mapped there before
 	require.Equal(t, 16, anew.read(b[:], page+8))
 	require.Zero(t, b)
 }
 
-// TestCompareWithinReservedMemory requires that a new mapping in the middle of a block of a reserved one is compared once, with its own content: seed
-// 40 of remap.c.
+// TestCompareWithinReservedMemory requires that a new mapping in the middle of a block of a reserved mapping is compared once, with its own content.
+// Seed 40 of remap.c makes such mappings.
 func TestCompareWithinReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
 	none := reserved{flatPages{}, []machine.Range{{Start: start, End: start + size}}}

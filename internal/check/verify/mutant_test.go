@@ -21,12 +21,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// mutantRuns is the number of verified exits of a mutant: those of tick.ll are all similar.
+// mutantRuns is the number of verified exits of a mutant: exits of tick.ll are all similar.
 var mutantRuns = uint64(livetest.Times(30, 100))
 
-// TestVerifyMutants verifies programs with one fault in their stack maps. If that changes a value at an exit, verify must report it, or the value is
-// dead: the interpreter computes the same with all of its bits undefined. A few wrong values give the same results as the right ones (a + b, with
-// both exchanged), so that they cannot be found.
+// TestVerifyMutants verifies programs with one fault in their stack maps. If the fault changes a value at an exit, verify must report it, unless the
+// value is dead. A value is dead if the interpreter computes the same with all bits of the value undefined. A few wrong values give the same results
+// as the right ones (a + b, with both exchanged), and cannot be found.
 func TestVerifyMutants(t *testing.T) {
 	livetest.Slow(t)
 	versions, share := []int{19}, 23
@@ -54,7 +54,7 @@ func TestVerifyMutants(t *testing.T) {
 
 type verdicts struct{ all, different, unavailable, alike, dead, unchanged int }
 
-// add verifies a mutant. If nothing is found, it proves that nothing can be found.
+// add verifies a mutant. If verify finds no difference, add requires that the fault cannot be found.
 func (c *verdicts) add(t *testing.T, original *mutator, m mutant, program string, o deopt.Options) {
 	t.Helper()
 	c.all++
@@ -96,8 +96,8 @@ func named(v *Verified) bool {
 	})
 }
 
-// effect runs the program once more and compares, at each exit, the values of the mutated map with those of the original. live reports a value that
-// differs and changes the result; alike, a value that differs and does not change the result, although that depends on it.
+// effect runs the program once more and compares, at each exit, the values of the mutated map with those of the original. live lists values that
+// differ and change the result. alike reports a value that differs and on which the result depends, but without another result.
 func effect(t *testing.T, original *mutator, command []string, o deopt.Options) (changed, alike bool, live []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
@@ -115,13 +115,13 @@ func effect(t *testing.T, original *mutator, command []string, o deopt.Options) 
 			changed, live = true, append(live, "it cannot be resumed"+frame.Noted(x.Frame.Notes))
 			return nil
 		}
-		for n := range min(len(right.Slots), len(x.Frame.Slots)) { // more gc pointers may be without a name
+		for n := range min(len(right.Slots), len(x.Frame.Slots)) { // the mutated map may name fewer gc pointers
 			was, is := right.Slots[n], x.Frame.Slots[n]
 			if was.Status == frame.OK && is.Status == frame.OK && was.Value == is.Value && was.Hex == is.Hex {
 				continue
 			}
 			if was.Status != frame.OK {
-				continue // it cannot be decided
+				continue // it is unknown whether the values differ
 			}
 			changed = true
 			if !dependsOn(right, t, x, n) {
@@ -140,7 +140,7 @@ func effect(t *testing.T, original *mutator, command []string, o deopt.Options) 
 	return changed, alike, live
 }
 
-// by returns the frame with the original map.
+// by returns the same frame with the values of the original map.
 func by(f *deopt.Frame, t *testing.T, original *mutator) *deopt.Frame {
 	t.Helper()
 	e := f.Match().Entry
@@ -168,7 +168,7 @@ func by(f *deopt.Frame, t *testing.T, original *mutator) *deopt.Frame {
 	return out
 }
 
-// computed holds what the interpreter computes from a frame.
+// computed holds the results of the interpreter for a frame.
 type computed struct {
 	result string
 	stored map[string]string // pages with their undefined bits
@@ -218,8 +218,8 @@ func dependsOn(f *deopt.Frame, t *testing.T, x *trace.Exited, slot int) bool {
 	return !likewise(want, computes(f, t, x, slot))
 }
 
-// TestVerifyValueThatIsRecordedTwice requires that a record with one SSA value twice, with different values, is not comparable: the reason states
-// that the record contradicts itself.
+// TestVerifyValueThatIsRecordedTwice requires that an exit is not comparable if its record has one SSA value twice, with different contents. The
+// reason must state that the record contradicts itself.
 func TestVerifyValueThatIsRecordedTwice(t *testing.T) {
 	path := livetest.Module(t, `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
@@ -232,7 +232,7 @@ define i64 @entry(i64 %s) {
 }`)
 	object := frametest.Remapped(t, livetest.PICObject(t, 19, path), func(b *stackmap.Blob) {
 		l := b.Functions[0].Records[0].Locations
-		l[0] = l[1] // the last one is right, so that a reader of only that finds no error
+		l[0] = l[1] // only the first of the two locations is wrong, so code that reads only the last one finds no error
 	})
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// mutant is an unlinked object with one fault in its stack map, and otherwise as llc wrote it.
+// mutant is an unlinked object with one fault in its stack map. The other bytes are those that llc wrote.
 type mutant struct {
 	object   []byte // the file
 	kind     mutation
@@ -46,8 +46,8 @@ type mutation int
 
 const (
 	wrongRegister mutation = iota // of a Register, Direct or Indirect location
-	wrongOffset                   // of a Direct or Indirect one
-	wrongKind                     // Direct and Indirect change places
+	wrongOffset                   // of a Direct or Indirect location
+	wrongKind                     // Direct becomes Indirect, or the reverse
 	wrongConstant                 // of a Constant, or of the table entry of a ConstantIndex
 	wrongIndex                    // of a ConstantIndex
 	swapped                       // two locations of a record
@@ -58,8 +58,8 @@ func (m mutation) String() string {
 	return [...]string{"register", "offset", "kind", "constant", "index", "swap"}[m]
 }
 
-// mutants returns all mutations of each location of an object that holds a value; the three constants at the head of a statepoint do not. The same
-// seed gives the same mutants in the same shuffled order. No two are equal.
+// mutants returns all mutations of each location of an object that holds a value. It omits the three constants at the head of a statepoint. The same
+// seed gives the same mutants in the same shuffled order. All mutants are different.
 func mutants(t testing.TB, path string, seed uint64) []mutant {
 	t.Helper()
 	m := newMutator(t, path, seed)
@@ -144,7 +144,7 @@ func parseMap(t testing.TB, section []byte) *stackmap.Map {
 // blob returns a copy of the object's stack map for changes.
 func (m *mutator) blob() *stackmap.Blob { return parseMap(m.t, m.section).Blob() }
 
-// mutate adds the mutant of that kind, if the location has one. A swap is with a location from first on.
+// mutate adds the mutant of that kind, if the location has one. For a swap, the other location is at index first or later.
 func (m *mutator) mutate(kind mutation, row, number, location, first int) {
 	m.t.Helper()
 	blob := m.blob()
@@ -188,7 +188,7 @@ func (m *mutator) mutate(kind mutation, row, number, location, first int) {
 	m.add(out, blob)
 }
 
-// wrongRegister returns another register of the kind: one of rax … r15, or one of xmm0 … xmm15.
+// wrongRegister returns another register of the same kind: rax … r15, or xmm0 … xmm15.
 func (m *mutator) wrongRegister(r machine.DWARFReg) machine.DWARFReg {
 	const first, count = 17, 16 // xmm0; the general registers have the numbers below 16
 	if r >= first {
@@ -214,7 +214,7 @@ func (m *mutator) add(out mutant, blob *stackmap.Blob) {
 	m.made = append(m.made, out)
 }
 
-// spell writes a location as llvm-readobj --stackmap does, with names for registers.
+// spell formats a location like llvm-readobj --stackmap, but with the names of registers.
 func spell(blob *stackmap.Blob, l stackmap.Location) string {
 	name := machine.AMD64.RegisterName(l.Reg)
 	switch l.Kind {
@@ -251,7 +251,7 @@ func toolLines(t testing.TB, tool string, args ...string) []string {
 var mutated = []string{"tick.ll", "guards.ll", "patch.ll", "state.ll", "memory.ll", "floats.ll", "recursion.ll", "null.ll"}
 
 // TestMutants requires that each mutant differs from its original in one location (two for a swap) or one entry of the constant table, as
-// llvm-readobj reads both, and in nothing else of the file. It checks ten mutants of each program.
+// llvm-readobj reads both, and in no other byte of the file. It checks ten mutants of each program.
 func TestMutants(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {
@@ -284,7 +284,7 @@ func TestMutants(t *testing.T) {
 				case m.kind == swapped:
 					require.Equal(t, 2, differ, "%s: %v", program, m)
 				case m.kind == wrongConstant && strings.HasPrefix(m.old, "ConstantIndex"):
-					require.GreaterOrEqual(t, differ, 2, "%s: %v", program, m) // the table, and each location that uses the entry
+					require.GreaterOrEqual(t, differ, 2, "%s: %v", program, m) // the table, and the locations that use the entry
 				default:
 					require.Equal(t, 1, differ, "%s: %v", program, m)
 				}
@@ -296,7 +296,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsRun requires that a wrong stack map does not change the results of the code.
+// TestMutantsRun requires that a wrong stack map does not change the results of the program.
 func TestMutantsRun(t *testing.T) {
 	livetest.Slow(t)
 	o := livetest.ObjectHostOptions{Threads: 2, Rounds: 20}

@@ -14,7 +14,7 @@ import (
 // runNative runs native code until no prediction is pending.
 func (v *verifier) runNative() error {
 	defer func() {
-		for _, p := range v.pending { // after an error
+		for _, p := range v.pending { // predictions are still pending after an error
 			p.finish()
 		}
 		v.memory, v.nativeCalls, v.call = nil, nil, nil
@@ -48,7 +48,7 @@ func (v *verifier) runNative() error {
 		if err := v.handleStop(s); err != nil {
 			return err
 		}
-		// Start a new budget only for a new prediction: a program may load code, and a recursion may pass sites, without end.
+		// Start a new budget only for a new prediction: a program may load code without end, and a recursion may pass sites without end.
 		if s.atHit() && (v.predictions > begun || v.lockstep && !s.run.Load) {
 			budget = newBudget(&v.options)
 		}
@@ -60,15 +60,15 @@ func (v *verifier) runNative() error {
 type stretch struct {
 	budget  *budget
 	options ptrace.SingleThreadOptions
-	atSpeed bool          // the steps are used up, so that it runs at full speed
+	atSpeed bool          // the steps are used up, and native code runs at full speed
 	fast    bool          // a [Lockstep] needs no single-stepping any more
 	hits    []ptrace.Hits // the counts before, if exits may pass without a stop
 	began   time.Time
 	run     *ptrace.SingleThreadRun
-	check   bool // the stack is to be checked
+	check   bool // check the stack after the run
 }
 
-// atHit reports whether it ended at a breakpoint.
+// atHit reports whether the run ended at a breakpoint.
 func (s *stretch) atHit() bool {
 	return s.run.Fatal == 0 && s.run.Stopped == "" && s.run.Return < 0 && s.run.Entered == 0
 }
@@ -94,14 +94,14 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 	o := &s.options
 	*o = ptrace.SingleThreadOptions{Hits: !full, Pass: pass, Loads: v.options.With != "", Fatal: !v.lockstep, Steps: budget.next(v.lockstep), Time: budget.time, Tail: v.options.Tail}
 	switch {
-	case v.call == nil: // the stack has no pending prediction
+	case v.call == nil: // the current stack has no pending prediction
 		for _, p := range v.pending {
 			p.native.ranOutside = true
 		}
 	case v.call.native != nil:
 	case s.fast, s.atSpeed:
 		for _, p := range v.pending {
-			p.native.ranOutside = true // it may have called outside code, unseen
+			p.native.ranOutside = true // native code may have called outside code, unseen
 		}
 	default:
 		o.Inside = v.watcher.Code()
@@ -131,7 +131,7 @@ func (v *verifier) runStretch(s *stretch) (err error) {
 	return err
 }
 
-// recordStretch records what native code did, and takes it from the budget.
+// recordStretch records the instructions and calls of native code, and subtracts them from the budget.
 func (v *verifier) recordStretch(s *stretch) error {
 	if s.run.Passed > 0 {
 		if err := v.countPassed(s.hits, s.run); err != nil {
@@ -141,7 +141,7 @@ func (v *verifier) recordStretch(s *stretch) error {
 	for _, p := range v.pending {
 		p.native.add(s.run, v.options.Tail)
 	}
-	for _, p := range v.inStep() { // for the others, these calls are part of a native call
+	for _, p := range v.inStep() { // for other predictions, these calls are part of a native call
 		p.native.addCalls(s.run.Calls)
 	}
 	s.check = s.budget.spend(s.run, s.began)
@@ -165,7 +165,7 @@ func (v *verifier) handleStop(s *stretch) error {
 	return v.watcher.HandleHit(run.Hit, run.Thread)
 }
 
-// handleBound handles native code that a bound has stopped: it continues, or its predictions are given up.
+// handleBound handles native code that a bound has stopped: native code continues, or its predictions are given up.
 func (v *verifier) handleBound(s *stretch) error {
 	run, budget := s.run, s.budget
 	switch {
@@ -187,10 +187,10 @@ func (v *verifier) handleBound(s *stretch) error {
 }
 
 // mayRunAtSpeed reports whether native code that has used up its steps may run at full speed for the rest of its time, to the return or crash of a
-// whole activation, which cannot be compared at a next hit.
+// whole activation. Such an activation cannot be compared at the next hit of a record.
 func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
 
-// boundReason returns the reason why native code was stopped. It names the whole bound, not the rest that was left after calls and exits.
+// boundReason returns the reason why native code was stopped. It names the whole bound, not the part that was left after calls and exits.
 func (v *verifier) boundReason(run *ptrace.SingleThreadRun, o *ptrace.SingleThreadOptions) string {
 	switch {
 	case run.Late:
@@ -214,7 +214,7 @@ func (v *verifier) countPassed(before []ptrace.Hits, run *ptrace.SingleThreadRun
 	for _, h := range after {
 		n := h.Count - counted[h.Addr]
 		if n > 0 && h.Addr == run.Hit && !run.Load {
-			n-- // where it stopped
+			n-- // the hit at which the thread stopped is not counted as passed
 		}
 		for _, point := range v.watcher.At(h.Addr) {
 			if point.Entry {
@@ -256,7 +256,7 @@ func (v *verifier) abandon(why string) error {
 		p.out.Native.Steps = p.native.steps
 		if e := p.entry; e != nil && v.byLayout() {
 			v.unfollow(p.origin.to, errors.New("the run from its entry was abandoned: "+why))
-			if e.exits == 0 { // so would be the next activation
+			if e.exits == 0 { // the next activation of the function would also be given up
 				v.exitless[e.function] = maxExitless
 			}
 		}
@@ -267,8 +267,8 @@ func (v *verifier) abandon(why string) error {
 	return v.reportAll(pending)
 }
 
-// handleReturn handles the calls that the thread has returned from. Several exits of one activation return together, and a jump may have called a callee.
-// A call that is still pending from a returned activation was left without a return.
+// handleReturn handles the calls from which the thread has returned. Several exits of one activation return together, and a jump may have called a
+// callee. A call that is still pending from a returned activation was left without a return.
 func (v *verifier) handleReturn(run *ptrace.SingleThreadRun) error {
 	regs := run.Thread.Registers
 	sp, err := regs.Addr(regs.Arch().SP)
@@ -285,7 +285,7 @@ func (v *verifier) handleReturn(run *ptrace.SingleThreadRun) error {
 		switch {
 		case c == nil && found:
 			return nil
-		case c == nil: // a caller further out has returned
+		case c == nil: // an outer caller has returned
 			return v.abandon(leftWithoutReturn)
 		case c.native != nil:
 			err = v.handleCalleeReturn(c.native, regs)

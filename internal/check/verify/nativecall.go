@@ -13,15 +13,16 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// nativeCall is a native call in progress: both sides came to it, native code runs it, and its result and stores are passed to the interpreter.
+// nativeCall is a native call in progress. Both sides have reached it. Native code runs it, and its result and stores are then passed to the
+// interpreter.
 type nativeCall struct {
 	call        *call
 	before      *memoryImage // at the callee's entry
 	predictions []*prediction
 }
 
-// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). It returns an error if nothing can be compared. A
-// run from an entry keeps that reason for later exits.
+// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). It returns an error if the run cannot be compared.
+// A run from an entry keeps that reason for later exits.
 func (p *prediction) stopped(v *verifier, c *interp.Invocation) error {
 	err := p.interp.stop(v.ctx, c)
 	if r := p.interp.result; r != nil {
@@ -49,7 +50,7 @@ func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 	var decided []*prediction
 	for _, p := range v.inStep() {
 		if p.interp.pending == nil || p.interp.callee != run.Entered {
-			p.native.ranOutside = true // this prediction's interpreter does not make the call, or not yet
+			p.native.ranOutside = true // the interpreter of this prediction does not make the call, or has not reached it
 			continue
 		}
 		p.out.Calls++
@@ -90,8 +91,8 @@ func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 	return nil
 }
 
-// lazyBinding returns the memory that the dynamic linker wrote when it bound a function on the way to its entry: the slot of the procedure linkage table,
-// which pointed to the resolver (lazy binding, ld.so(8), LD_BIND_NOW), and data of the linker's own. The interpreter has no counterpart of these
+// lazyBinding returns the memory that the dynamic linker wrote when it bound a function before it entered the function: the slot of the procedure
+// linkage table, which pointed to the resolver (lazy binding, ld.so(8), LD_BIND_NOW), and the linker's own data. The interpreter does not make these
 // stores.
 func lazyBinding(before, now *memoryImage, entry machine.Addr, maps []machine.Mapping) (slots []machine.Range) {
 	code := func(at machine.Addr) bool {
@@ -142,7 +143,7 @@ func (v *verifier) reportDecided(done []*prediction) error {
 // handleCalleeReturn passes the effects of a callee to the predictions that called it.
 func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) error {
 	v.nativeCalls = slices.DeleteFunc(v.nativeCalls, func(x *nativeCall) bool { return x == c })
-	if err := v.abandonCall(c.call); err != nil { // what was called from there
+	if err := v.abandonCall(c.call); err != nil { // end calls that were made inside this call
 		return err
 	}
 	v.call = c.call.outer
@@ -179,7 +180,7 @@ func (v *verifier) handleCalleeReturn(c *nativeCall, regs *machine.Registers) er
 	return v.reportDecided(decided)
 }
 
-// takeEffects passes the effects of native code to the interpreter in place of the call that it waits for, and lets it continue.
+// takeEffects passes the effects of native code to the interpreter, which waits at the call, and lets it continue.
 func (p *prediction) takeEffects(v *verifier, list []changed, after *memoryImage, regs *machine.Registers) (err error) {
 	c := p.interp.pending
 	if floats, err := regs.FloatControl(); err == nil && p.origin.floats != nil && floats != *p.origin.floats {

@@ -32,7 +32,7 @@ func TestVerifyCrossesNativeCalls(t *testing.T) {
 			for _, v := range all {
 				calls[v.Exit.Frame.Record.ID] += v.Calls
 			}
-			// Of the three exits of a call, the first covers all three rounds, of ten calls each.
+			// A call of the function has three exits. The first one covers all three rounds, with ten native calls each.
 			require.Equal(t, map[uint64]uint64{90: 2 * 10 * (3 + 2 + 1), 91: 0}, calls, about)
 		}
 	}
@@ -51,8 +51,8 @@ func changedModule(t *testing.T, program, old, new string) deopt.Options {
 	return o
 }
 
-// TestVerifyFindsOtherCalls requires that changed arguments of a native call in the module are found at the call, and so is a call that only one side
-// makes.
+// TestVerifyFindsOtherCalls requires that changed arguments of a native call in the module are found at the call. A call that only one side makes
+// must also be found.
 func TestVerifyFindsOtherCalls(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
@@ -77,18 +77,18 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 
-	// A constant that the code does not have is reported before anything runs: another module was compiled, or the code is wrong.
+	// A constant that the code does not have is reported before any code runs, because another module was compiled, or the code is wrong.
 	_, refused := verified(t, command, Options{Options: changedModule(t, "crossing.ll", "%f = call ptr @memfrob(ptr %at, i64 8)", "%f = call ptr @memfrob(ptr %at, i64 7)"), Limit: 1})
 	require.Equal(t, NotComparable, refused[0].Status)
 	require.Contains(t, refused[0].Why, "crossing.ll defines @entry with 7 for @memfrob, in line 80, where the code has 8")
 
-	// A call that native code does not make is found if everything that it calls is known.
+	// A call that native code does not make is found if all code that native code calls is known.
 	object = livetest.PICObject(t, 19, "tick.ll", "-O1")
 	command = livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})
 	o := frametest.ModuleOptions(t, 19, "tick.ll")
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "programs", "tick.ll"))
 	require.NoError(t, err)
-	for callee, want := range map[string]string{"memfrob(ptr null, i64 0)": Different, "free(ptr null)": NotComparable} { // a compiler may leave out the other one
+	for callee, want := range map[string]string{"memfrob(ptr null, i64 0)": Different, "free(ptr null)": NotComparable} { // compilers may omit free
 		name, _, _ := strings.Cut(callee, "(")
 		call := map[string]string{"memfrob": "  %late = call ptr @", "free": "  call void @"}[name] + callee + "\n"
 		changed := strings.Replace(string(text), "define i64 @entry(", "declare void @free(ptr)\ndeclare ptr @memfrob(ptr, i64)\ndefine i64 @entry(", 1)
@@ -106,7 +106,7 @@ func TestVerifyFindsOtherCalls(t *testing.T) {
 	}
 }
 
-// TestCallDifferenceSays requires that the text of a difference of calls names which side makes which call, and where they differ.
+// TestCallDifferenceSays requires that the text of a call difference names the side that makes the call, and the argument or memory that differs.
 func TestCallDifferenceSays(t *testing.T) {
 	for text, d := range map[string]CallDifference{
 		"native code calls @free, and the interpreter does not":                  {Callee: "@free", Only: "native"},

@@ -9,15 +9,15 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// nativeRun records what native code did since the start of a prediction.
+// nativeRun records the instructions, signals and calls of native code since the start of a prediction.
 type nativeRun struct {
 	steps      uint64         // instructions that were single-stepped
 	outside    time.Duration  // time spent in outside code: code that no given module contains
 	tail       []machine.Addr // its last instructions, oldest first
 	signal     int            // the first signal that its instructions raised, or 0
 	handling   bool           // the handler of such a signal is not known to have returned
-	ranOutside bool           // it called outside code, or may have called it while it was not single-stepped
-	called     []machine.Addr // the outside code that it called, each address once
+	ranOutside bool           // native code called outside code, or may have called it while it was not single-stepped
+	called     []machine.Addr // the addresses of outside code that native code called, each once
 	seen       map[machine.Addr]bool
 }
 
@@ -44,8 +44,8 @@ func (n *nativeRun) addCalls(calls []machine.Addr) {
 	}
 }
 
-// raisedReason returns why native code that raised a signal cannot be compared, or "": the handler may do anything, such as make memory accessible or
-// record which memory was stored to.
+// raisedReason returns the reason why native code that raised a signal cannot be compared, or "". The handler has unknown effects, such as making
+// memory accessible, or recording the memory that was stored to.
 func (n *nativeRun) raisedReason() string {
 	if n.signal == 0 {
 		return ""
@@ -53,8 +53,8 @@ func (n *nativeRun) raisedReason() string {
 	return "native code raised " + ptrace.SignalName(n.signal)
 }
 
-// atMost returns an upper bound of what native code can have run, in instructions of the interpreter: 1000 for each of its own instructions (some
-// fill memory), and for outside code, which ran at full speed, as many as a processor can run in that time.
+// atMost returns an upper bound for the work of native code, in instructions of the interpreter. It counts 1000 for each single-stepped instruction
+// (some fill memory). For outside code, which ran at full speed, it counts the instructions that a processor can run in that time.
 func (n *nativeRun) atMost() uint64 {
 	const each, eachNanosecond = 1000, 50
 	return each*n.steps + eachNanosecond*uint64(n.outside)

@@ -11,7 +11,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// TestNativeRunAddsUp requires that runs add up, that the first signal and the last instructions are kept, and that each call is listed once.
+// TestNativeRunAddsUp requires that the counts of runs are added, that the first signal and the last instructions are kept, and that each call is
+// listed once.
 func TestNativeRunAddsUp(t *testing.T) {
 	var n nativeRun
 	require.Empty(t, n.raisedReason())

@@ -10,10 +10,10 @@ import (
 type nextHit struct {
 	p       *prediction // at the hit, or nil
 	between uint64      // number of hits before it that were not verified
-	inexact bool        // between is not exact
+	inexact bool        // between may be too low or too high
 }
 
-// Again describes how an exit compares with the next hit of its record in the same activation, where native code did not return.
+// Again is the comparison of an exit with the next hit of its record in the same activation. It is made if native code did not return.
 type Again struct {
 	Hit    uint64            `json:"hit"`             // of the record
 	Slots  []SlotDifference  `json:"slots,omitempty"` // the slots that differ; Baseline is the interpreter's value
@@ -21,8 +21,8 @@ type Again struct {
 	Memory *MemoryDifference `json:"memory,omitempty"`
 }
 
-// atNextHit decides an exit whose function does not return, by comparing it at the next hit of its record. It returns false if there was no next hit,
-// or if the comparison proves nothing.
+// atNextHit decides an exit whose function does not return. It compares the exit with the next hit of its record. It returns false if there was no
+// next hit, or if the comparison decides nothing.
 func (c *comparison) atNextHit() bool {
 	if c.next.p == nil || c.interp.incomparable != nil {
 		return false
@@ -49,8 +49,8 @@ func (c *comparison) atNextHit() bool {
 	return true
 }
 
-// atNextHit compares the state at the next hit of the record with the run from the exit, when that reaches the record as many times. between is the
-// number of hits in between.
+// atNextHit compares the state at the next hit of the record with the run from the exit, when the run has reached the record the same number of
+// times. between is the number of hits in between.
 func (s *stateComparison) atNextHit(between uint64) *State {
 	out := &State{}
 	if s.exit.origin.fn != s.run.origin.fn {

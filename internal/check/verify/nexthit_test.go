@@ -36,7 +36,7 @@ func TestVerifyUntilTheNextHit(t *testing.T) {
 	}
 	require.Equal(t, 18, compared, "of 20: the last of 16, and of the 4 that followed, has no next one")
 
-	// The next verified hit may not be the next hit.
+	// With Every, the next verified hit is not the next hit of the record.
 	o.Every, o.Limit = 3, 10
 	summary, all = verified(t, command, o)
 	require.Equal(t, uint64(0), summary.Different)

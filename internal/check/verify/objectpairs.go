@@ -16,15 +16,15 @@ type objectPair struct{ own, native machine.Range }
 type objectPairs struct {
 	list   []objectPair
 	passed map[machine.Addr]machine.Addr // the arguments of the last call: address in the process to that in the interpreter
-	// stored reports whether native code has stored a pointer to one of them where the interpreter may load it.
+	// stored reports whether native code has stored a pointer to a passed object in memory from which the interpreter may load it.
 	stored bool
 }
 
 // maxObjectPairs bounds the pairs of one prediction.
 const maxObjectPairs = 1024
 
-// add adds the pair of n bytes at two addresses, unless a pair already contains them. It removes pairs that had the interpreter's memory before. It
-// returns false if there are too many pairs.
+// add adds the pair of n bytes at two addresses, unless a pair already contains them. It removes earlier pairs with the same memory of the
+// interpreter. It returns false if there are too many pairs.
 func (o *objectPairs) add(own, native machine.Addr, n uint64) bool {
 	if slices.ContainsFunc(o.list, func(t objectPair) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {
 		return true
@@ -57,7 +57,7 @@ func (o *objectPairs) toOwn(native machine.Addr) (machine.Addr, bool) {
 // ownResult converts a result of native code for the interpreter: a pointer to a passed object becomes one to the interpreter's own object.
 func (o *objectPairs) ownResult(v interp.Value) interp.Value {
 	if at, ok := v.Uint(); ok && v.Type().Kind == ir.PointerKind {
-		own, ok := o.passed[machine.Addr(at)] // an address right after an object may be another object
+		own, ok := o.passed[machine.Addr(at)] // only arguments are converted, because an address right after an object may belong to another object
 		if !ok {
 			own, ok = o.toOwn(machine.Addr(at))
 		}
@@ -69,7 +69,7 @@ func (o *objectPairs) ownResult(v interp.Value) interp.Value {
 }
 
 // changes returns the changes by native code in passed objects, for the interpreter's memory: the bytes that changed, and all bytes whose value was
-// not known before, as native code may have stored equal ones. It removes the pairs whose memory the interpreter has released.
+// unknown before, because native code may have stored equal bytes. It removes the pairs whose memory the interpreter has released.
 func (o *objectPairs) changes(in *interp.Interp, list []changed, after *memoryImage) (objects []changed) {
 	o.list = slices.DeleteFunc(o.list, func(t objectPair) bool { return in.Extent(t.own.Start, 1) == 0 })
 	for _, t := range o.list {
@@ -101,8 +101,7 @@ func (o *objectPairs) changes(in *interp.Interp, list []changed, after *memoryIm
 }
 
 // ownWords returns the words that native code changed in passed objects, for the interpreter: a pointer to such an object becomes the interpreter's
-// pointer, other words are passed whole. If the word was such a pointer before, the bytes that native code left unchanged differ from the
-// interpreter's.
+// pointer. Other words are passed whole: if the word was such a pointer before, its unchanged bytes differ from the interpreter's bytes.
 func (o *objectPairs) ownWords(objects []changed, after *memoryImage) (words []changed) {
 	for _, c := range objects {
 		for at := c.addr &^ 7; at < c.addr+machine.Addr(len(c.data)); at += 8 {
@@ -124,8 +123,8 @@ func (o *objectPairs) ownWords(objects []changed, after *memoryImage) (words []c
 	return words
 }
 
-// addStores records whether native code has stored a pointer to a passed object in memory that the interpreter has too. ignored reports whether the
-// interpreter has no such memory at an address, as in the stack below the frame.
+// addStores records whether native code has stored a pointer to a passed object in memory that the interpreter also uses. ignored reports whether the
+// interpreter does not use the memory at an address, such as the stack below the frame.
 func (o *objectPairs) addStores(list []changed, after *memoryImage, ignored func(machine.Addr) bool) {
 	if len(o.list) == 0 || o.stored {
 		return
@@ -143,7 +142,7 @@ func (o *objectPairs) addStores(list []changed, after *memoryImage, ignored func
 	}
 }
 
-// wordOf returns a word of an image, 0 if it has none. Pointers of 64 bits are little-endian on all architectures where verify runs.
+// wordOf returns a word of an image, 0 if it has none. Pointers have 64 bits and are little-endian on all architectures that verify supports.
 func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	var b [8]byte
 	if img.read(b[:], at) < len(b) {
@@ -152,8 +151,8 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	return machine.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
-// mixed reports whether pointers to the two sides of a pair may have been mixed up: native code has stored its pointer where the interpreter may load
-// it, or the interpreter has stored to native code's object, for which it must have loaded such a pointer.
+// mixed reports whether pointers to the two sides of a pair may have been mixed up: native code has stored its pointer in memory from which the
+// interpreter may load it, or the interpreter has stored to native code's object, for which it must have loaded such a pointer.
 func (o *objectPairs) mixed(in *interp.Interp) bool {
 	if o.stored {
 		return true

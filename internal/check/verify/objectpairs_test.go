@@ -14,12 +14,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestObjectPairsTranslate requires that native addresses in a passed object, and right after its end, become the interpreter's, and that a later pair
-// replaces one of the same memory.
+// TestObjectPairsTranslate requires that native addresses in a passed object, and right after its end, become the interpreter's, and that a later
+// pair replaces an earlier one with the same memory.
 func TestObjectPairsTranslate(t *testing.T) {
 	var o objectPairs
 	require.True(t, o.add(0x100, 0x7000, 16))
-	require.True(t, o.add(0x108, 0x7008, 4)) // a part of the same pair
+	require.True(t, o.add(0x108, 0x7008, 4)) // a part of the pair that exists
 	require.Len(t, o.list, 1)
 	for native, want := range map[machine.Addr]machine.Addr{0x7000: 0x100, 0x700f: 0x10f, 0x7010: 0x110} {
 		own, ok := o.toOwn(native)
@@ -29,7 +29,7 @@ func TestObjectPairsTranslate(t *testing.T) {
 	_, ok := o.toOwn(0x6fff)
 	require.False(t, ok)
 	require.Equal(t, interp.FromUint(ir.Ptr, 0x104), o.ownResult(interp.FromUint(ir.Ptr, 0x7004)))
-	require.Equal(t, interp.FromUint(ir.I64, 0x7004), o.ownResult(interp.FromUint(ir.I64, 0x7004))) // no pointer
+	require.Equal(t, interp.FromUint(ir.I64, 0x7004), o.ownResult(interp.FromUint(ir.I64, 0x7004))) // an i64 is not a pointer
 
 	require.True(t, o.add(0x100, 0x8000, 16)) // another object of native code
 	require.Equal(t, []objectPair{{machine.Range{Start: 0x100, End: 0x110}, machine.Range{Start: 0x8000, End: 0x8010}}}, o.list)
@@ -93,14 +93,14 @@ define i32 @main() {
 }
 `
 
-// TestVerifyPointersToOwnMemory requires that pointers from the interpreter's own memory to more of it equal native code's pointers in their place,
-// including those that a callee stores and returns.
+// TestVerifyPointersToOwnMemory requires that pointers within the interpreter's own memory equal native code's pointers in the same places, including
+// pointers that a callee stores and returns.
 func TestVerifyPointersToOwnMemory(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{19, 22} {
 		for _, c := range []struct{ keep, wrong, status, why string }{
 			{"", "", Same, ""},
-			// A pointer to it that a callee keeps elsewhere may point to anything.
+			// A callee keeps a pointer to the object in other memory. The object to which it points is then unknown.
 			{"call void @insque(ptr @kept, ptr %head)\n %kp = load ptr, ptr getelementptr (%node, ptr @kept, i64 0, i32 1)\n %kv = getelementptr %node, ptr %kp, i64 0, i32 2\n store i64 5, ptr %kv",
 				"", NotComparable, "native code has stored a pointer"},
 			{"", "store ptr %one, ptr %hp", Different, ""},
@@ -145,7 +145,7 @@ define i32 @main() {
 }
 `
 
-// TestVerifyPartsOfPointersToOwnMemory covers calls that are passed only some bytes of a word with such a pointer.
+// TestVerifyPartsOfPointersToOwnMemory covers calls to which only some bytes of such a pointer are passed.
 func TestVerifyPartsOfPointersToOwnMemory(t *testing.T) {
 	livetest.Slow(t)
 	for _, bytes := range []string{"1", "11"} {

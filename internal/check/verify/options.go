@@ -16,7 +16,7 @@ type Options struct {
 	deopt.Options
 	trace.ExitFilter
 	At          []*names.Pattern // as in [trace.Options]
-	Skip, Limit uint64           // exits that are skipped first, and how many are verified; 0: no limit
+	Skip, Limit uint64           // numbers of exits that are skipped first, and that are verified; 0: no limit
 	Every       uint64           // verify only every n-th exit; 0 and 1: all
 	// Steps bounds the instructions of the interpreter and of the native code, for each exit; 0: 1,000,000.
 	Steps uint64
@@ -25,15 +25,15 @@ type Options struct {
 	Memory uint64
 	Tail   int    // number of last instructions that are reported for a difference; 0: 20
 	Keep   string // the directory for a core of each exit with a difference; "": none
-	// Picture copies [Verified.Before] with With too, which does not need it.
+	// Picture copies [Verified.Before] even with With, which does not need it.
 	Picture bool
 	Wait    bool // as in [trace.Options]
 	// FromEntry also compares each exit with a run of its function's baseline from the entry. The baseline is the function in which the layouts
 	// resume, the function named Baseline in the modules, or the function's own IR. EntriesOf are functions whose activations are verified from the
 	// entry, instead of exits.
 	FromEntry bool
-	// ByLayout does so, if FromEntry is not set, for exits whose resume point a layout describes. If that is not possible, the summary counts the
-	// reason ([Summary].ExitOnly).
+	// ByLayout compares exits whose resume point a layout describes with a run from the entry, if FromEntry is not set. If that is impossible, the
+	// summary counts the reason ([Summary].ExitOnly).
 	ByLayout  bool
 	Baseline  string
 	EntriesOf []*names.Pattern

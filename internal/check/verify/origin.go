@@ -13,21 +13,21 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// origin is the place where both sides of a prediction begin: an exit, or the entry of a function.
+// origin is the place at which both sides of a prediction begin: an exit, or the entry of a function.
 type origin struct {
-	frame   *deopt.Frame // the native frame: at an exit the one that is left, at an entry the one that begins
-	entry   bool         // it is an entry
+	frame   *deopt.Frame // the native frame: the frame that is left at an exit, or that begins at an entry
+	entry   bool         // the origin is an entry
 	fn      *ir.Func     // the function that the interpreter runs; its return ends the run
-	native  *ir.Func     // the function whose native code runs, or nil if it is not known
+	native  *ir.Func     // the function whose native code runs, or nil if it is unknown
 	cc      string       // the calling convention of native code
 	prepare func(interp.Options) (*prepared, error)
-	start   interp.Activation // of an exit: where the interpreter begins
+	start   interp.Activation // of an exit: the activation with which the interpreter begins
 
 	// These are set by [origin.findStack].
 	to     ptrace.Return
-	floats *machine.FloatControl // of the thread, or nil if it is not known
+	floats *machine.FloatControl // of the thread, or nil if unknown
 	dead   []machine.Range       // memory whose bytes are meaningless; the first range is the stack below the frame
-	below  machine.Range         // what may be stack below the frame, or other memory
+	below  machine.Range         // memory that is either stack below the frame or other data
 }
 
 // prepared is an interpreter that is ready to run from an origin.
@@ -62,8 +62,8 @@ func exitOrigin(stack *deopt.Stack) *origin {
 	return o
 }
 
-// entryOrigin returns the origin of an activation that begins with the given arguments. native is the function whose native code runs, or nil if it is
-// not known; the interpreter runs fn.
+// entryOrigin returns the origin of an activation that begins with the given arguments. native is the function whose native code runs, or nil if it
+// is unknown; the interpreter runs fn.
 func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *origin {
 	o := &origin{frame: f, entry: true, fn: fn, native: native, cc: fn.CC}
 	if native != nil {
@@ -83,7 +83,7 @@ func entryOrigin(f *deopt.Frame, native, fn *ir.Func, args []interp.Value) *orig
 	return o
 }
 
-// requireCertain returns an error if it is uncertain which frame has the given index, or where its function returns to.
+// requireCertain returns an error if the frame with an index, or the return address of its function, is uncertain.
 func requireCertain(x *trace.Exited, at int) error {
 	if at >= 0 && at < len(x.Frames) && x.Frames[at].Physical().NoCFA != "" {
 		return incomparablef("its return address is unknown: %w", x.Frames[at].Physical().WhyNoCFA())
@@ -100,8 +100,8 @@ func requireCertain(x *trace.Exited, at int) error {
 	return nil
 }
 
-// findStack finds where the frame with an index returns to, and the memory that belongs to it. kernel is the memory that the kernel writes for the
-// thread. unused is the part of the stack that is mapped only when it is touched.
+// findStack finds the return address of the frame with an index, and the memory that belongs to the frame. kernel is the memory that the kernel
+// writes for the thread. unused is the part of the stack that is mapped only when it is touched.
 func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exited, at int, maps []machine.Mapping) (unused machine.Range, err error) {
 	f := x.Frames[at].Physical()
 	o.to, _ = x.Returns(at)
@@ -118,7 +118,7 @@ func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exit
 	}
 	sp -= abi.RedZone
 	if maps[n].Path == "[stack]" {
-		unused = machine.Range{Start: sp, End: maps[n].Start} // the kernel lets it grow (mmap(2), MAP_GROWSDOWN)
+		unused = machine.Range{Start: sp, End: maps[n].Start} // the kernel extends the stack on access (mmap(2), MAP_GROWSDOWN)
 	}
 	// A coroutine's stack may lie in the heap, among other data.
 	o.below = machine.Range{Start: maps[n].Start, End: sp}
@@ -126,7 +126,7 @@ func (o *origin) findStack(t *ptrace.Target, kernel machine.Range, x *trace.Exit
 	return unused, nil
 }
 
-// isDead reports whether the bytes at an address are meaningless to the interpreter: they may be stack below the frame.
+// isDead reports whether the bytes at an address are meaningless to the interpreter: the address may be in the stack below the frame.
 func (o *origin) isDead(at machine.Addr) bool {
 	return o.below.Contains(at) || slices.ContainsFunc(o.dead, func(r machine.Range) bool { return r.Contains(at) })
 }

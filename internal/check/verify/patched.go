@@ -14,9 +14,9 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// patchedCode returns the reason that the process has other code than was compiled at a statepoint which the run passed, or "". A statepoint without a
-// call has nops, to be overwritten by a call whose effect the module does not state. In contrast, code that overwrites a stackmap or patchpoint
-// leaves the function for code with the same effect.
+// patchedCode returns the reason that the process has other code than was compiled at a statepoint which the run passed, or "". A statepoint without
+// a call has nops, over which a runtime may write a call with effects that the module does not describe. In contrast, code that overwrites a stackmap
+// or patchpoint leaves the function and runs other code with the same effect.
 func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
 	reached := sitesPassed(o, r)
 	if len(reached) == 0 {
@@ -57,14 +57,15 @@ func patchedCode(v *deopt.View, o *origin, r *interpreted) string {
 	return ""
 }
 
-// sitesPassed returns the patchable statepoints that the run reached, or may have: of a block that it left early, all.
+// sitesPassed returns the patchable statepoints that the run reached or may have reached. For a block that the run left early, it returns all of
+// them.
 func sitesPassed(o *origin, r *interpreted) (reached []*ir.Site) {
 	m := o.frame.Match()
 	of := map[*ir.Func][]*ir.Site{}
 	for _, b := range r.machine.Profile() {
 		siteList, known := of[b.Block.Func]
 		if !known {
-			siteList, _ = b.Block.Func.Sites() // if the sites cannot be read, no record of the function is known
+			siteList, _ = b.Block.Func.Sites() // ignore the error: without sites the function has no known record
 			of[b.Block.Func] = siteList
 		}
 		for _, s := range siteList {
@@ -83,7 +84,7 @@ func sitesPassed(o *origin, r *interpreted) (reached []*ir.Site) {
 	return reached
 }
 
-// patchedBytes counts the bytes reserved for patching before a statepoint's return address that certainly differ from what was compiled.
+// patchedBytes counts the patch bytes before a statepoint's return address that certainly differ from the compiled code.
 func patchedBytes(v *deopt.View, s *ir.Site, e sites.RecordEntry) int {
 	n := machine.Addr(min(s.PatchBytes, progspace.MaxOriginal))
 	if e.Addr < n {

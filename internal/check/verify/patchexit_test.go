@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// verifyPatched verifies a program that has overwritten a site before, and whose runtime performs each exit itself.
+// verifyPatched verifies a program that has already overwritten a site, and whose runtime performs each exit itself.
 func verifyPatched(t *testing.T, version int, how, module, function string, o deopt.Options) *Summary {
 	t.Helper()
 	p := livetest.PatchExit(t, version, how, module, function, "leave", "3", "wait")
@@ -42,12 +42,11 @@ func TestVerifyPatchedSites(t *testing.T) {
 	})
 }
 
-// TestVerifyWhilePatching requires the same of a program that overwrites its site while it is verified: no exit is missing, and no difference is
-// reported.
+// TestVerifyWhilePatching requires that a program that overwrites its site while it is verified has no missing exit and no difference.
 func TestVerifyWhilePatching(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // the program overwrites the breakpoint, and a warning says that exits may be missing
+		return // the program overwrites the breakpoint, and a warning reports that exits may be missing
 	}
 	t.Setenv("JITDUMPDIR", t.TempDir())
 	livetest.EveryPatchExit(t, func(t *testing.T, version int, how string) {
@@ -79,8 +78,8 @@ func TestVerifyFindsAWrongMapOfAPatchedSite(t *testing.T) {
 	})
 }
 
-// TestGlobalWithoutAddress uses objects of LLVM 19's JITLink, which do not register the address of .bss: only the code has the address of a global in
-// it.
+// TestGlobalWithoutAddress uses objects of LLVM 19's JITLink, which are registered without the address of .bss: only the code contains the address of
+// a global in .bss.
 func TestGlobalWithoutAddress(t *testing.T) {
 	text, err := os.ReadFile(livetest.Testdata(t, "programs", "patchexit.ll"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of the exits that are pending at once, as their activations have not returned. For each, the interpreter runs to the return, and one
+// These bound the exits that are pending at the same time, until their activations return. For each exit the interpreter runs to the return, and one
 // activation may pass as many exits as a loop has iterations.
 const (
 	maxPending  = 16  // of all records
@@ -18,7 +18,7 @@ const (
 	maxEntries  = 16  // runs from entries
 )
 
-// Reasons for skipped exits, by which the summary counts them.
+// These are the reasons by which the summary counts skipped exits.
 const (
 	skippedByFlags = "--skip or --every leaves them out"
 	skippedByLimit = "the limit was reached"
@@ -36,7 +36,7 @@ func (v *verifier) skipReason(at machine.Addr) string {
 	return ""
 }
 
-// placesWithoutStop returns the addresses whose exits need no stop, as none of them would be verified.
+// placesWithoutStop returns the addresses at which exits need no stop, because none of them would be verified.
 func (v *verifier) placesWithoutStop() (list []machine.Addr) {
 	for _, p := range v.pending {
 		if p.entry != nil {
@@ -49,7 +49,7 @@ func (v *verifier) placesWithoutStop() (list []machine.Addr) {
 	return list
 }
 
-// SkippedRecord is a record of which no exit was verified, because others were pending each time.
+// SkippedRecord is a record without a verified exit, because other exits were pending each time.
 type SkippedRecord struct {
 	Function string `json:"function,omitempty"`
 	ID       uint64 `json:"id"`
@@ -78,7 +78,7 @@ func (s skippedRecords) of(p *trace.Tracepoint) *struct{ verified, skipped uint6
 	return s[key]
 }
 
-// never lists the records of which no exit was verified.
+// never lists the records without a verified exit.
 func (s skippedRecords) never() (list []SkippedRecord) {
 	for key, n := range s {
 		if n.verified == 0 && n.skipped > 0 {

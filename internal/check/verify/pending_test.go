@@ -36,7 +36,7 @@ last:
 }
 `
 
-// TestVerifyWhileManyArePending requires that while many exits of one record are pending, those of other records are verified, and that skipped exits
+// TestVerifyWhileManyArePending requires that exits of other records are verified while many exits of one record are pending, and that skipped exits
 // are counted by reason.
 func TestVerifyWhileManyArePending(t *testing.T) {
 	path := livetest.Module(t, manyPending)
@@ -54,7 +54,7 @@ func TestVerifyWhileManyArePending(t *testing.T) {
 	require.Equal(t, []uint64{41}, numbers[2])
 	require.Equal(t, []uint64{42}, numbers[3])
 
-	// A wrong location of one of them is found without --record.
+	// A wrong location in the second record is found without --record.
 	_, wrong := frametest.Written(t, "wrong.ll", strings.Replace(manyPending, "i64 2, i32 0, i64 %b, i64 %s", "i64 2, i32 0, i64 %s, i64 %b", 1))
 	_, list = verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{wrong}}})
 	differ := map[uint64]bool{}
@@ -65,7 +65,7 @@ func TestVerifyWhileManyArePending(t *testing.T) {
 	}
 	require.Equal(t, map[uint64]bool{2: true}, differ)
 
-	// By flags and by the limit.
+	// Exits are also skipped by flags and by the limit.
 	summary, _ = verified(t, command, Options{Options: deopt.Options{Modules: []*ir.Module{m}}, Skip: 5, Limit: 3})
 	require.Equal(t, map[string]uint64{skippedByFlags: 5, skippedByLimit: 34}, summary.SkippedWhy)
 	require.Equal(t, summary.Skipped, uint64(5+34))

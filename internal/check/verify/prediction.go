@@ -77,7 +77,7 @@ func (p *prediction) finish() {
 	p.reruns.stop()
 }
 
-// prepare makes the frame of an exit ready to run, and finds where its function returns to.
+// prepare makes the frame of an exit ready to run, and finds the return address of its function.
 func (v *verifier) prepare(x *trace.Exited, maps []machine.Mapping) (*prediction, error) {
 	if why := x.WhyNoRecord(); why != nil {
 		return nil, &incomparable{why}
@@ -138,7 +138,8 @@ func (v *verifier) interpreter() interp.Options {
 	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
 }
 
-// interpSteps returns the bound of the interpreter's instructions if native code may run n: few LLVM instructions become less than one native one.
+// interpSteps returns the bound of the interpreter's instructions if native code may run n: a native instruction rarely corresponds to more than 16
+// LLVM instructions.
 func interpSteps(n uint64) uint64 { return 16 * n }
 
 // interpMemory bounds the memory of one run, in bytes: several are kept until native code returns.

@@ -10,7 +10,7 @@ import (
 type progress struct {
 	pending     []*prediction
 	nativeCalls []*nativeCall
-	call        *call // the innermost call in progress that the thread is in; nil if it is in none
+	call        *call // the innermost call in progress in which the thread is; nil if there is none
 }
 
 // callsInProgress returns all calls in progress.
@@ -63,7 +63,7 @@ func (g *progress) inStep() (list []*prediction) {
 	return list
 }
 
-// activationOf returns the followed activation that an exit belongs to, or nil.
+// activationOf returns the followed activation to which an exit belongs, or nil.
 func (g *progress) activationOf(p *prediction) *activation {
 	for _, q := range slices.Backward(g.pending) {
 		if q.entry != nil && q == q.entry.baseline && q.call == p.call {
@@ -73,7 +73,7 @@ func (g *progress) activationOf(p *prediction) *activation {
 	return nil
 }
 
-// exitsPending counts the exits that are pending, and those at an address.
+// exitsPending counts the pending exits, and the pending exits at an address.
 func (g *progress) exitsPending(at machine.Addr) (all, atPlace int) {
 	for _, p := range g.pending {
 		if p.entry == nil {

@@ -52,8 +52,8 @@ type linePlace struct {
 	function     string
 }
 
-// placesIn returns the places in a module that are executed: csmith writes much code that is not. The module is compiled with a byte for each place,
-// which is set there and written to standard error at the end.
+// placesIn returns the places in a module that are executed: csmith writes much code that never runs. The module is compiled with a byte for each
+// place. The code at a place sets its byte, and the program writes all bytes to standard error at its end.
 func placesIn(t *testing.T, module string) (places []linePlace) {
 	t.Helper()
 	lines := strings.SplitAfter(module, "\n")
@@ -114,7 +114,7 @@ func randomMutants(random *rand.Rand, module string, places []linePlace, count i
 		line := strings.TrimSuffix(lines[p.line], "\n")
 		c := lineChanges[p.change]
 		is := c.change(random, line, c.pattern.FindStringSubmatchIndex(line))
-		if is == line || strings.HasPrefix(is, "  %") && strings.Contains(is, "i1 ") { // with one bit it is not a number
+		if is == line || strings.HasPrefix(is, "  %") && strings.Contains(is, "i1 ") { // an i1 is a truth value and not a number
 			continue
 		}
 		list = append(list, randomMutant{c.kind, p.function, line, is, strings.Join(lines[:p.line], "") + is + "\n" + strings.Join(lines[p.line+1:], "")})
@@ -122,7 +122,7 @@ func randomMutants(random *rand.Rand, module string, places []linePlace, count i
 	return list
 }
 
-// prints returns the output of a native program and how it ended; "" if it does not end soon.
+// prints returns the output and the exit status of a native program; "" if the program does not end soon.
 func prints(t *testing.T, program string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -135,7 +135,7 @@ func prints(t *testing.T, program string) string {
 }
 
 // TestVerifyFindsMutantsOfRandomCode changes one line of random programs before they are compiled, and compares the native code with the unchanged IR
-// of clang -O0, at each activation of the function. Each mutant must be found, or print what the original does.
+// of clang -O0, at each activation of the function. Each mutant must be found, or print the same as the original.
 func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(19, 3))
@@ -161,7 +161,7 @@ func TestVerifyFindsMutantsOfRandomCode(t *testing.T) {
 				require.NotEmpty(t, want)
 			}
 			if does == "" {
-				left++ // it does not end
+				left++ // the mutant does not end
 				continue
 			}
 			o := Options{Options: deopt.Options{Modules: []*ir.Module{m}}, EntriesOf: []*names.Pattern{frametest.Pattern(names.Exact, mutant.function)}, Steps: 20_000, Limit: 60}

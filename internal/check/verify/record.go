@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// recordIsTrue reports whether the record of an exit holds what the function's own IR computes: the operands of the site at some arrival of its run
-// from the entry. known is false if that cannot be decided. values holds the live values at that arrival, or at the nearest one.
+// recordIsTrue reports whether the record of an exit holds the values that the function's own IR computes: those of the site's operands at some
+// arrival of the run from the entry. known is false if this cannot be decided. values holds the live values at that arrival, or at the nearest one.
 func (p *prediction) recordIsTrue(exit *prediction) (is, known bool, wrong []SlotDifference, values map[string]interp.Value) {
 	f := exit.origin.frame
 	site := f.Match().Site

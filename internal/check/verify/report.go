@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// The outcomes of a verified exit.
+// These are the outcomes of a verified exit.
 const (
 	Same          = "same"
 	Different     = "different"
@@ -19,48 +19,49 @@ const (
 // Verified is the outcome of one exit.
 type Verified struct {
 	Exit   *trace.Exited
-	Number uint64 // of the exit among those that are verified, from 1
-	Hit    uint64 // of its record among those that are verified, from 1
+	Number uint64 // number of the exit among the verified exits, from 1
+	Hit    uint64 // number of the hit among the verified hits of its record, from 1
 	Status string // one of the constants
-	Why    string // why it is not comparable
+	Why    string // the reason why the exit is not comparable
 	reason error  // Why, with its addresses
 	Entry  string // the function, if this is an activation that is compared with a baseline; "" for an exit
 	With   bool   // the user's own interpreter ran
 	Result []ResultPart
-	// Again is the comparison with the next hit of the record if native code did not return; else nil.
+	// Again is the comparison with the next hit of the record if native code did not return; otherwise nil.
 	Again *Again
 	// Baseline is the comparison with a run from the function's entry; nil if there is none.
 	Baseline *Baseline
 	Memory   []MemoryDifference
-	// Call is the native call at which both differ, or nil. If it is set, neither the result nor memory was compared.
+	// Call is the native call in which both sides differ, or nil. If it is set, neither the result nor memory was compared.
 	Call  *CallDifference
-	Calls uint64 // native calls that both reached
+	Calls uint64 // number of native calls that both sides reached
 	Words uint64 // words of eight bytes that differ in memory, including those that Memory omits
-	// NativeOnly reports whether stores of native code alone were compared. They are not if native code called code without IR.
+	// NativeOnly reports whether stores of native code alone were compared. It is false if native code called code without IR.
 	NativeOnly  bool
 	Interpreter VerifiedRun
 	Native      VerifiedRun
 	Outside     []string // code without IR that native code called, if there is a difference
 	Core        string   // the file with the core of the exit, or ""
-	// Before is the writable memory of the process at the exit; other memory is read as it is now. It is nil if nothing was copied, as with With
-	// unless [Options.Picture] is set.
+	// Before is the writable memory of the process at the exit; other memory is read in its current state. It is nil if memory was not copied: with
+	// With, unless [Options.Picture] is set.
 	Before machine.Memory
 	Script string // the replay script for Core, or ""
 	// VMState is the comparison with a run of the user's own interpreter from the start of the activation; nil if there is none.
 	VMState *VMState
-	// SameAs is the number of the first exit whose difference is equal, or came earlier in the same activation; 0: this is the first, or there is none.
+	// SameAs is the number of the first exit whose difference is equal, or came earlier in the same activation. It is 0 if this exit is the first, or
+	// has no difference.
 	SameAs uint64
 
 	entry *activation // the activation of the exit, or nil
-	run   *entryRun   // that of VMState, or that begins at the exit; or nil
+	run   *entryRun   // the run of VMState, or the run that begins at the exit; or nil
 	// exitOnly is the reason why an exit with a layout is not compared with a run from the entry, or nil.
 	exitOnly error
 }
 
-// VerifiedRun is one of the two runs.
+// VerifiedRun is the run of one side.
 type VerifiedRun struct {
 	Steps  uint64   `json:"steps"`
-	Failed string   `json:"failed,omitempty"` // why it did not return
+	Failed string   `json:"failed,omitempty"` // the reason why it did not return
 	Tail   []string `json:"tail,omitempty"`   // its last instructions, oldest first, if there is a difference
 }
 
@@ -85,7 +86,7 @@ type MemoryDifference struct {
 	Native      string    `json:"native"`
 
 	addr  machine.Addr
-	bytes []machine.Addr // those that differ, of the shown ones
+	bytes []machine.Addr // the addresses of shown bytes that differ
 }
 
 // Differing returns the addresses of the shown bytes that differ.
@@ -120,7 +121,7 @@ type Report struct {
 	VMState     *VMState           `json:"vm_state,omitempty"`
 	SameAs      uint64             `json:"same_as,omitempty"` // number of the first exit whose difference is equal, or came earlier in the same activation
 	Call        *CallDifference    `json:"call,omitempty"`
-	Calls       uint64             `json:"calls,omitempty"` // native calls that both reached
+	Calls       uint64             `json:"calls,omitempty"` // number of native calls that both sides reached
 	Memory      []MemoryDifference `json:"memory,omitempty"`
 	Words       uint64             `json:"memory_words,omitempty"`
 	NativeOnly  bool               `json:"native_writes_compared"`
@@ -164,15 +165,14 @@ type Summary struct {
 	SkippedWhy    map[string]uint64 `json:"passed_reasons,omitempty"`
 	NeverVerified []SkippedRecord   `json:"never_verified,omitempty"`
 	Reasons       map[string]uint64 `json:"reasons"` // counts of the reasons, without addresses, why exits were not comparable
-	// ExitOnly counts by reason the exits that were compared only with the run from the exit on, although a layout describes them or
-	// [Options.FromEntry] is set.
+	// ExitOnly counts, by reason, the exits that were compared only from the exit on, although a layout describes them or [Options.FromEntry] is set.
 	ExitOnly map[string]uint64 `json:"from_exit_only,omitempty"`
 	Seconds  float64           `json:"seconds"`
-	// Overwritten counts the breakpoints that the process has overwritten: exits there may be missing.
+	// Overwritten counts the breakpoints that the process has overwritten: exits at these places may be missing.
 	Overwritten uint64 `json:"overwritten,omitempty"`
 	// Unwatched is the time in seconds without watching, because reframe was stopped or its output was not read: exits may be missing.
 	Unwatched float64 `json:"unwatched_seconds,omitempty"`
-	// CompiledFrom holds for each verified function how certain it is that it was compiled from the given module.
+	// CompiledFrom holds, for each verified function, the certainty that it was compiled from the given module.
 	CompiledFrom []frame.CompiledFrom `json:"compiled_from,omitempty"`
 	// Groups holds the differences that the user's own interpreter shows, equal ones as one.
 	Groups []Group   `json:"groups,omitempty"`
@@ -198,8 +198,8 @@ func (s *Summary) finish(end trace.End, took time.Duration) {
 	s.Schema, s.End, s.Seconds = SummarySchema, end, took.Seconds()
 }
 
-// SkippedPending returns the exits by reason that were skipped because too many others were pending, or because [Options.For] ended the verification.
-// It omits those that --skip, --every and --limit skip.
+// SkippedPending returns, by reason, the numbers of exits that were skipped because too many others were pending, or because [Options.For] ended the
+// verification. It omits those that --skip, --every and --limit skip.
 func (s *Summary) SkippedPending() map[string]uint64 {
 	list := maps.Clone(s.SkippedWhy)
 	delete(list, skippedByFlags)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestVerifyReasons requires that reasons that differ only in an address are counted together, and that the most frequent comes first.
+// TestVerifyReasons requires that reasons that differ only in an address are counted together, and that the most frequent reason comes first.
 func TestVerifyReasons(t *testing.T) {
 	s := &Summary{Reasons: map[string]uint64{}}
 	unreadable := func(at machine.Addr) error { return frame.Errorf("the page at %v cannot be read", at) }

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// reruns repeats the interpreter's run of a prediction, as far as native code has come.
+// reruns repeats the interpreter's run of a prediction, up to the place that native code has reached.
 type reruns struct {
 	v       *verifier
 	origin  *origin
@@ -32,8 +32,8 @@ type stoppedRun struct {
 	x  *interp.Execution
 }
 
-// prepare makes the interpreter again, for a run that gets the effects of native code as the first one did. It returns an error if it cannot, for
-// example because those effects were too large to be kept. wait is as in [reruns.visit].
+// prepare makes the interpreter again, for a run that gets the same effects of native code as the first run. It returns an error if that is
+// impossible, for example because the effects were too large to keep. wait is as in [reruns.visit].
 func (r *reruns) prepare(trace func(interp.Traced), wait func() bool) (ready *prepared, err error) {
 	if r.effects.tooLarge() {
 		return nil, errTooMuch
@@ -57,7 +57,7 @@ func (r *reruns) trace(look func(interp.Traced)) error {
 	}
 	ctx, cancel := context.WithTimeout(r.v.ctx, r.v.options.Time)
 	defer cancel()
-	_, _ = ready.run(ctx) // its end is known already
+	_, _ = ready.run(ctx) // the end of the run is already known
 	return nil
 }
 
@@ -71,7 +71,8 @@ func (r *reruns) stop() {
 // maxArrivals bounds the arrivals of a run at one place.
 const maxArrivals = 100_000
 
-// maxKept bounds the values that are kept of all arrivals of a run: beyond it, each exit needs runs of its own. It is a variable for a test.
+// maxKept bounds the values that are kept of all arrivals of a run. Beyond the bound, each exit needs separate runs. It is a variable so that a test
+// can change it.
 var maxKept = 1 << 17
 
 // arrival is a moment at which a run is about to execute an instruction.
@@ -81,19 +82,20 @@ type arrival struct {
 	run    *stoppedRun // stopped at the arrival; nil until [reruns.runTo] makes one
 }
 
-// arrived is a value at an arrival, none if the run has no such value. made reports whether it is an address that exists only in the interpreter.
+// arrived is a value at an arrival; it is empty if the run has no such value. made reports whether the value is an address that exists only in the
+// interpreter.
 type arrived struct {
 	interp.Value
 	made bool
 }
 
-// arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. It waits at calls
-// that native code has not made yet.
+// arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. That run waits at
+// calls that native code has not made yet.
 type arrivals struct {
 	values  []ir.Value // the values that are kept
 	list    []arrival
-	why     error                   // why there may be more arrivals
-	tooMany bool                    // there were too many to keep
+	why     error                   // the reason why there may be more arrivals
+	tooMany bool                    // there were too many arrivals to keep
 	more    func() (struct{}, bool) // lets the run continue; false: it has ended
 	stop    func()
 	cancel  context.CancelFunc
@@ -101,8 +103,8 @@ type arrivals struct {
 	ended   bool
 }
 
-// each calls look with each arrival of a run from an entry at an instruction, up to where native code is, until look returns false. The arrival holds
-// the given values, in this order. each returns why there may be unknown arrivals, or nil.
+// each calls look with each arrival of a run from an entry at an instruction, up to the place that native code has reached, until look returns false.
+// The arrival holds the given values, in this order. each returns the reason why there may be unknown arrivals, or nil.
 func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool) (why error) {
 	if r.effects.tooLarge() {
 		return errTooMuch
@@ -110,7 +112,7 @@ func (r *reruns) each(at *ir.Instr, values []ir.Value, look func(*arrival) bool)
 	t := r.arrivals[at]
 	if t == nil || !t.tooMany && slices.ContainsFunc(values, func(value ir.Value) bool { return !slices.Contains(t.values, value) }) {
 		of := slices.Clone(values)
-		if t != nil { // kept for another record that resumes at the same instruction
+		if t != nil { // the arrivals were kept for another record that resumes at the same instruction
 			of = append(of, t.values...)
 			r.forget(at)
 		}
@@ -174,7 +176,7 @@ func (r *reruns) forget(at *ir.Instr) {
 	delete(r.arrivals, at)
 }
 
-// advance lets the run continue to where native code is, which has made this many calls.
+// advance lets the run continue to the place of native code, which has made this number of calls.
 func (t *arrivals) advance(limit time.Duration, calls int) {
 	if t.ended || t.calls == calls {
 		return
@@ -198,7 +200,7 @@ func (s *stoppedRun) values(of []ir.Value) (values []arrived) {
 	return values
 }
 
-// runTo runs the interpreter to an arrival. One run usually serves all exits, as their arrivals come in order.
+// runTo runs the interpreter to an arrival. One run usually suffices for all exits, because their arrivals come in order.
 func (r *reruns) runTo(at *ir.Instr, a *arrival) error {
 	if a.run != nil {
 		return nil
@@ -229,7 +231,7 @@ func (r *reruns) tookLong() error {
 	return fmt.Errorf("repeating its run took over %v", r.v.options.Time)
 }
 
-// begin repeats a run: it returns a run that is stopped where the first one began.
+// begin repeats a run. It returns a run that is stopped at the place at which the first run began.
 func (r *reruns) begin(wait func() bool) (*stoppedRun, error) {
 	ready, err := r.prepare(nil, wait)
 	if err != nil {
@@ -242,9 +244,10 @@ func (r *reruns) begin(wait func() bool) (*stoppedRun, error) {
 	return &stoppedRun{ready.machine, x}, nil
 }
 
-// visit repeats the run from an entry or an exit, as far as native code has come, and calls look whenever it is about to execute at in the function
-// that was entered or left: where an exit resumes, only when the run comes there again. look returns whether to continue. At a call that native code
-// has not made yet, wait returns whether it has made it; false means not to wait, and a nil wait means the same.
+// visit repeats the run from an entry or an exit, up to the place of native code. It calls look whenever the run is about to execute at in the
+// function that was entered or left. At the place at which an exit resumes, it calls look only when the run reaches it again. look returns whether to
+// continue. At a call that native code has not made yet, visit calls wait, which returns true once native code has made it. If wait returns false or
+// is nil, the run ends there.
 func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look func(*stoppedRun) bool) (why error) {
 	run, err := r.begin(wait)
 	if err == nil {
@@ -254,7 +257,7 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 		return err
 	}
 	x := run.x
-	ended := func(err error) error { // a different end than the first run's is a reason; being given up is not
+	ended := func(err error) error { // another end than that of the first run is a reason; an abandoned run is not
 		failed := (*interp.RunError)(nil)
 		switch {
 		case ctx.Err() != nil:
@@ -264,7 +267,7 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 		}
 		return nil
 	}
-	first := r.origin.entry && at.Block.Index == 0 // a run from the entry is at its first instruction already
+	first := r.origin.entry && at.Block.Index == 0 // a run from the entry is already at its first instruction
 	for n := 0; n < maxArrivals; n++ {
 		if !first {
 			if result, err := x.Run(ctx); result != nil || err != nil {
@@ -280,7 +283,7 @@ func (r *reruns) visit(ctx context.Context, at *ir.Instr, wait func() bool, look
 				return ended(err)
 			}
 			if i := x.At(0); x.Depth() == 1 && (i == nil || i.Block != at.Block) {
-				break // it is past the instruction
+				break // the run is past the instruction
 			}
 		}
 		if x.Depth() == 1 && x.At(0) == at && !look(run) {

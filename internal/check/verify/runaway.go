@@ -13,7 +13,7 @@ import (
 // nestedCall identifies the call of a frame by its return address and CFA.
 type nestedCall struct{ to, cfa machine.Addr }
 
-// maxNestedCalls bounds the nested calls that are examined. It exceeds what the interpreter may nest (50,000).
+// maxNestedCalls bounds the nested calls that are examined. It exceeds the limit of the interpreter (50,000).
 const maxNestedCalls = 1 << 16
 
 // nested returns the nested calls of a stopped thread, innermost first, as far as the frames are certain.
@@ -30,16 +30,16 @@ func (v *verifier) nested(registers *machine.Registers) (list []nestedCall) {
 	return list
 }
 
-// extraNesting is the number of calls that native code may nest beyond the interpreter, which implements recursive functions of the C library itself.
-// qsort(3), which halves its array, nests 64 calls at most.
+// extraNesting is the number of calls that native code may nest beyond the interpreter. The interpreter implements recursive functions of the C
+// library itself. qsort(3), which halves its array, nests 64 calls at most.
 const extraNesting = 64
 
-// deepNesting is the number of nested calls from which an interpreter that reached a bound counts as recursing without end. Otherwise it runs a loop,
-// and native code may reach the next hit of the record.
+// deepNesting is the number of nested calls from which an interpreter that reached a bound counts as recursing without end. With fewer nested calls
+// it runs a loop, and native code may reach the next hit of the record.
 const deepNesting = 1024
 
-// endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, and if none can be
-// compared any more, as all interpreters recursed to a bound.
+// endRunaway checks native code that has run for long. It concludes all pending predictions if native code recurses without end, or if no prediction
+// can be compared because all interpreters recursed to a bound.
 func (v *verifier) endRunaway(run *ptrace.SingleThreadRun) (done bool, err error) {
 	if run.Thread.ID == 0 || run.Thread.Registers == nil || run.Fatal != 0 || run.Return >= 0 {
 		return false, nil
@@ -88,16 +88,16 @@ func (v *verifier) mayRunAway(registers *machine.Registers) bool {
 	})
 }
 
-// runawayEvidence returns the evidence that native code recurses without end where the interpreter ended, or "". Each nested call of the module's native code
-// is a nested call of its IR: compilers remove calls by inlining and tail calls, and add none. So one place cannot have called more often than the
-// interpreter nests calls. This holds only for the function's own IR: another baseline may loop instead.
+// runawayEvidence returns the evidence that native code recurses without end although the interpreter ended, or "". Each nested call of the module's
+// native code is a nested call of its IR: compilers remove calls by inlining and tail calls, and do not add nested calls. So one call site cannot
+// have more nested calls than the interpreter. This holds only for the function's own IR, because another baseline may loop instead of recursing.
 func (c *comparison) runawayEvidence(nested []nestedCall) string {
 	if c.interp.pending != nil || c.interp.incomparable != nil || c.with != nil || c.interp.atLimit() || c.origin.fn != c.origin.native {
 		return ""
 	}
 	end := slices.IndexFunc(nested, func(r nestedCall) bool { return r.to == c.call.to.Addr && r.cfa == c.call.to.CFA })
 	deepest := c.interp.machine.Deepest()
-	if end <= deepest+extraNesting { // also if the activation was not found
+	if end <= deepest+extraNesting { // this includes an activation that was not found
 		return ""
 	}
 	code, counts := c.v.watcher.Code(), map[machine.Addr]int{}

@@ -29,9 +29,8 @@ func recursive(t *testing.T, end string) (program string, m *ir.Module) {
 	return program, m
 }
 
-// TestVerifyTellsRunawayFromDeepRecursion requires the right result for a recursion that passes a site at each level, long before the time limit:
-// different if native code recurses without end and the interpreter returned, not comparable if both recurse without end, same if a deep recursion
-// ends.
+// TestVerifyTellsRunawayFromDeepRecursion requires the right outcome for a recursion that passes a site at each level, long before the time limit.
+// The outcome is a difference if only native code recurses without end, not comparable if both sides do, and the same if a deep recursion ends.
 func TestVerifyTellsRunawayFromDeepRecursion(t *testing.T) {
 	livetest.Slow(t)
 	const never, away, limit = "12345678", "its calls nest without end: more than ", "the interpreter does not return: "
@@ -61,11 +60,11 @@ func TestVerifyTellsRunawayFromDeepRecursion(t *testing.T) {
 		require.Equal(t, uint64(c.same), summary.Same, "%s: %v", c.about, summary.Reasons)
 		require.Equal(t, uint64(c.different), summary.Different, "%s: %v", c.about, summary.Reasons)
 		failed := ""
-		for _, out := range list { // the outermost activation last
+		for _, out := range list { // the outermost activation comes last
 			if out.Status == Different {
 				failed = out.Native.Failed
 			}
-			if out.Status == NotComparable { // once the argument has passed zero, the interpreter recurses without end, too
+			if out.Status == NotComparable { // once the argument has passed zero, the interpreter also recurses without end
 				require.True(t, strings.HasPrefix(out.Why, c.reason), "%s: %s", c.about, out.Why)
 			}
 		}

@@ -21,7 +21,7 @@ type runner struct {
 	err       error
 }
 
-// errAbandoned ends a run whose result is not needed any more.
+// errAbandoned ends a run whose result is no longer needed.
 var errAbandoned = errors.New("the run was abandoned")
 
 func newRunner(limit time.Duration) *runner {
@@ -43,7 +43,7 @@ func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	}
 }
 
-// start starts run, in which the interpreter sends its native calls to r. The caller must call finish.
+// start starts run. The interpreter in it passes its native calls to r. The caller must call finish.
 func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.Result, error)) {
 	r.ctx, r.stop = context.WithCancelCause(ctx)
 	r.ended = make(chan struct{})
@@ -84,7 +84,7 @@ func (r *runner) finish() {
 	<-r.ended
 }
 
-// imageMemory is the memory of the process at an image; memory that was not writable then is read as it is now.
+// imageMemory is the memory of the process at the time of an image. Memory that was not writable then is read in its current state.
 type imageMemory struct {
 	image  *memoryImage
 	now    machine.Memory
@@ -98,7 +98,7 @@ func (m *imageMemory) ReadMemory(p []byte, addr machine.Addr) error {
 		if m.shared == 0 && n > 0 && m.image.sharedAt(addr) {
 			m.shared = addr
 		}
-		if n == 0 { // up to the next page
+		if n == 0 { // not in the image: read up to the next page
 			n = int(min(uint64(len(p)), imagePage-uint64(addr)%imagePage))
 			if err := m.now.ReadMemory(p[:n], addr); err != nil {
 				return err

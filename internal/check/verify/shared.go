@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// errSharedMemory is the reason why a difference proves nothing: another process may have stored there between the two runs.
+// errSharedMemory is the reason why a difference is not evidence of an error: another process may have stored to the memory between the two runs.
 var errSharedMemory = errors.New("memory shared with other processes")
 
 // sharedWithOthers reports whether other processes may store to an address.
@@ -31,7 +31,8 @@ type sharedFile struct {
 // sharedFiles holds the files that other processes map.
 type sharedFiles map[sharedFile]bool
 
-// mappedElsewhere reports whether another process than pid maps the same file. It remembers one that does, as it may have stored there.
+// mappedElsewhere reports whether another process than pid maps the same file. It remembers such a file, because the other process may have stored to
+// it.
 func (s *sharedFiles) mappedElsewhere(pid int, m *machine.Mapping) bool {
 	key := sharedFile{m.Path, m.Inode}
 	if (*s)[key] {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestVerifyMemorySharedWithOtherProcesses requires that stores by another process to shared memory cause no difference. Shared pages that no other
-// process maps are compared, and so is private memory.
+// process maps, and private memory, must be compared.
 func TestVerifyMemorySharedWithOtherProcesses(t *testing.T) {
 	source := filepath.Join("testdata", "shared.ll")
 	text, err := os.ReadFile(source)

@@ -13,14 +13,14 @@ import (
 
 // call is a call in progress on one of the machine stacks of a thread: the activation of pending predictions, or a native call. A thread has several
 // stacks if its program runs coroutines (makecontext(3), Boost.Context, goroutines): calls on different stacks end in any order, and their addresses
-// do not tell the order.
+// do not show the order.
 type call struct {
 	to     ptrace.Return
 	outer  *call // the next call further out on the same stack; nil for the outermost one
 	native *nativeCall
 }
 
-// within reports whether a call is another one or was made from it.
+// within reports whether a call is outer, or was made inside outer.
 func (c *call) within(outer *call) bool {
 	for ; c != nil; c = c.outer {
 		if c == outer {
@@ -48,7 +48,7 @@ func innermost(list []*call) (inner *call) {
 // machineStack is the unwound stack of a thread.
 type machineStack struct {
 	frames []*unwind.Frame
-	long   bool // it has more frames than were unwound
+	long   bool // the stack has more frames than were unwound
 }
 
 func stackOf(frames []*deopt.Frame, end unwind.End) machineStack {
@@ -91,7 +91,7 @@ func (v *verifier) enclosing(s machineStack, at int) *call {
 		}
 	}
 	if !s.long {
-		return nil // cut short for another reason: the memory above may be the stack of another coroutine
+		return nil // unwinding ended for another reason, and the memory above may be the stack of another coroutine
 	}
 	// The nearest call above in the same mapping encloses frames that were not unwound.
 	last := s.frames[len(s.frames)-1]
@@ -118,8 +118,8 @@ func (v *verifier) enclosing(s machineStack, at int) *call {
 // maxFrame bounds the size of frames in which ended calls are searched: the CFA of a trampoline may lie on another stack.
 const maxFrame = 64 << 10
 
-// endedCalls returns the calls in progress that ended without a return, as the stack of the thread proves: a non-local jump has left them, or another
-// coroutine has their stack now. Guessed frames prove nothing.
+// endedCalls returns the calls in progress that ended without a return, according to the stack of the thread: a non-local jump has left them, or
+// another coroutine now uses their stack. It ignores guessed frames.
 func (v *verifier) endedCalls(s machineStack) (ended []*call) {
 	on := map[ptrace.Return]bool{}
 	var extents []machine.Range
@@ -151,7 +151,7 @@ func (v *verifier) endedCalls(s machineStack) (ended []*call) {
 	return ended
 }
 
-// locate determines the stack on which a thread runs: it gives up the calls that have ended, and sets the call that the thread is in.
+// locate determines the stack on which a thread runs: it gives up the calls that have ended, and sets the call in which the thread is.
 func (v *verifier) locate(s machineStack) error {
 	if len(v.pending) == 0 || len(s.frames) == 0 {
 		return nil
@@ -185,7 +185,7 @@ func (v *verifier) abandonCall(c *call) error {
 	return err
 }
 
-// leftCallReason returns the reason why nothing is compared after a native call that a non-local jump has left.
+// leftCallReason returns the reason why a prediction ends without a comparison if a non-local jump has left its native call.
 func (p *prediction) leftCallReason() error {
 	return frame.Errorf("the call of %v was left without a return", calleeOf(p.interp.pending))
 }

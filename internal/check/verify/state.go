@@ -13,20 +13,20 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// SlotDifference is a slot of an exit that differs from the baseline's value where the exit resumes.
+// SlotDifference is a slot of an exit that differs from the baseline's value at the place at which the exit resumes.
 type SlotDifference struct {
 	Slot     string `json:"slot"`
 	Exit     string `json:"exit"`
 	Baseline string `json:"baseline"`
-	// In names where the baseline's value is instead: another slot of the exit, or a value of the function that was left.
+	// In is the name of the place that has the baseline's value: another slot of the exit, or a value of the function that was left.
 	In string `json:"in,omitempty"`
 	// Of is the kind of In: "slot", or "value" of the function that was left.
 	Of string `json:"of,omitempty"`
 }
 
-// State describes how the state at an exit compares with a run from the entry.
+// State is the comparison of the state at an exit with a run from the entry.
 type State struct {
-	Arrivals uint64 `json:"arrivals"`          // number of times that the run reached the place where the exit resumes
+	Arrivals uint64 `json:"arrivals"`          // number of times that the run reached the place at which the exit resumes
 	Arrival  uint64 `json:"arrival,omitempty"` // the first arrival, from 1, with the state of the exit, not before the previous exit's arrival; 0: none
 	Nearest  uint64 `json:"nearest,omitempty"` // if Arrival is 0: the arrival that differs in the fewest slots
 	// Slots holds the slots that differ at the nearest arrival. Words counts the words of eight bytes of memory that differ there, and Memory is the
@@ -34,7 +34,7 @@ type State struct {
 	Slots  []SlotDifference  `json:"slots,omitempty"`
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
-	Why    string            `json:"why,omitempty"` // why the state could not be compared
+	Why    string            `json:"why,omitempty"` // the reason why the state could not be compared
 
 	reason error // Why, with its addresses
 }
@@ -52,7 +52,7 @@ func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 // different reports whether the run had the state of the exit at no arrival.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// weights ranks a slot that differs by where the baseline's value was found: in another slot, in a value of the function that was left, or nowhere.
+// weights ranks a slot that differs by the place of the baseline's value: another slot, a value of the function that was left, or no place.
 var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
 // setNearest records the differences of an arrival.
@@ -64,12 +64,12 @@ func (s *State) setNearest(number uint64, slots []SlotDifference, memory compare
 	}
 }
 
-// stateComparison compares the state of an exit with a run of the interpreter that comes to the place where the exit resumes.
+// stateComparison compares the state of an exit with a run of the interpreter that reaches the place at which the exit resumes.
 type stateComparison struct {
 	v      *verifier
 	run    *prediction // from the entry of the function, or from an earlier exit of the same activation
 	exit   *prediction
-	at     *ir.Instr  // the instruction of the run where the exit resumes
+	at     *ir.Instr  // the instruction of the run at which the exit resumes
 	values []ir.Value // the values that the exit has
 	dead   []machine.Range
 }
@@ -85,7 +85,7 @@ func (v *verifier) newStateComparison(run, exit *prediction) *stateComparison {
 		s.values = append(s.values, value)
 	}
 	s.dead = slices.Concat(run.origin.dead, exit.origin.dead, []machine.Range{{Start: exit.origin.below.Start, End: exit.origin.to.CFA}})
-	if !run.origin.entry { // one activation: compare also what the function stored to its frame
+	if !run.origin.entry { // both are one activation, so compare also the function's stores to its frame
 		s.dead = run.origin.dead[1:]
 	}
 	return s
@@ -99,7 +99,7 @@ func (s *stateComparison) different(a *arrival) map[ir.Value]interp.Value {
 		switch {
 		case want.IsNone() || abi.SameBits(want.Value, s.exit.origin.start.Values[value]):
 		case sameSign(value, want.Value, s.exit.origin.start.Values[value], s.run.interp.called()):
-		case want.made && want.Type().Kind == ir.PointerKind: // it points to memory that only the interpreter has
+		case want.made && want.Type().Kind == ir.PointerKind: // the pointer leads to memory that only the interpreter has
 		default:
 			list[value] = want.Value
 		}
@@ -116,8 +116,8 @@ func (s *stateComparison) memory(a *arrival) (comparedMemory, error) {
 	return s.v.withoutShared(compareMemory(s.run.effects.now, now, a.run.in.Touched(), s.dead, s.exit.origin.below, true, a.run.in.Made)), nil
 }
 
-// atEntry compares the state of an exit with a run from the entry, each time the run reaches the place where the exit resumes. If the state never
-// matches, atEntry calls values, which returns by name the values that the left function has at the site, nil if they are not known. after is the
+// atEntry compares the state of an exit with a run from the entry, each time the run reaches the place at which the exit resumes. If the state never
+// matches, atEntry calls values. It returns, by name, the values of the function that was left at the site, or nil if they are unknown. after is the
 // first arrival that may match.
 func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.Value) *State {
 	out := &State{}
@@ -152,7 +152,8 @@ func (s *stateComparison) atEntry(after uint64, values func() map[string]interp.
 	return out
 }
 
-// whyUndecided returns why a run from the entry that did not have the state of the exit at its first times arrivals proves nothing, or nil.
+// whyUndecided returns the reason why a run from the entry decides nothing although it did not have the state of the exit at its first times
+// arrivals, or nil.
 func (s *stateComparison) whyUndecided(times uint64) error {
 	if why := s.run.native.raisedReason(); why != "" {
 		return errors.New(why)
@@ -191,8 +192,8 @@ func (s *stateComparison) nearest(out *State, values map[string]interp.Value) er
 	return failed
 }
 
-// whyUnfinished returns why a run from the entry may still reach the place with the state of the exit, although it did not in its first times
-// arrivals, or nil.
+// whyUnfinished returns the reason why a run from the entry may still reach the place with the state of the exit, although it did not at its first
+// times arrivals, or nil.
 func (s *stateComparison) whyUnfinished(times uint64) (why error) {
 	p := s.run
 	switch {
@@ -212,7 +213,7 @@ func (s *stateComparison) whyUnfinished(times uint64) (why error) {
 	return frame.Errorf("its run from the entry ends before: %w", why)
 }
 
-// slots returns the slots of the exit that differ from the run, and where else the run's value was found.
+// slots returns the slots of the exit that differ from the run, and the other places at which the run's values were found.
 func (s *stateComparison) slots(wants map[ir.Value]interp.Value, values map[string]interp.Value) (list []SlotDifference) {
 	for value, want := range wants {
 		d := SlotDifference{Slot: value.Ref(), Exit: s.exit.origin.start.Values[value].Format(), Baseline: want.Format()}

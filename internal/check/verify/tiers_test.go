@@ -10,7 +10,8 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// TestVerifyTwoTiers requires that a function that is compiled twice is verified with the module of each compilation, also from its entry.
+// TestVerifyTwoTiers requires that a function that is compiled twice is verified with the module of the compilation that runs, at exits and from its
+// entry.
 func TestVerifyTwoTiers(t *testing.T) {
 	for n, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)

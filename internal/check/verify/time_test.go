@@ -22,7 +22,7 @@ func TestVerifyTimeEndsInterpreter(t *testing.T) {
 	require.NotEqual(t, string(text), forever)
 	_, m := frametest.Written(t, "forever.ll", forever)
 	command := livetest.ObjectHostCommand(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{})
-	// A slow machine reaches no exit in this time: the loop below increases it.
+	// A slow machine may reach no exit in this time, so the loop below increases it.
 	o := Options{For: 200 * time.Millisecond, Steps: 1 << 50, Limit: 1}
 	o.Modules = append(o.Modules, m)
 	summary, all := verified(t, command, o)

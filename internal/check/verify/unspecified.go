@@ -18,8 +18,8 @@ const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.
 
 // The C standard leaves the exact results of these functions open. Functions with the effect [interp.EffectMath] are not listed.
 var (
-	// Only the sign of the result is defined (C17 7.24.4; for bcmp only whether it is zero): LLVM's inline memcmp returns -1 and 1, that of the C
-	// library the difference.
+	// Only the sign of the result is defined (C17 7.24.4; for bcmp only whether it is zero). LLVM's inline memcmp returns -1 or 1, and that of the C
+	// library returns the difference.
 	signOnly = []string{"memcmp", "bcmp", "strcmp", "strncmp", "strcoll", "strcasecmp", "strncasecmp"}
 	// The number of comparisons and the order of equal elements are unspecified (C17 7.22.5).
 	orderOpen = []string{"qsort", "qsort_r", "bsearch"}
@@ -56,13 +56,13 @@ func unspecifiedByFunctions(r *interpreted) string {
 	return ""
 }
 
-// zeroOpenCallee returns the called function of zeros, or "".
+// zeroOpenCallee returns the called function if it is in zeroOpen, or "".
 func zeroOpenCallee(i *ir.Instr) string {
 	if i.Call == nil {
 		return ""
 	}
 	name := sites.CalledName(i)
-	if strings.HasPrefix(name, "llvm.") { // the type is the suffix
+	if strings.HasPrefix(name, "llvm.") { // remove the suffix for the type
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
 	if !slices.Contains(zeroOpen, name) {
@@ -113,8 +113,9 @@ func comparedWithZero(call *ir.Instr) bool {
 	return true
 }
 
-// sameSign reports whether two values are equal as far as the C standard defines the value: it is the result of a function of the C library of which
-// only the sign is specified. called lists the functions that the run called and that no module defines: one that a module defines has an exact result.
+// sameSign reports whether two values are equal as far as the C standard defines them. It applies to results of functions of the C library for which
+// only the sign is specified. called lists the functions that the run called and that no module defines, because a function that a module defines has
+// an exact result.
 func sameSign(value ir.Value, a, b interp.Value, called []interp.Called) bool {
 	call, is := value.(*ir.Instr)
 	if !is || call.Call == nil {
@@ -125,7 +126,7 @@ func sameSign(value ir.Value, a, b interp.Value, called []interp.Called) bool {
 		return false
 	}
 	name := callee.Name
-	if !slices.ContainsFunc(called, func(c interp.Called) bool { return c.Name == name }) { // another module of the program defines it
+	if !slices.ContainsFunc(called, func(c interp.Called) bool { return c.Name == name }) { // another module of the program defines the function
 		return false
 	}
 	x, known := sign(a)
@@ -133,7 +134,7 @@ func sameSign(value ir.Value, a, b interp.Value, called []interp.Called) bool {
 	return known && also && (x == y || name == "bcmp" && x != 0 && y != 0)
 }
 
-// sign returns the sign of an int of C; known is false if a bit of it is unknown.
+// sign returns the sign of a C int. known is false if a bit of the int is unknown.
 func sign(v interp.Value) (sign int, known bool) {
 	bits, unknown := v.Bits()
 	if len(bits) != 1 || unknown[0] != 0 {
@@ -142,7 +143,7 @@ func sign(v interp.Value) (sign int, known bool) {
 	return cmp.Compare(int32(bits[0]), 0), true
 }
 
-// unspecifiedByIR returns the reason why the IR allows several results for what the interpreter ran, or "".
+// unspecifiedByIR returns the reason why the IR that the interpreter ran allows several results, or "".
 func unspecifiedByIR(r *interpreted, again *reruns) string {
 	if r.machine == nil {
 		return ""
@@ -179,7 +180,7 @@ func comparesAllocas(i *ir.Instr) bool {
 	return a != nil && b != nil && a != b
 }
 
-// allocaOf returns the alloca that an address is computed from, or nil.
+// allocaOf returns the alloca from which an address is computed, or nil.
 func allocaOf(value ir.Value) *ir.Instr {
 	for range 100 {
 		i, ok := value.(*ir.Instr)
@@ -197,7 +198,7 @@ func allocaOf(value ir.Value) *ir.Instr {
 	return nil
 }
 
-// floatToBits reports whether an instruction makes integers of the bits of floats.
+// floatToBits reports whether an instruction converts the bits of floats to integers.
 func floatToBits(i *ir.Instr) bool {
 	return i.Op == ir.OpBitCast && scalarOf(i.Typ).Kind == ir.IntKind && floatBits(i.Args[0].Type()) > 0
 }
@@ -219,7 +220,7 @@ func scalarOf(t *ir.Type) *ir.Type {
 	return t
 }
 
-// floatBits returns the width of floats and doubles, and 0 for other types. Vectors have that of their elements.
+// floatBits returns the width of floats and doubles, and 0 for other types. For vectors it returns the width of their elements.
 func floatBits(t *ir.Type) int {
 	switch scalarOf(t).Kind {
 	case ir.FloatKind:
@@ -254,7 +255,7 @@ var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, 
 // nanAsInteger repeats the run of the interpreter, and reports whether it computes a NaN, whose payload and sign LLVM leaves open (LangRef,
 // "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
 func nanAsInteger(again *reruns) bool {
-	calculated, seen := map[uint64]bool{}, false // without their signs
+	calculated, seen := map[uint64]bool{}, false // the calculated NaNs, without their signs
 	err := again.trace(func(t interp.Traced) {
 		if t.Value.IsNone() {
 			return

@@ -13,7 +13,7 @@ import (
 )
 
 // severalResults has an exit before each operation with several results in LLVM's IR: a freeze, the order of two allocas, the payload of NaN + NaN.
-// In each case native code has another result than the interpreter. The function @sure differs from the compiled one if "i64 3" is changed.
+// In each case native code has another result than the interpreter. In @sure, which has one result, a changed "i64 3" is a difference.
 const severalResults = `target triple = "x86_64-pc-linux-gnu"
 declare void @llvm.experimental.stackmap(i64, i32, ...)
 @nan = internal global double 0x7FF8000000000007
@@ -96,7 +96,7 @@ define i64 @entry(i64 %s) {
 }
 `
 
-// TestVerifyWhereTheIRIsOpen requires that another result than the interpreter's is no difference if several are right.
+// TestVerifyWhereTheIRIsOpen requires that a result other than the interpreter's is not a difference if several results are right.
 func TestVerifyWhereTheIRIsOpen(t *testing.T) {
 	const (
 		frozen  = "it freezes a value that is poison or undefined, for which any value is right"
@@ -153,12 +153,13 @@ define i64 @entry(i64 %s) {
 }
 `
 
-// TestVerifyComparesTheSign requires that a slot with the result of bcmp or memcmp differs only if what the C standard defines of the result differs.
+// TestVerifyComparesTheSign requires that a slot with the result of bcmp or memcmp is a difference only if the part of the result that the C standard
+// defines differs.
 func TestVerifyComparesTheSign(t *testing.T) {
 	path := livetest.Module(t, comparedBytes)
 	m, err := ir.ParseFile(path)
 	require.NoError(t, err)
-	// The given module names the result of the call as the operand in @other, too; the compiled code records zero there.
+	// The given module also has the result of the call as the operand in @other, for which the compiled code records zero.
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	given, err := ir.Parse("given.ll", []byte(strings.Replace(string(text), "i32 0, i32 %s)", "i32 0, i32 %r)", 1)))
@@ -195,8 +196,8 @@ define i64 @entry(i64 %s) {
 }
 `
 
-// TestVerifyComparesOwnFunctions requires that the result of a function that a module defines is compared exactly, although the C library has a function
-// of its name with several right results. It does not matter which module of the program has the definition.
+// TestVerifyComparesOwnFunctions requires that the result of a function that a module defines is compared exactly, although the C library has a
+// function with this name that has several right results. The definition may be in any module of the program.
 func TestVerifyComparesOwnFunctions(t *testing.T) {
 	path := livetest.Module(t, ownComparison)
 	m, err := ir.ParseFile(path)

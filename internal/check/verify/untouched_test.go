@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestImageOfUntouchedMemory requires that untouched reserved memory is zero in an image without being read: it has no pages afterwards. The image
-// equals that of reading all of it.
+// TestImageOfUntouchedMemory requires that untouched reserved memory is zero in an image and is not read: it still has no pages afterwards. The image
+// must equal one for which all memory was read.
 func TestImageOfUntouchedMemory(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, filepath.Join("..", "ptrace", "testdata", "untouched.c"), nil)
@@ -34,13 +34,13 @@ func TestImageOfUntouchedMemory(t *testing.T) {
 	require.NotEmpty(t, before)
 	image, err := copyImage(target, maps, 0, nil)
 	require.NoError(t, err)
-	if provided != 0 { // reading pages that userfaultfd provides would wait for them, except for the present one
+	if provided != 0 { // a read of pages that userfaultfd provides would wait for them, except for the present page
 		var page [imagePage]byte
 		require.Zero(t, image.read(page[:], machine.Addr(provided)))
 		require.Equal(t, imagePage, image.read(page[:], machine.Addr(provided+10<<20)))
 		require.EqualValues(t, 1, page[0])
 	}
-	// Except for blocks that are partly untouched.
+	// Only partly untouched blocks may be read.
 	less := func() uint64 { return sizeOf(before) - sizeOf(target.Untouched()) }
 	few := uint64(2 * len(before) * imageBlock)
 	require.LessOrEqual(t, less(), few)

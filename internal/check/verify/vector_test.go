@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestVerifyVectorsOfIllegalTypes requires that the interpreter and native code store the same elements of a vector whose elements no register holds,
-// and that is spilled across the calls before and after a stackmap.
+// TestVerifyVectorsOfIllegalTypes requires that the interpreter and native code store the same elements of a vector of an illegal type. No register
+// holds such elements, and the vector is spilled across the calls before and after a stackmap.
 func TestVerifyVectorsOfIllegalTypes(t *testing.T) {
 	livetest.Slow(t)
 	var turns livetest.Turns

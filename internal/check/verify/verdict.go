@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// Baseline describes how an exit, or an activation, compares with a run of its baseline from the function's entry.
+// Baseline is the comparison of an exit, or of an activation, with a run of its baseline from the function's entry.
 type Baseline struct {
 	Function string `json:"function"`        // the baseline
 	State    *State `json:"state,omitempty"` // of an exit
-	// Result is the baseline's result beside that of native code.
+	// Result compares the baseline's result with that of native code.
 	Result []ResultPart `json:"result,omitempty"`
 	Status string       `json:"status"`           // of baseline and native code at the return: same, different, not comparable
-	Reason string       `json:"reason,omitempty"` // why they are not comparable
+	Reason string       `json:"reason,omitempty"` // the reason why they are not comparable
 	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" if nothing is wrong.
 	Wrong string `json:"wrong,omitempty"`
 
@@ -54,7 +54,7 @@ func fullyKnown(v interp.Value) bool {
 	return !slices.ContainsFunc(undefined, func(w uint64) bool { return w != 0 })
 }
 
-// setVerdict sets the verdict of an exit that is fully compared. While the activation is in progress, it uses only the state at the exit.
+// setVerdict sets the verdict of an exit whose comparison is complete. While the activation is in progress, it uses only the state at the exit.
 func (e *activation) setVerdict(out *Verified) {
 	b := out.Baseline
 	if base := e.baseline.out; e.ended {
@@ -65,7 +65,7 @@ func (e *activation) setVerdict(out *Verified) {
 	}
 }
 
-// conclude sets the verdict of an activation that has ended, using those of its exits.
+// conclude sets the verdict of an activation that has ended, using the verdicts of its exits.
 func (e *activation) conclude() {
 	base := e.baseline.out
 	e.ended = true
@@ -88,7 +88,7 @@ func (e *activation) conclude() {
 	}
 }
 
-// sameResults reports whether two runs of the interpreter returned the same.
+// sameResults reports whether two runs of the interpreter returned the same result.
 func sameResults(a, b *prediction) bool {
 	if a.interp.result == nil || b.interp.result == nil || a.interp.failed != nil || b.interp.failed != nil {
 		return a.interp.failed != nil == (b.interp.failed != nil)
@@ -131,7 +131,8 @@ func (b *Baseline) wrongPart(out *Verified, e *activation) string {
 	return "the runtime: the exit has the baseline's state, and resuming from it gives the baseline's result; native code's result differs"
 }
 
-// wrongPart returns the part that is wrong if the state differs. recordTrue reports whether the record holds what the function's own IR computes.
+// wrongPart returns the part that is wrong if the state differs. recordTrue reports whether the record holds the values that the function's own IR
+// computes.
 func (s *State) wrongPart(recordTrue bool, own string) string {
 	exchanged, elsewhere, nowhere := []string{}, []string{}, []string{}
 	for _, d := range s.Slots {

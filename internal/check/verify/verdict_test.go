@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 )
 
-// TestVerdicts requires that the verdict on a state that differs names only what was seen: memory only if that differs.
+// TestVerdicts requires that the verdict on a state that differs names only observed differences: memory only if memory differs.
 func TestVerdicts(t *testing.T) {
 	for want, s := range map[string]*State{
 		"the optimized code, the bundle or the layout: the baseline never reaches the place where the exit resumes":                         {},
@@ -25,7 +25,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestJudge requires that an exit is judged when it is fully compared, by what is known of its activation then.
+// TestJudge requires that an exit gets its verdict when its comparison is complete, from the facts about its activation that are known at that time.
 func TestJudge(t *testing.T) {
 	made := func(status string) (*activation, *Verified) {
 		e := &activation{function: "f", baseline: &prediction{out: &Verified{Status: Different}}}

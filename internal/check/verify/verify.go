@@ -20,8 +20,8 @@ import (
 // verifier is a verification in progress. Its [deopt.Watcher] reports exits to it.
 //
 // At an exit all threads are stopped. The interpreter runs from the exit to the return of the function, over a copy-on-write view. Then the thread
-// runs natively, while the others are stopped, and the results are compared. On its way it may reach other exits, which are verified in the same way: the pending
-// predictions form a stack.
+// runs as native code, while the others are stopped, and the results are compared. Before it returns it may reach other exits, which are verified in
+// the same way, so the pending predictions form a stack.
 type verifier struct {
 	watcher *trace.Watcher
 	session *ptrace.Session
@@ -40,13 +40,15 @@ type verifier struct {
 	summary     Summary
 	records     skippedRecords
 	shared      sharedFiles
-	// lockstep reports whether the owner of a [Lockstep] waits, who may stop the thread. outer holds the return addresses of its frame's callers.
+	// lockstep reports whether the owner of a [Lockstep] waits, and may stop the thread. outer holds the return addresses of the callers of the
+	// Lockstep's frame.
 	lockstep        bool
 	outer           []ptrace.Return
 	threadEnded     bool   // the thread has ended
 	timedOutAtSpeed bool   // native code ran at full speed after its last step, and its time was used up
 	stepped         uint64 // native instructions single-stepped for a Lockstep
-	// For ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an exit.
+	// These are for ByLayout: the reason why an activation is not followed from its entry, and for each function the number of activations without an
+	// exit.
 	unfollowed map[ptrace.Return]error
 	exitless   map[string]int
 	groups     map[string]int // index in Summary.Groups, by key
@@ -84,7 +86,7 @@ func Run(ctx context.Context, s *ptrace.Session, o Options, outcome func(*Verifi
 	return &v.summary, err
 }
 
-// processGone is the reason why an exit has no result: the thread ended, by another one's execve(2) or with the process.
+// processGone is the reason why an exit has no result: the thread ended with the process, or because another thread called execve(2).
 const processGone = "the process ended or became another program"
 
 // endReason returns the reason why an exit has no result, for the error that ended its thread.
@@ -95,7 +97,7 @@ func endReason(err error) string {
 	return processGone
 }
 
-// errTimeUp ends a verification when Options.For is over.
+// errTimeUp ends a verification after the time Options.For.
 var errTimeUp = errors.New("the time for the verification is over")
 
 // errLimit ends a verification when Options.Limit exits are verified.
@@ -131,7 +133,7 @@ func (v *verifier) run() (end string, err error) {
 	return "", err
 }
 
-// limitReached reports whether as many exits as Options.Limit are verified or in progress.
+// limitReached reports whether Options.Limit exits are verified or in progress.
 func (v *verifier) limitReached() bool {
 	return v.options.Limit != 0 && v.summary.Exits >= v.options.Limit
 }
@@ -188,7 +190,7 @@ func (v *verifier) handleExit(x *trace.Exited) error {
 	} else if err != nil {
 		return err
 	}
-	if o.Keep != "" && (p != nil || out.Status == Different) { // malformed frames are a difference at once
+	if o.Keep != "" && (p != nil || out.Status == Different) { // malformed frames are a difference without a prediction
 		t, err := v.session.Target()
 		if err != nil {
 			return err
@@ -231,7 +233,7 @@ func (v *verifier) addPending(p *prediction) {
 	}
 }
 
-// countSkipped records a hit of a record, in a frame (nil: unknown), from which nothing was predicted.
+// countSkipped records a hit of a record, in a frame (nil: unknown), for which there is no prediction.
 func (v *verifier) countSkipped(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {
@@ -276,7 +278,7 @@ func (v *verifier) handleEntry(x *trace.Exited) error {
 	case errors.Is(err, ptrace.ErrProcessExited):
 		why = errors.New(endReason(err))
 	case errors.Is(err, errTimeUp):
-		why = errTimeUp // it ends the next wait, too
+		why = errTimeUp // errTimeUp also ends the next wait
 	case !ok:
 		return err
 	}
@@ -310,14 +312,14 @@ func (v *verifier) entrySkipReason() string {
 	return fmt.Sprintf("%d activations were followed at once", maxEntries)
 }
 
-// recordProvenance records how certain it is that the code at a breakpoint was compiled from the module, and warns if it was not. It asks once for each
-// breakpoint.
+// recordProvenance records the certainty that the code at a breakpoint was compiled from the module, and warns if it was not. It calls ask once for
+// each breakpoint.
 func (v *verifier) recordProvenance(at machine.Addr, ask func() *frame.CompiledFrom) {
 	if v.checkedCode[at] || len(v.checkedCode) == maxWarned {
 		return
 	}
 	v.checkedCode[at] = true
-	f := ask() // nil: its module is not known
+	f := ask() // nil if the module is unknown
 	if f == nil || slices.Contains(v.summary.CompiledFrom, *f) {
 		return
 	}
@@ -361,7 +363,7 @@ func (v *verifier) reportOne(out *Verified) error {
 		}
 		out.Core = ""
 	}
-	if out.Status == NotComparable && out.reason == errTimeUp { // Options.For stopped it, so that it has no result
+	if out.Status == NotComparable && out.reason == errTimeUp { // Options.For stopped the exit, so it has no result
 		v.summary.Exits--
 		v.skip(out.Exit.Point, 1, out.Why)
 		return nil
@@ -370,8 +372,8 @@ func (v *verifier) reportOne(out *Verified) error {
 	return v.outcome(out)
 }
 
-// conclude sets the final verdict of an exit. If the process was let run, states that were compared after the exit may be of different moments, so only
-// a difference at the exit counts.
+// conclude sets the final verdict of an exit. If the process was released in the meantime, states that were compared after the exit may be from
+// different moments. Only a difference at the exit then counts.
 func (v *Verified) conclude(released bool) {
 	if released {
 		v.notComparable(ptrace.ErrReleased)
@@ -384,7 +386,7 @@ func (v *Verified) conclude(released bool) {
 	}
 }
 
-// reportAll reports the predictions that are done, innermost first. The exits of an activation have a verdict once all of it is compared.
+// reportAll reports the predictions that are done, innermost first. The exits of an activation get a verdict once the whole activation is compared.
 func (v *verifier) reportAll(done []*prediction) error {
 	for _, p := range done {
 		if p.entry != nil && p == p.entry.baseline {
@@ -401,7 +403,7 @@ func (v *verifier) reportAll(done []*prediction) error {
 		e := p.entry
 		switch {
 		case e != nil && p == e.own: // the baseline's prediction reports the activation
-		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0 || v.byLayout()): // its exits report it
+		case e != nil && v.options.EntriesOf == nil && (p.out.Status != Different || e.exits > 0 || v.byLayout()): // the exits of the activation report it
 		default:
 			if e != nil && v.options.EntriesOf == nil {
 				v.summary.Entries++

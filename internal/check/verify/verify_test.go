@@ -30,7 +30,7 @@ func verified(t *testing.T, command []string, o Options) (*Summary, []*Verified)
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	if o.Time == 0 { // the time for single-stepping must fit a slow machine
+	if o.Time == 0 { // the time must suffice for single-stepping on a slow machine
 		o.Time = livetest.Patience / 2
 	}
 	var all []*Verified
@@ -57,7 +57,7 @@ func TestVerifyFindsNothing(t *testing.T) {
 	for _, program := range slices.Sorted(maps.Keys(verifiedPrograms)) {
 		for _, version := range []int{14, 19, 22} {
 			for level := range 4 {
-				if n++; !all && n%11 != 0 { // so that each program, release and level is covered at times
+				if n++; !all && n%11 != 0 { // so that successive runs cover each program, release and level
 					continue
 				}
 				object := livetest.PICObject(t, version, program, fmt.Sprintf("-O%d", level))
@@ -99,7 +99,7 @@ func TestVerifyChoosesExits(t *testing.T) {
 	require.Equal(t, Summary{Schema: SummarySchema, Exits: 50, Same: 50, Reasons: map[string]uint64{}, ExitOnly: map[string]uint64{}, SkippedWhy: map[string]uint64{}, Seconds: whole.Seconds, CompiledFrom: whole.CompiledFrom, End: trace.End{Kind: trace.EndExited}}, *whole)
 	for _, c := range []struct {
 		o      Options
-		exits  []uint64 // their numbers
+		exits  []uint64 // the numbers of the reported exits
 		passed uint64
 	}{
 		{Options{Skip: 47}, []uint64{48, 49, 50}, 47},
@@ -121,7 +121,7 @@ func TestVerifyChoosesExits(t *testing.T) {
 }
 
 // TestVerifyHardTargets requires that threads, signals, forks, execs and code that is unloaded do not disturb verification, and that the program
-// prints what it prints by itself.
+// prints the same as without verification.
 func TestVerifyHardTargets(t *testing.T) {
 	livetest.Slow(t)
 	limit := uint64(livetest.Times(40, 150))
@@ -145,7 +145,7 @@ func TestVerifyHardTargets(t *testing.T) {
 	}
 }
 
-// signalled starts a program under lli, attaches, and makes it reach its site this many times.
+// signalled starts a program under lli, attaches, and makes it reach its site the given number of times.
 func signalled(t *testing.T, version int, program, level string, times int) (*Summary, []*Verified) {
 	t.Helper()
 	p := livetest.Lli(t, version, program, "mcjit", level)
@@ -154,10 +154,10 @@ func signalled(t *testing.T, version int, program, level string, times int) (*Su
 	t.Cleanup(func() { _ = s.Detach() })
 	ctx, cancel := context.WithTimeout(context.Background(), livetest.Patience)
 	defer cancel()
-	go func() { // a signal is lost while another is handled
+	go func() { // repeat the signal, because a signal is lost while another is handled
 		for ctx.Err() == nil {
 			_ = syscall.Kill(p.PID, syscall.SIGUSR1)
-			time.Sleep(20 * time.Millisecond) // repeat, as the process may be slow
+			time.Sleep(20 * time.Millisecond) // the process may be slow
 		}
 	}()
 	o := Options{Options: frametest.Known(t, p), Limit: uint64(times), Warn: func(string) {}}
@@ -190,8 +190,8 @@ func TestVerifyUnderLli(t *testing.T) {
 	}
 }
 
-// TestVerifySaysWhichModule requires that a module with the same sites as the compiled one, but other code, is reported with the difference, before
-// anything else.
+// TestVerifySaysWhichModule requires that a module with the same sites as the compiled one, but other code, is reported with the difference before
+// the first exit.
 func TestVerifySaysWhichModule(t *testing.T) {
 	object := livetest.PICObject(t, 19, "crossing.ll", "-O1")
 	command := livetest.ObjectHostCommand(t, object, livetest.ObjectHostOptions{Rounds: 1})

@@ -22,7 +22,7 @@ type entryRun struct {
 	states []vmState
 	writes []vmWrite
 	memory *protocol.Overlay // after the run
-	why    string            // why later states are unknown; "" if the run reached its return
+	why    string            // the reason why later states are unknown; "" if the run reached its return
 	next   int               // the first state that the next exit may have
 	fault  string            // key of the difference that makes later ones likely, or ""
 
@@ -42,7 +42,7 @@ type vmWrite struct {
 	data  []byte
 }
 
-// Bounds of a run by single instructions.
+// These bound a run by single instructions.
 const (
 	maxStates = 20_000
 	maxWrites = 16 << 20 // bytes
@@ -60,7 +60,7 @@ func placeOf(method string, position *int64) string {
 	return fmt.Sprintf("%s @ %d", method, *position)
 }
 
-// startsMethod reports whether VM frames are those of a method that has only its arguments. Then the interpreter can run from there without any
+// startsMethod reports whether VM frames are those of a method that so far has only its arguments. The interpreter can run from such frames without
 // other state of the compiled code.
 func startsMethod(vm *frame.VM) bool {
 	return len(vm.Frames) == 1 && vm.Frames[0].Resume == frame.Reexecute && len(vm.Frames[0].Stack)+len(vm.Frames[0].Monitors)+len(vm.Objects) == 0
@@ -161,7 +161,7 @@ func (r *entryRun) full() string {
 	return ""
 }
 
-// until returns the writes before a state; those of all instructions for the number of states.
+// until returns the writes before a state. If state is the number of states, it returns all writes.
 func (r *entryRun) until(state int) []vmWrite {
 	if state == len(r.states) {
 		return r.writes
@@ -173,12 +173,12 @@ func (r *entryRun) until(state int) []vmWrite {
 func (r *entryRun) memoryAt(state int) *protocol.Overlay {
 	o := r.memory.WithoutWrites()
 	for _, w := range r.until(state) {
-		_ = o.Write(w.data, w.addr) // the run has written it
+		_ = o.Write(w.data, w.addr) // no error, because the run has already made this write
 	}
 	return o
 }
 
-// at returns the place of a state's instruction, with its text.
+// at returns the place of a state's instruction, with the text of the instruction.
 func (r *entryRun) at(state int) string {
 	f := &r.states[state].Frames[0]
 	text := placeOf(f.Method, f.Position)

@@ -17,31 +17,31 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// VMState describes how the VM frames of an exit compare with a run of the VM's interpreter from the start of a method, which an earlier exit of the
-// same activation described.
+// VMState is the comparison of an exit's VM frames with a run of the VM's interpreter from the start of a method. An earlier exit of the same
+// activation described that start.
 type VMState struct {
-	Start  string `json:"start"`         // where the run started: method and position
+	Start  string `json:"start"`         // the start of the run: method and position
 	Record uint64 `json:"record"`        // the record that described the start
 	Steps  uint64 `json:"steps"`         // instructions from the start to the state of the run that is compared
 	At     string `json:"at,omitempty"`  // the instruction that is next in that state
-	Why    string `json:"why,omitempty"` // why the frames could not be compared
-	// Differences holds what differs in the state of the run that differs least; none if the exit has a state of the run.
+	Why    string `json:"why,omitempty"` // the reason why the frames could not be compared
+	// Differences holds the differences from the nearest state of the run. It is empty if the exit has a state of the run.
 	Differences []VMDifference `json:"differences,omitempty"`
-	// Others counts other states of the run that differ as little.
+	// Others counts other states of the run that have no more differences.
 	Others int `json:"others,omitempty"`
-	// NotCompared counts states of the run whose frames may differ as little, and whose memory was not compared.
+	// NotCompared counts states of the run whose frames may have no more differences, but whose memory was not compared.
 	NotCompared int `json:"not_compared,omitempty"`
 
 	atReturn bool // memory was compared at the return, not at the exit
 }
 
-// VMDifference is a part of the VM frames of an exit that is wrong, if the exit has the state of the run that it is compared with.
+// VMDifference is a part of the VM frames of an exit that differs from a state of the run. The part is wrong if the exit should have that state.
 type VMDifference struct {
 	Method string `json:"method,omitempty"` // of the frame; "" for memory
 	Place  string `json:"place"`            // "position", "resume", "local[1]", "stack[0]", "monitor[0]", "object[0].price", or a place in memory
 	Exit   string `json:"exit,omitempty"`   // the value at the exit; "" for a value that is missing
 	Should string `json:"should,omitempty"` // the value of the run; "" for a value that it does not have
-	// Of is the place whose value this place has instead of its own, or "".
+	// Of is the place whose value this place wrongly has, or "".
 	Of string `json:"of,omitempty"`
 	// Since is the instruction of the run that replaced the value that this place still has, or "".
 	Since string `json:"since,omitempty"`
@@ -76,7 +76,7 @@ func (d *VMDifference) String() string {
 	return fmt.Sprintf("%s is %s, should be %s", of, d.Exit, d.Should)
 }
 
-// key returns what equal differences have in common: all but the values.
+// key returns a key that is the same for equal differences. It omits the values.
 func (d *VMDifference) key() string {
 	switch {
 	case d.Early != "":
@@ -89,17 +89,17 @@ func (d *VMDifference) key() string {
 
 func (s *VMState) different() bool { return s != nil && len(s.Differences) > 0 }
 
-// Costs of differences. The state with the least sum is the most likely one.
+// These are the costs of differences. The state with the least sum is the most likely one.
 const (
 	costResume   = 1
 	costMoved    = 2 // a value that another place or an earlier state has
 	costMonitor  = 2
-	costPosition = 3 // and one more for each instruction between, at most costFar
+	costPosition = 3 // plus 1 for each instruction between, at most costFar
 	costFar      = 6
 	costValue    = 3
 	costMissing  = 4
 	costMethod   = 50
-	costSlack    = 3 // states that differ so much more than the nearest one are compared in memory too
+	costSlack    = 3 // the memory of states whose cost exceeds the least one by at most this is also compared
 )
 
 // vmComparison compares the VM frames of an exit with the states of a run.
@@ -107,10 +107,10 @@ type vmComparison struct {
 	run    *entryRun
 	raw    []protocol.Frame       // the frames of the exit, as the layout reads them
 	vm     *frame.VM              // the same
-	exact  *protocol.Stopped      // the same, as the interpreter reports them before it runs them; nil if it refused them
+	exact  *protocol.Stopped      // the same frames as the interpreter reports them before it runs them; nil if it refused them
 	memory machine.Memory         // of the exit
-	made   *protocol.Overlay      // of the exit, with the objects that the interpreter allocated for exact; nil without exact
-	ids    map[machine.Addr]int64 // of these objects
+	made   *protocol.Overlay      // the memory of the exit, with the objects that the interpreter allocated for exact; nil without exact
+	ids    map[machine.Addr]int64 // the ids of these objects
 	order  binary.ByteOrder
 	dead   []machine.Range
 	follow func(uint64) (machine.Addr, bool)
@@ -140,7 +140,7 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 		c.findObjects()
 	}
 	state := c.compare(func(addr machine.Addr) string { return v.whereabouts(p.out.Exit).memory(addr) })
-	if v.session.Released() { // memory may have been read later
+	if v.session.Released() { // memory may have been read at a later time
 		return &incomparable{ptrace.ErrReleased}
 	}
 	p.out.VMState = state
@@ -152,12 +152,12 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 	return nil
 }
 
-// compare finds the state of the run that the exit has, or the one that differs least.
+// compare finds the state of the run that the exit has, or otherwise the nearest state.
 func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	run := c.run
 	out := &VMState{Start: run.start, Record: run.record}
 	costs := make([]int, len(run.states))
-	var nearest []int // states, those whose frames differ least first
+	var nearest []int // states, sorted by the differences of their frames, fewest first
 	for k := run.next; k < len(run.states); k++ {
 		costs[k], _, _ = c.at(k)
 		nearest = append(nearest, k)
@@ -207,7 +207,8 @@ func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	return out
 }
 
-// words counts the words of memory that differ in a state: those that the run had stored, and those that it stores later and that the exit has changed.
+// words counts the words of memory that differ in a state. These are words that the run had stored, and words that the run stores later and the exit
+// has already changed.
 func (c *vmComparison) words(k int) int {
 	_, _, pairs := c.at(k)
 	pairs.own = c.run.memoryAt(k)
@@ -251,7 +252,7 @@ func (c *vmComparison) early(pairs *withComparison) iter.Seq[*memoryDiff] {
 	}
 }
 
-// at compares the exit with a state. It pairs the objects that only one side has.
+// at compares the exit with a state. It pairs the objects that exist in only one of the two memories.
 func (c *vmComparison) at(k int) (cost int, diffs []VMDifference, pairs *withComparison) {
 	state := c.run.states[k]
 	pairs = &withComparison{own: c.run.memory, native: c.memory, dead: c.dead, order: c.order, follow: c.follow, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
@@ -269,7 +270,7 @@ func (c *vmComparison) at(k int) (cost int, diffs []VMDifference, pairs *withCom
 type vmMatch struct {
 	*vmComparison
 	words   *withComparison
-	virtual map[int64]machine.Addr // objects of the exit that exist only as fields, and where the run has them
+	virtual map[int64]machine.Addr // objects of the exit that exist only as fields, and their addresses in the run
 	state   int
 	cost    int
 	diffs   []VMDifference
@@ -280,7 +281,7 @@ func (m *vmMatch) add(cost int, d VMDifference) {
 	m.diffs = append(m.diffs, d)
 }
 
-// before returns the position of the instruction that ran before a state, in the innermost frame of the state; nil if that has just begun.
+// before returns the position of the instruction that ran before a state, in the innermost frame of the state; nil if the frame has just begun.
 func (m *vmMatch) before() *int64 {
 	if m.state == 0 {
 		return nil
@@ -305,7 +306,7 @@ func (m *vmMatch) frame(n int) {
 	m.list(n, "local", has.Locals, want.Locals, true, 0)
 	waits := 0
 	if n == 0 && m.exact == nil && raw.Resume == frame.Calling {
-		waits = 1 // the result is on the stack of the run
+		waits = 1 // the run already has the result on its stack
 	}
 	m.list(n, "stack", has.Stack, want.Stack, false, waits)
 	m.list(n, "monitor", owners(has.Monitors), owners(want.Monitors), false, 0)
@@ -340,7 +341,7 @@ func (m *vmMatch) position(n int, raw, want *protocol.Frame) {
 	}
 }
 
-// list compares the values of a kind in a frame. A layout may leave out locals. The run has top values more than the exit.
+// list compares the values of a kind in a frame. A layout may omit locals. The run has top more values than the exit.
 func (m *vmMatch) list(n int, kind string, has, want []protocol.Value, partial bool, top int) {
 	at := func(list []protocol.Value, index int64) *protocol.Value {
 		k := slices.IndexFunc(list, func(v protocol.Value) bool { return v.Index != nil && *v.Index == index })
@@ -378,7 +379,7 @@ func (m *vmMatch) list(n int, kind string, has, want []protocol.Value, partial b
 	for _, index := range wrong {
 		a, b := at(has, index), at(want, index)
 		d := VMDifference{Method: method, Place: fmt.Sprintf("%s[%d]", kind, index), Exit: m.textOf(a, true), Should: m.textOf(b, false)}
-		for _, other := range wrong { // exchanged values
+		for _, other := range wrong { // look for exchanged values
 			if other != index && m.known(at(want, other), a) {
 				d.Of = fmt.Sprintf("%s[%d]", kind, other)
 				break
@@ -406,7 +407,7 @@ func (m *vmMatch) stale(n int, kind string, index int64, has *protocol.Value) st
 	for k := m.state - 1; k >= m.run.next; k-- {
 		frames := m.run.states[k].Frames
 		if len(frames) < depth {
-			return "" // the frame did not exist
+			return "" // the frame did not exist at that time
 		}
 		f := &frames[len(frames)-depth]
 		list := f.Locals
@@ -414,7 +415,7 @@ func (m *vmMatch) stale(n int, kind string, index int64, has *protocol.Value) st
 		case f.Method != m.raw[n].Method:
 			return ""
 		case kind == "stack":
-			return "" // other values had the place
+			return "" // the place had other values
 		case kind == "monitor":
 			list = owners(f.Monitors)
 		}
@@ -471,7 +472,7 @@ func address(v *protocol.Value) (machine.Addr, bool) {
 	return machine.Addr(bits), err == nil || v.Type == "null"
 }
 
-// same reports whether a value of the run is that of the exit, and pairs their objects.
+// same reports whether a value of the run equals a value of the exit, and pairs their objects.
 func (m *vmMatch) same(run, exit *protocol.Value) bool {
 	if run.Dead || exit.Dead || m.known(run, exit) {
 		return true
@@ -617,7 +618,7 @@ func (c *vmComparison) storedBy(k int, diff *memoryDiff, differing []machine.Add
 	return ""
 }
 
-// named describes the words of a comparison that differ. If k is the number of states, it means the end of the run.
+// named describes the words of a comparison that differ. If k is the number of states, the comparison is with the end of the run.
 func (c *vmComparison) named(k int, pairs *withComparison, near func(machine.Addr) string) (list []VMDifference) {
 	for _, diff := range pairs.diffs.out.Diffs {
 		for at := 0; at < len(diff.Native); at += diffWord {

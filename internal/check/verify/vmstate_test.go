@@ -63,7 +63,7 @@ func TestStateInLongLoop(t *testing.T) {
 	require.Equal(t, []int{maxCandidates - 1, 1000 - maxCandidates}, []int{state.Others, state.NotCompared})
 }
 
-// TestStatesWithEqualFrames requires no verdict if the bound left out a state that the exit may have.
+// TestStatesWithEqualFrames requires no verdict if the bound excludes a state that the exit may have.
 func TestStatesWithEqualFrames(t *testing.T) {
 	stores := map[int]map[int]uint64{}
 	for k := range 1000 {
@@ -80,7 +80,7 @@ func TestStatesWithEqualFrames(t *testing.T) {
 	require.Equal(t, "over 256 states of the run have equal frames; only the memory of the first 256 was compared", state.Why)
 }
 
-// TestEarlyStore requires that a store which compiled code made before the interpreter is a difference that names the instruction.
+// TestEarlyStore requires that a store that compiled code makes earlier than the interpreter is a difference that names the instruction.
 func TestEarlyStore(t *testing.T) {
 	run := runOf(t, 10, 10, func(int) int { return 0 }, map[int]map[int]uint64{2: {8: 5}, 6: {16: 0x0102}, 7: {16: 0x0304}})
 	now := &page{}
@@ -117,7 +117,8 @@ func TestPartOfWord(t *testing.T) {
 	require.Equal(t, "memory at 0x10001 is 07, should be 00", list[0].String())
 }
 
-// TestConcludeAfterRelease requires that a difference in memory that was compared at the return does not count if the process was let run.
+// TestConcludeAfterRelease requires that a difference in memory that was compared at the return does not count if the process was released in the
+// meantime.
 func TestConcludeAfterRelease(t *testing.T) {
 	for _, c := range []struct {
 		released, atReturn bool

@@ -16,12 +16,12 @@ import (
 // whereabouts describes addresses of the process in words.
 type whereabouts struct {
 	*deopt.View
-	objects iter.Seq[*object.Image] // that a JIT registered
+	objects iter.Seq[*object.Image] // images that a JIT registered
 	maps    []machine.Mapping       // the mappings now
-	frames  []*deopt.Frame          // of the thread that left
+	frames  []*deopt.Frame          // frames of the thread that left
 }
 
-// whereabouts returns the whereabouts of an exit. It reads the mappings now: they may have changed since the exit.
+// whereabouts returns the whereabouts of an exit. It reads the current mappings, which may have changed since the exit.
 func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
 	maps, _ := v.watcher.View().Target().Mappings() // without them only symbols are shown
 	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
@@ -45,7 +45,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 		}
 		sp, err := f.Physical().Registers.Addr(n.Target().Arch().SP)
 		if i == 0 && (err != nil || addr < sp) {
-			break // it is not a stack
+			break // the memory is not a stack
 		}
 		name := n.Space().Named(f.Physical().PC)
 		if name == "" {
@@ -67,7 +67,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 	return fmt.Sprintf("%s+%#x", m.Path[strings.LastIndexByte(m.Path, '/')+1:], uint64(addr-m.Start)+m.Offset)
 }
 
-// variable names the symbol of the code's images that contains an address.
+// variable returns the name of the symbol, in the images of the code, that contains an address.
 func (n *whereabouts) variable(addr machine.Addr) string {
 	if name := n.Space().Named(addr); name != "" {
 		return name
@@ -80,7 +80,7 @@ func (n *whereabouts) variable(addr machine.Addr) string {
 	return ""
 }
 
-// called names code that native code called: the function that starts there, or the target of a stub that starts there.
+// called returns a name for code that native code called: the function that starts at the address, or the target of a stub at the address.
 func (n *whereabouts) called(at machine.Addr) string {
 	if name := n.Space().Named(at); name != "" {
 		return name

@@ -23,11 +23,11 @@ import (
 type withRun struct {
 	answer *protocol.Answer
 	memory *protocol.Overlay
-	run    *entryRun // that begins at this exit, or nil
+	run    *entryRun // the run that begins at this exit, or nil
 }
 
-// predictWith runs the user's own interpreter from an exit. It returns no prediction if its
-// interpreter calls the frames malformed, which is a difference.
+// predictWith runs the user's own interpreter from an exit. It returns no prediction if the interpreter reports the frames as malformed, which is a
+// difference.
 func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, error) {
 	if why := x.WhyNoRecord(); why != nil {
 		return nil, &incomparable{why}
@@ -106,7 +106,7 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	return p, nil
 }
 
-// resumeWith sends a request to the interpreter, which stops as requested; nil: at its end.
+// resumeWith sends a request to the interpreter, which stops as stop requests; if stop is nil, it runs to its end.
 func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
@@ -117,7 +117,7 @@ func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace
 	request.Stop = stop
 	h := handover.Host(v.watcher.View(), maps)
 	if stop != nil {
-		h.Memory.AllocateFromSecondHalf() // its objects are compared with those of another run
+		h.Memory.AllocateFromSecondHalf() // its objects are compared with objects of another run, and need other addresses
 	}
 	a, err := v.child.Resume(ctx, &request, h)
 	return a, h.Memory, withTimeout(err)
@@ -131,7 +131,7 @@ func (v *verifier) startChild(ctx context.Context, t *ptrace.Target) (err error)
 	return err
 }
 
-// withTimeout adds the name of the flag to an error that means that the time was used up.
+// withTimeout adds the name of the flag to an error that reports that the time was used up.
 func withTimeout(err error) error {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; use --timeout to allow more time", err)
@@ -245,8 +245,8 @@ func (c *withComparison) isDead(addr machine.Addr) bool {
 	return slices.ContainsFunc(c.dead, func(r machine.Range) bool { return r.Contains(addr) })
 }
 
-// same reports whether two words that differ refer to the same object on both sides: memory that the interpreter allocated, and that native code has
-// elsewhere, one for one. The content is compared later.
+// same reports whether two words that differ refer to the same object on both sides: memory that the interpreter allocated, and for which native code
+// has exactly one object at another address. The content is compared later.
 func (c *withComparison) same(want, have uint64) bool {
 	own, ok := c.follow(want)
 	if !ok {
@@ -274,7 +274,7 @@ func (c *withComparison) pair(own, native machine.Addr) bool {
 	return true
 }
 
-// doneRunner returns a runner for a run that has ended already.
+// doneRunner returns a runner for a run that has already ended.
 func doneRunner() *runner {
 	r := newRunner(0)
 	r.stop, r.ended = func(error) {}, make(chan struct{})
@@ -282,8 +282,8 @@ func doneRunner() *runner {
 	return r
 }
 
-// atReturnWith compares native code with the user's own interpreter. It compares only memory that the interpreter stored: native code may store more,
-// for itself. Objects that both allocated may be at different addresses.
+// atReturnWith compares native code with the user's own interpreter. It compares only memory that the interpreter stored: native code may make
+// additional stores. Objects that both sides allocated may be at different addresses.
 func (c *comparison) atReturnWith(regs *machine.Registers) {
 	out, t := c.out, c.v.watcher.View().Target()
 	w := &withComparison{own: c.with.memory, native: t, dead: c.origin.dead, order: t.Arch().Order, follow: c.origin.frame.Reference, pairs: map[machine.Addr]machine.Addr{}, taken: map[machine.Addr]bool{}}
@@ -305,7 +305,7 @@ func (c *comparison) atReturnWith(regs *machine.Registers) {
 		out.Status = Different
 		if run := c.with.run; run != nil && run.why == "" && len(run.states) > 0 {
 			named := &vmComparison{run: run, order: t.Arch().Order}
-			if list := named.named(len(run.states), w, c.v.whereabouts(out.Exit).memory); len(list) > 0 { // else only the result differs
+			if list := named.named(len(run.states), w, c.v.whereabouts(out.Exit).memory); len(list) > 0 { // otherwise only the result differs
 				out.VMState = &VMState{Start: run.start, Record: run.record, Steps: c.with.answer.Steps, Differences: list, atReturn: true}
 			}
 		}

@@ -1,4 +1,5 @@
-// Goroutines run code with sites on their own stacks, and hand over to each other in the middle of it: Go's scheduler switches between them, on one thread.
+// Goroutines run code with sites on their own stacks, and yield to each other in the middle of that code. Go's scheduler switches between them, on
+// one thread.
 package main
 
 /*
