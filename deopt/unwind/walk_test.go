@@ -104,7 +104,7 @@ func TestWalk(t *testing.T) {
 		{name: "CFA of an unknown register", cfi: []byte{0x0d, 90}, regs: regs{rip: 0x1000, rsp: 0x7000},
 			pcs: []machine.Addr{0x1000}, end: "cut short: frame #0: jit object 7: the CFA: dwarf register 90: not read", code: frame.NotCaptured},
 		{name: "damaged program", cfi: []byte{0x0b}, regs: regs{rip: 0x1000, rsp: 0x7000}, pcs: []machine.Addr{0x1000},
-			end: "cut short: frame #0: jit object 7: .eh_frame at offset 0x2b: a state is restored that was not remembered", code: frame.CFIUnusable},
+			end: "cut short: frame #0: jit object 7: .eh_frame at offset 0x2b: DW_CFA_restore_state without DW_CFA_remember_state", code: frame.CFIUnusable},
 		{name: "CFA that does not grow", cfi: []byte{0x0c, rbx, 0}, regs: regs{rip: 0x1000, rbx: 0x7008},
 			stack: words{0x7000: 0x1010}, pcs: []machine.Addr{0x1000, 0x1010},
 			end: "cut short: frame #1: its CFA 0x7008 is not above that of frame #0, 0x7008", code: frame.StackLoop},

@@ -49,7 +49,7 @@ func checkCompactArch(arch *machine.Arch) error {
 		if arch != nil {
 			title = arch.Title
 		}
-		return fmt.Errorf("unwind: no compact unwind is known for %s", title)
+		return fmt.Errorf("unwind: compact unwind is not supported for %s", title)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 		return nil, e.errorf("encoding %#08x does not refer to __eh_frame", e.Encoding)
 	}
 	if t == nil {
-		return nil, e.errorf("encoding %#08x: there is no __eh_frame for it", e.Encoding)
+		return nil, e.errorf("encoding %#08x: the image has no __eh_frame", e.Encoding)
 	}
 	offset := int64(e.Encoding & compactFDEOffset)
 	if offset == 0 {

@@ -61,10 +61,10 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x02081800 | 719, "rsp+64 rbx=c-16 rbp=c-56 r12=c-24 r13=c-32 r14=c-40 r15=c-48 rip=c-8", ""},
 		{machine.AMD64, 0x02000000, "", "1 saved words in a frame of 0 bytes"},
 		{machine.AMD64, 0x02020800, "", "3 saved words in a frame of 16 bytes"},
-		{machine.AMD64, 0x02020406, "", "permutation 6 of 1 registers"},
-		{machine.AMD64, 0x02090000 | 6<<10 | 720, "", "permutation 720 of 6 registers"},
-		{machine.AMD64, 0x02090001, "", "permutation 1 of 0 registers"},
-		{machine.AMD64, 0x02091c00, "", "permutation 0 of 7 registers"},
+		{machine.AMD64, 0x02020406, "", "invalid permutation 6 of 1 registers"},
+		{machine.AMD64, 0x02090000 | 6<<10 | 720, "", "invalid permutation 720 of 6 registers"},
+		{machine.AMD64, 0x02090001, "", "invalid permutation 1 of 0 registers"},
+		{machine.AMD64, 0x02091c00, "", "invalid permutation 0 of 7 registers"},
 		{machine.AMD64, 0x02022000, "", "bits 0x2000 are undefined in its mode"},
 
 		{machine.AMD64, 0x03066801, "rsp+74584 rbx=c-24 r13=c-16 rip=c-8", ""}, // 0x12340 bytes and 3 words
@@ -72,13 +72,13 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x03056801, "", "no subq $imm32, %rsp is at +2 of 0x1000"},
 		{machine.AMD64, 0x03020000, "", "no subq $imm32, %rsp can have its operand at +2 of 0x1000"},
 		{machine.AMD64, 0x03fd0000, "", "no subq $imm32, %rsp can have its operand at +253 of 0x1000"},
-		{machine.AMD64, 0x83060000, "", "the range does not start with"},
+		{machine.AMD64, 0x83060000, "", "and the range does not start there"},
 
 		{machine.AMD64, 0, "", "no unwind information covers this address"},
 		{machine.AMD64, 0x00000001, "", "bits 0x1 are undefined in its mode"},
 		{machine.AMD64, 0x04000018, "", "compact unwind refers to __eh_frame"},
-		{machine.AMD64, 0x05000000, "", "mode 5 of x86-64 is not known"},
-		{machine.AMD64, 0x0f000000, "", "mode 15 of x86-64 is not known"},
+		{machine.AMD64, 0x05000000, "", "unknown mode 5 of x86-64"},
+		{machine.AMD64, 0x0f000000, "", "unknown mode 15 of x86-64"},
 
 		{machine.ARM64, 0x02000000, "sp+0", ""},
 		{machine.ARM64, 0x02fff000, "sp+65520", ""},
@@ -94,8 +94,8 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.ARM64, 0, "", "no unwind information covers this address"},
 		{machine.ARM64, 0x00000100, "", "bits 0x100 are undefined in its mode"},
 		{machine.ARM64, 0x03000070, "", "compact unwind refers to __eh_frame"},
-		{machine.ARM64, 0x01000000, "", "mode 1 of arm64 is not known"},
-		{machine.ARM64, 0x05000000, "", "mode 5 of arm64 is not known"},
+		{machine.ARM64, 0x01000000, "", "unknown mode 1 of arm64"},
+		{machine.ARM64, 0x05000000, "", "unknown mode 5 of arm64"},
 	} {
 		c, err := ReadCompactUnwind(test.arch, compactObject(test.encoding))
 		require.NoError(t, err)
@@ -135,8 +135,8 @@ func TestCompactFrameSize(t *testing.T) {
 		{math.MaxInt32 &^ 7, math.MaxInt32 &^ 7, ""},
 		{8, 8, ""},
 		{0, 0, "1 saved words in a frame of 0 bytes"},
-		{-8, 0, "subq $-8, %rsp at +0 of 0x1000 makes no frame"},
-		{12, 0, "subq $12, %rsp at +0 of 0x1000 makes no frame"},
+		{-8, 0, "subq $-8, %rsp at +0 of 0x1000 allocates no frame"},
+		{12, 0, "subq $12, %rsp at +0 of 0x1000 allocates no frame"},
 	} {
 		row, err := e.AtCalls(placed{0x1000, binary.LittleEndian.AppendUint32([]byte{0x48, 0x81, 0xec}, uint32(test.imm))})
 		if test.err != "" {
@@ -149,7 +149,7 @@ func TestCompactFrameSize(t *testing.T) {
 	_, err = e.AtCalls(placed{0x1000, []byte{0x48, 0x81, 0xec}})
 	require.ErrorContains(t, err, "the size of the frame is in the code: 7 bytes at 0x1000: not in the code")
 	_, err = e.AtCalls(nil)
-	require.ErrorContains(t, err, "the size is in the code, which is not at hand")
+	require.ErrorContains(t, err, "the frame size is in the code, which is not available")
 }
 
 // TestCompactRows requires that rows may be in any order, and an error for rows that contradict each other.
@@ -174,8 +174,8 @@ func TestCompactRows(t *testing.T) {
 	}{
 		{le(row(0x1000, 0x11, 1), row(0x1010, 0x20, 2)), "at offset 0x2c: the code at 0x1010 is part of that at 0x1000, whose encoding is at offset 0xc"},
 		{le(row(0x1000, 8, 1), row(0x1000, 8, 1)), "at offset 0x2c: the code at 0x1000 is part of that at 0x1000"},
-		{row(1<<64-8, 9, 1), "at offset 0xc: code at 0xfffffffffffffff8 of 0x9 bytes"},
-		{make([]byte, 33), "at offset 0x21: 33 bytes are no rows of 32"},
+		{row(1<<64-8, 9, 1), "at offset 0xc: invalid code range: 0x9 bytes at 0xfffffffffffffff8"},
+		{make([]byte, 33), "at offset 0x21: 33 bytes; expected a multiple of 32"},
 	} {
 		_, err := ReadCompactUnwind(machine.ARM64, test.data)
 		require.ErrorContains(t, err, test.err)
@@ -183,7 +183,7 @@ func TestCompactRows(t *testing.T) {
 		require.ErrorAs(t, err, &format)
 	}
 	_, err = ReadCompactUnwind(machine.PPC64LE, nil)
-	require.ErrorContains(t, err, "no compact unwind is known for ")
+	require.ErrorContains(t, err, "compact unwind is not supported for ")
 	_, err = ReadCompactUnwind(nil, nil)
-	require.ErrorContains(t, err, "no compact unwind is known for an unknown architecture")
+	require.ErrorContains(t, err, "compact unwind is not supported for an unknown architecture")
 }

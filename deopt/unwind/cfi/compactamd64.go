@@ -55,7 +55,7 @@ func (e *CompactEntry) amd64(row *Row, memory machine.Memory) error {
 	case amd64DWARF:
 		return ErrInFDE
 	}
-	return e.errorf("encoding %#08x: mode %d of x86-64 is not known", e.Encoding, e.Encoding&compactMode>>24)
+	return e.errorf("encoding %#08x: unknown mode %d of x86-64", e.Encoding, e.Encoding&compactMode>>24)
 }
 
 // amd64Frame fills the row of a function with a frame pointer, which is saved just below the return address.
@@ -92,7 +92,7 @@ func (e *CompactEntry) amd64Frame(row *Row) error {
 func (e *CompactEntry) amd64Frameless(row *Row, size int64) error {
 	regs, ok := permutation(e.Encoding&amd64Count>>10, e.Encoding&amd64Permutation)
 	if !ok {
-		return e.errorf("encoding %#08x: permutation %d of %d registers", e.Encoding,
+		return e.errorf("encoding %#08x: invalid permutation %d of %d registers", e.Encoding,
 			e.Encoding&amd64Permutation, e.Encoding&amd64Count>>10)
 	}
 	if need := int64(8 * (len(regs) + 1)); size < need {
@@ -140,11 +140,11 @@ func (e *CompactEntry) amd64FrameSize(memory machine.Memory) (int64, error) {
 	opcode := at - 3
 	switch {
 	case e.Encoding&compactNotStart != 0:
-		return 0, e.errorf("encoding %#08x: the size is in a prologue that the range does not start with", e.Encoding)
+		return 0, e.errorf("encoding %#08x: the frame size is in the prologue, and the range does not start there", e.Encoding)
 	case at < 3 || at+4 > e.End-e.Start:
 		return 0, e.errorf("encoding %#08x: no subq $imm32, %%rsp can have its operand at +%d of %v", e.Encoding, at, e.Start)
 	case memory == nil:
-		return 0, e.errorf("encoding %#08x: the size is in the code, which is not at hand", e.Encoding)
+		return 0, e.errorf("encoding %#08x: the frame size is in the code, which is not available", e.Encoding)
 	}
 	if err := memory.ReadMemory(code[:], e.Start+opcode); err != nil {
 		return 0, &FormatError{e.Section, e.Offset, fmt.Errorf("encoding %#08x: the size of the frame is in the code: %w", e.Encoding, err)}
@@ -154,7 +154,7 @@ func (e *CompactEntry) amd64FrameSize(memory machine.Memory) (int64, error) {
 	}
 	size := int64(int32(binary.LittleEndian.Uint32(code[3:])))
 	if size < 0 || size%8 != 0 {
-		return 0, e.errorf("encoding %#08x: subq $%d, %%rsp at +%d of %v makes no frame", e.Encoding, size, opcode, e.Start)
+		return 0, e.errorf("encoding %#08x: subq $%d, %%rsp at +%d of %v allocates no frame", e.Encoding, size, opcode, e.Start)
 	}
 	return size + 8*int64(e.Encoding&amd64Adjust>>13), nil
 }

@@ -54,7 +54,7 @@ func (e *CompactEntry) arm64(row *Row) error {
 	case arm64DWARF:
 		return ErrInFDE
 	default:
-		return e.errorf("encoding %#08x: mode %d of arm64 is not known", e.Encoding, e.Encoding&compactMode>>24)
+		return e.errorf("encoding %#08x: unknown mode %d of arm64", e.Encoding, e.Encoding&compactMode>>24)
 	}
 	for _, pair := range arm64Saved {
 		if e.Encoding&pair.bit != 0 {

@@ -140,11 +140,11 @@ func TestUnwindInfoErrors(t *testing.T) {
 		{32, 0x1801, "no unwind information covers"},
 		{36, 1 << 30, "at offset 0x40000000: truncated"},
 		{36, 0, "no unwind information covers"},
-		{68, 4, "at offset 0x44: a page of kind 4"},
-		{72, 8, "at offset 0x44: the page starts after the code"},
+		{68, 4, "at offset 0x44: unknown page kind 4"},
+		{72, 8, "at offset 0x44: the index refers to this page for code before its start"},
 		{72, 0xffff<<16 | 8, "truncated"},
 		{72, 2<<16 | 0xffff, "at offset 0x1004b: truncated"},
-		{76, 0x801, "at offset 0x44: the page starts after the code"},
+		{76, 0x801, "at offset 0x44: the index refers to this page for code before its start"},
 	} {
 		data := infoSeed()
 		binary.LittleEndian.PutUint32(data[test.at:], test.value)
@@ -155,7 +155,7 @@ func TestUnwindInfoErrors(t *testing.T) {
 		require.ErrorContains(t, err, test.err, "%d", test.at)
 	}
 	_, err := OpenUnwindInfo(machine.PPC64, Section{}, 0)
-	require.ErrorContains(t, err, "no compact unwind is known for ")
+	require.ErrorContains(t, err, "compact unwind is not supported for ")
 	_, err = OpenUnwindInfo(machine.ARM64, Section{Data: bytes.NewReader(infoSeed()), Size: 20}, 0)
 	require.ErrorContains(t, err, "at offset 0x0: truncated")
 }

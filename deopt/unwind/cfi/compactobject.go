@@ -20,7 +20,7 @@ func ReadCompactUnwind(arch *machine.Arch, data []byte) (*Compact, error) {
 		return nil, err
 	}
 	if len(data)%compactRow != 0 {
-		return nil, &FormatError{compactUnwind, int64(len(data)), fmt.Errorf("%d bytes are no rows of %d", len(data), compactRow)}
+		return nil, &FormatError{compactUnwind, int64(len(data)), fmt.Errorf("%d bytes; expected a multiple of %d", len(data), compactRow)}
 	}
 	c := &Compact{arch: arch, rows: make([]CompactEntry, 0, len(data)/compactRow)}
 	for cur := (cursor{section: compactUnwind, order: arch.Order, data: data}); cur.more(); {
@@ -31,7 +31,7 @@ func ReadCompactUnwind(arch *machine.Arch, data []byte) (*Compact, error) {
 		e.Encoding = cur.u32()
 		cur.bytes(16)
 		if e.End < e.Start {
-			return nil, e.errorf("code at %v of %#x bytes", e.Start, length)
+			return nil, e.errorf("invalid code range: %#x bytes at %v", length, e.Start)
 		}
 		if length > 0 {
 			c.rows = append(c.rows, e)

@@ -172,7 +172,7 @@ func (c *cursor) sleb() int64 {
 func (c *cursor) register() machine.DWARFReg {
 	v := c.uleb()
 	if v > 0xffff {
-		c.failf("register number %d", v)
+		c.failf("register number %d is too large", v)
 		return 0
 	}
 	return machine.DWARFReg(v)

@@ -38,9 +38,9 @@ func TestDebugFrame(t *testing.T) {
 			entry(uint32(0), uint64(0x1000), uint64(0x20)))},
 		{name: "encoded pointers", frame: slices.Concat(entry(none, 3, "zR", 1, 0x78, 16, 1, 3, rules), entry(uint32(0), uint32(0x1000), uint32(0x20), 0))},
 
-		{name: "no CIE", frame: slices.Concat(cie, entry(uint32(4), uint64(0x1000), uint64(0x20))), err: "no sound CIE at offset 0x4"},
-		{name: "CIE past the section", frame: slices.Concat(cie, entry(uint32(0xfffffffe), uint64(0x1000), uint64(0x20))), err: "no sound CIE at offset 0xfffffffe"},
-		{name: "id of the 32-bit format", frame: slices.Concat(le(none, uint64(18), uint64(none), 3, "", 1, 0x78, 16, rules)), err: "no sound CIE"},
+		{name: "no CIE", frame: slices.Concat(cie, entry(uint32(4), uint64(0x1000), uint64(0x20))), err: "the FDE refers to offset 0x4, which has no valid CIE"},
+		{name: "CIE past the section", frame: slices.Concat(cie, entry(uint32(0xfffffffe), uint64(0x1000), uint64(0x20))), err: "the FDE refers to offset 0xfffffffe, which has no valid CIE"},
+		{name: "id of the 32-bit format", frame: slices.Concat(le(none, uint64(18), uint64(none), 3, "", 1, 0x78, 16, rules)), err: "which has no valid CIE"},
 		{name: "too short for its id", frame: le(none, uint64(7), uint64(0)), err: "an entry of 7 bytes"},
 		{name: "short addresses", frame: slices.Concat(entry(none, 4, "", 4, 0, 1, 0x78, 16, rules), entry(uint32(0), uint32(0x1000), uint32(0x20))), err: "addresses of 4 bytes"},
 	} {
@@ -83,7 +83,7 @@ func TestFirstSound(t *testing.T) {
 	}{
 		{"both", eh, debug, ehFrame, ""},
 		{"one is damaged", damaged, debug, debugFrame, ""},
-		{"nothing else has it", damaged, debug[:4], "", ".eh_frame at offset 0x9: CIE version 9"},
+		{"nothing else has it", damaged, debug[:4], "", ".eh_frame at offset 0x9: unsupported CIE version 9"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			table, err := NewTable(Sections{Arch: machine.AMD64,

@@ -52,7 +52,7 @@ type header struct {
 // maxEntry bounds the length of one CIE or FDE. The longest in libLLVM has a few kilobytes.
 const maxEntry = 1 << 20
 
-var errTerminator = errors.New("the zero terminator where an entry should be")
+var errTerminator = errors.New("found the zero terminator; expected an entry")
 
 // header reads the header of the entry at c.
 //
@@ -81,9 +81,9 @@ func (s *frames) header(c *cursor) (header, error) {
 		case length > maxEntry:
 			c.failf("an entry of %d bytes; the limit is %d", length, maxEntry)
 		case int64(length) > s.Size-h.idAt:
-			c.failf("an entry of %d bytes where %d are left", length, s.Size-h.idAt)
+			c.failf("an entry of %d bytes, but the section has only %d left", length, s.Size-h.idAt)
 		case length < size:
-			c.failf("an entry of %d bytes", length)
+			c.failf("an entry of %d bytes is too short", length)
 		}
 	}
 	h.end = h.idAt + int64(length)
@@ -115,7 +115,7 @@ func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 	e := &cie{signs: arch.Code != 0}
 	version := c.u8()
 	if c.err == nil && version != 1 && version != 3 && version != 4 {
-		c.failf("CIE version %d", version)
+		c.failf("unsupported CIE version %d", version)
 	}
 	augmentation := c.text()
 	if rest, ok := strings.CutPrefix(augmentation, "eh"); ok {
@@ -127,7 +127,7 @@ func cieHead(c *cursor, arch *machine.Arch) (*cie, error) {
 			c.failf("addresses of %d bytes in an image for %s", size, arch.Title)
 		}
 		if size := c.u8(); size != 0 {
-			c.failf("segment selectors of %d bytes", size)
+			c.failf("segment selectors of %d bytes are not supported", size)
 		}
 	}
 	e.codeAlign, e.dataAlign = c.uleb(), c.sleb()
@@ -166,7 +166,7 @@ func (e *cie) augment(c *cursor, augmentation string) {
 			data.u8()
 			e.pads = true
 		default:
-			c.failf("augmentation %q", augmentation)
+			c.failf("unsupported augmentation %q", augmentation)
 		}
 	}
 	if c.err == nil {
@@ -185,7 +185,7 @@ func (c *cursor) codeRange(encoding uint8, b bases) (start, end machine.Addr) {
 	start = machine.Addr(value) + base
 	end = start + machine.Addr(size)
 	if end < start {
-		c.failf("code at %v of %#x bytes", start, size)
+		c.failf("invalid code range: %#x bytes at %v", size, start)
 	}
 	return start, end
 }

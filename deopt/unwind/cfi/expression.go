@@ -111,7 +111,7 @@ func (v *evaluation) push(x uint64) {
 // pick pushes a copy of the value n positions below the top.
 func (v *evaluation) pick(n int) {
 	if n >= len(v.stack) {
-		v.failf("the expression picks value %d of %d", n, len(v.stack))
+		v.failf("the expression picks value %d of a stack of %d", n, len(v.stack))
 		return
 	}
 	v.push(v.stack[len(v.stack)-1-n])
@@ -239,7 +239,7 @@ func unary(op uint8, x uint64) uint64 {
 func (v *evaluation) binary(op uint8) {
 	if (op < opAnd || op > opXor) && (op < opEq || op > opNe) {
 		v.pos--
-		v.failf("operation %#02x in call frame information", op)
+		v.failf("operation %#02x is not allowed in call frame information", op)
 		return
 	}
 	y, x := v.pop(), v.pop()

@@ -84,7 +84,7 @@ func TestExpressions(t *testing.T) {
 		{"no register", []byte{0x70, 0}, 0, "rax: not read"},
 		{"no memory", []byte{0x30, 0x06}, 0, "8 bytes at 0x0: not mapped"},
 		{"underflow", []byte{0x13, 0x13}, 0, "empty stack"},
-		{"pick too deep", []byte{0x15, 9}, 0, "picks value 9 of 1"},
+		{"pick too deep", []byte{0x15, 9}, 0, "picks value 9 of a stack of 1"},
 		{"nothing left", []byte{0x13}, 0, "empty stack"},
 		{"overflow", loop(0x30), 0, "more than 256 values"},
 		{"endless", loop(), 0, "more than 1000 steps"},
@@ -94,7 +94,7 @@ func TestExpressions(t *testing.T) {
 		{"mod by zero", []byte{0x30, 0x1d}, 0, "divides by zero"},
 		{"deref_size 9", []byte{0x94, 9}, 0, "integer of 9 bytes"},
 		{"truncated", []byte{0x0c, 1, 2}, 0, "truncated"},
-		{"call_frame_cfa", []byte{0x9c}, 0, ".eh_frame at offset 0x70: operation 0x9c in call frame information"},
+		{"call_frame_cfa", []byte{0x9c}, 0, ".eh_frame at offset 0x70: operation 0x9c is not allowed in call frame information"},
 		{"reg0", []byte{0x50}, 0, "operation 0x50"},
 		{"fbreg", []byte{0x91, 0}, 0, "operation 0x91"},
 	} {

@@ -74,7 +74,7 @@ func (s *frames) fdeAt(offset int64) (*FDE, error) {
 		return nil, err
 	}
 	if h.isCIE {
-		return nil, &FormatError{s.name, offset, errors.New("a CIE where an FDE should be")}
+		return nil, &FormatError{s.name, offset, errors.New("found a CIE; expected an FDE")}
 	}
 	e, err := s.cieAt(h.cie)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *frames) cieAt(offset int64) (*cie, error) {
 		return nil, err
 	}
 	if !h.isCIE {
-		return nil, &FormatError{s.name, offset, errors.New("an FDE where a CIE should be")}
+		return nil, &FormatError{s.name, offset, errors.New("found an FDE; expected a CIE")}
 	}
 	if e, err = parseCIE(c, s.arch); err != nil {
 		return nil, err
@@ -150,5 +150,5 @@ func (s *frames) entry(chunk *cursor, off, ahead int64) (header, cursor, error) 
 		}
 		*chunk = cursor{section: s.name, offset: off, addr: s.Addr + machine.Addr(off), order: s.arch.Order, data: b}
 	}
-	return header{}, cursor{}, &FormatError{s.name, off, errors.New("it changes while it is read")}
+	return header{}, cursor{}, &FormatError{s.name, off, errors.New("the section changed while it was read")}
 }

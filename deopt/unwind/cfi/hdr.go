@@ -33,7 +33,7 @@ type searchTable struct {
 }
 
 // errNoTable reports an .eh_frame_hdr without a table that can be searched.
-var errNoTable = errors.New("no search table of a form that is known")
+var errNoTable = errors.New("the search table is missing or has an unsupported form")
 
 // readHdr reads the start of the .eh_frame_hdr for the .eh_frame at frame. Linkers omit the table if they do not understand all of the .eh_frame. All
 // tested linkers write rows of two 4-byte numbers, relative to the section.
@@ -45,7 +45,7 @@ func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, e
 	c := cursor{section: ehFrameHdr, addr: s.Addr, order: arch.Order, data: b}
 	version, frameEnc, countEnc, tableEnc := c.u8(), c.u8(), c.u8(), c.u8()
 	if c.err == nil && version != hdrVersion {
-		c.failf(".eh_frame_hdr version %d", version)
+		c.failf("unsupported .eh_frame_hdr version %d", version)
 	}
 	t := &searchTable{section: s, arch: arch, frame: frame, enc: tableEnc, size: rowSize(tableEnc)}
 	if countEnc == peOmit || t.size == 0 {
@@ -53,7 +53,7 @@ func readHdr(s Section, arch *machine.Arch, frame machine.Addr) (*searchTable, e
 	}
 	base := t.bases()
 	if at := c.pointer(frameEnc, base); c.err == nil && at != frame {
-		c.failf("it is the header of an .eh_frame at %v, not of the one at %v", at, frame)
+		c.failf("the header belongs to an .eh_frame at %v; expected %v", at, frame)
 	}
 	count := c.plain(countEnc)
 	if c.err == nil && count > uint64(s.Size-int64(c.pos))/uint64(t.size) {

@@ -48,7 +48,7 @@ func (s *frames) buildIndex() {
 		}
 	}
 	if s.Size < 0 {
-		keep(&FormatError{s.name, 0, fmt.Errorf("claims %d bytes", uint64(s.Size))})
+		keep(&FormatError{s.name, 0, fmt.Errorf("invalid section size: %d bytes", uint64(s.Size))})
 	}
 	var chunk cursor
 	for off := int64(0); off < s.Size; {
@@ -75,7 +75,7 @@ func (s *frames) buildIndex() {
 		}
 		encoding, ok := encodings[h.cie]
 		if !ok {
-			keep(&FormatError{s.name, h.idAt, fmt.Errorf("no sound CIE at offset %#x, where this FDE says", h.cie)})
+			keep(&FormatError{s.name, h.idAt, fmt.Errorf("the FDE refers to offset %#x, which has no valid CIE", h.cie)})
 			continue
 		}
 		start, end := c.codeRange(encoding, s.bases)

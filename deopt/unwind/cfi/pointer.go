@@ -55,7 +55,7 @@ func (c *cursor) plain(enc uint8) uint64 {
 	case peSdata4:
 		return uint64(int32(c.u32()))
 	}
-	c.failf("pointer encoding %#02x", enc)
+	c.failf("unsupported pointer encoding %#02x", enc)
 	return 0
 }
 
@@ -85,9 +85,9 @@ func (c *cursor) pointer(enc uint8, b bases) machine.Addr {
 func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
 	switch {
 	case enc == peOmit:
-		c.fail(errors.New("a pointer that must be there is omitted"))
+		c.fail(errors.New("a required pointer is omitted"))
 	case enc&peIndirect != 0:
-		c.failf("pointer encoding %#02x: the address of code cannot be indirect", enc)
+		c.failf("pointer encoding %#02x: a code address cannot be indirect", enc)
 	}
 	c.align(enc)
 	at := c.addr + machine.Addr(c.pos)
@@ -103,13 +103,13 @@ func (c *cursor) encoded(enc uint8, b bases) (value uint64, base machine.Addr) {
 		return value, c.known("data", b.data)
 	}
 	// The remaining encodings are relative to the function whose start is read here, or undefined.
-	c.failf("pointer encoding %#02x", enc)
+	c.failf("unsupported pointer encoding %#02x", enc)
 	return 0, 0
 }
 
 func (c *cursor) known(name string, base machine.Addr) machine.Addr {
 	if base == 0 {
-		c.failf("a pointer is relative to a %s base that is not known", name)
+		c.failf("a pointer is relative to an unknown %s base", name)
 	}
 	return base
 }

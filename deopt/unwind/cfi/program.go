@@ -189,7 +189,7 @@ func (p *program) advance(c *cursor, op uint8) (machine.Addr, bool) {
 		return 0, false
 	}
 	if p.cie.codeAlign > 1<<31 {
-		c.failf("code alignment factor %#x", p.cie.codeAlign)
+		c.failf("code alignment factor %#x is too large", p.cie.codeAlign)
 	}
 	return p.loc + machine.Addr(delta*p.cie.codeAlign), true
 }
@@ -246,11 +246,11 @@ func (p *program) step(c *cursor, at int, op uint8) {
 		p.restore(c, at, c.register())
 	case cfaAArch64NegateRAState, cfaAArch64NegateRAStateWithPC:
 		if !p.cie.signs {
-			c.failAt(at, "call frame instruction %#02x", op) // the same number is SPARC's DW_CFA_GNU_window_save
+			c.failAt(at, "unsupported call frame instruction %#02x", op) // the same number is SPARC's DW_CFA_GNU_window_save
 		}
 		p.signed = !p.signed
 	default:
-		c.failAt(at, "call frame instruction %#02x", op)
+		c.failAt(at, "unsupported call frame instruction %#02x", op)
 	}
 }
 
@@ -268,7 +268,7 @@ func (p *program) remember(c *cursor) {
 func (p *program) recall(c *cursor) {
 	last := len(p.remembered) - 1
 	if last < 0 {
-		c.fail(errors.New("a state is restored that was not remembered"))
+		c.fail(errors.New("DW_CFA_restore_state without DW_CFA_remember_state"))
 		return
 	}
 	r := p.remembered[last]
@@ -284,7 +284,7 @@ func (p *program) define(c *cursor, op uint8) {
 		p.cfa.Kind = CFARegister
 	}
 	if p.cfa.Kind != CFARegister && (op == cfaDefCFARegister || op == cfaDefCFAOffset || op == cfaDefCFAOffsetSF) {
-		c.fail(errors.New("part of the CFA rule changes, but the rule is no register and offset"))
+		c.fail(errors.New("an instruction changes a part of the CFA rule, which must be a register plus an offset"))
 		return
 	}
 	switch op {
@@ -311,7 +311,7 @@ func (p *program) offset(c *cursor, reg machine.DWARFReg, factored int64, kind R
 // restore sets the rule of reg to that of the CIE. at is the position of the instruction.
 func (p *program) restore(c *cursor, at int, reg machine.DWARFReg) {
 	if p.inCIE {
-		c.failAt(at, "a CIE restores a rule that it should itself define")
+		c.failAt(at, "DW_CFA_restore in a CIE")
 		return
 	}
 	p.set(c, reg, p.cie.initial.columns.get(reg))
@@ -327,7 +327,7 @@ func (p *program) set(c *cursor, reg machine.DWARFReg, rule RegisterRule) {
 func (c *cursor) unsigned() uint64 {
 	v := c.uleb()
 	if v > 1<<62 {
-		c.failf("offset %#x", v)
+		c.failf("offset %#x is too large", v)
 		return 0
 	}
 	return v

@@ -30,7 +30,7 @@ const stackSizes = ".stack_sizes"
 // [*FormatError] for a truncated row.
 func ReadStackSizes(arch *machine.Arch, bias machine.Addr, sections ...[]byte) (*StackSizes, error) {
 	if arch == nil || arch.Pointer != 8 {
-		return nil, fmt.Errorf("unwind: %s is read for addresses of 8 bytes alone", stackSizes)
+		return nil, fmt.Errorf("unwind: %s is supported only for addresses of 8 bytes", stackSizes)
 	}
 	s := &StackSizes{sizes: map[machine.Addr]stackSize{}}
 	for _, data := range sections {

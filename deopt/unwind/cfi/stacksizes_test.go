@@ -53,7 +53,7 @@ func TestStackSizes(t *testing.T) {
 		require.ErrorContains(t, err, test.err)
 	}
 	_, err = ReadStackSizes(nil, 0)
-	require.ErrorContains(t, err, "addresses of 8 bytes alone")
+	require.ErrorContains(t, err, "supported only for addresses of 8 bytes")
 }
 
 // elfFile is an object or an image for Linux that has .stack_sizes.

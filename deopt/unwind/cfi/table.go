@@ -18,7 +18,7 @@ type Table struct {
 // section, or the architecture is not supported.
 func NewTable(s Sections) (*Table, error) {
 	if s.Arch == nil || s.Arch.Pointer != 8 {
-		return nil, errors.New("unwind: only architectures with addresses of 8 bytes are handled")
+		return nil, errors.New("unwind: only architectures with addresses of 8 bytes are supported")
 	}
 	t := &Table{}
 	if s.EHFrame.Data != nil {

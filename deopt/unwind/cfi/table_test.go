@@ -86,19 +86,19 @@ func TestInstructions(t *testing.T) {
 			"1000 CFA=rsp+24 ra=c-8", "1004 CFA=rsp+16 ra=c-8", "1008 CFA=rsp+8 ra=c-8"}, ""},
 		{"GNU_args_size", []byte{0x2e, 16}, []string{"1000 CFA=rsp+8 ra=c-8"}, ""},
 
-		{"restore too often", []byte{0x0b}, nil, "a state is restored that was not remembered"},
+		{"restore too often", []byte{0x0b}, nil, "DW_CFA_restore_state without DW_CFA_remember_state"},
 		{"remember too often", bytes.Repeat([]byte{0x0a}, 65), nil, "more than 64 remembered states"},
 		{"backwards", []byte{0x48, 1, 0x10, 0x10, 0, 0, 0, 0, 0, 0, 0}, []string{"1000 CFA=rsp+8 ra=c-8"},
 			"the code location goes back from 0x1020 to 0x1010"},
-		{"unknown", []byte{0x3c}, nil, ".eh_frame at offset 0x2a: call frame instruction 0x3c"},
+		{"unknown", []byte{0x3c}, nil, ".eh_frame at offset 0x2a: unsupported call frame instruction 0x3c"},
 		{"truncated operand", []byte{0x0e}, nil, ".eh_frame at offset 0x2b: truncated"},
 		{"truncated expression", []byte{0x0f, 9, 0x30}, nil, ".eh_frame at offset 0x2c: truncated"},
-		{"offset of an expression", []byte{0x0f, 1, 0x30, 0x0e, 8}, nil, "the rule is no register and offset"},
+		{"offset of an expression", []byte{0x0f, 1, 0x30, 0x0e, 8}, nil, "which must be a register plus an offset"},
 		{"offset overflows", []byte{5, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f}, nil, "overflows"},
 		{"number too long", []byte{0x0e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, nil, "does not fit in 64 bits"},
 		{"register number too large", []byte{7, 0x80, 0x80, 0x04}, nil, "register number 65536"},
-		{"def_cfa_register after an expression", []byte{0x0f, 1, 0x30, 0x0d, 8}, nil, "the rule is no register and offset"},
-		{"negate_ra_state elsewhere than on aarch64", []byte{0x2d}, nil, ".eh_frame at offset 0x2a: call frame instruction 0x2d"},
+		{"def_cfa_register after an expression", []byte{0x0f, 1, 0x30, 0x0d, 8}, nil, "which must be a register plus an offset"},
+		{"negate_ra_state elsewhere than on aarch64", []byte{0x2d}, nil, ".eh_frame at offset 0x2a: unsupported call frame instruction 0x2d"},
 		{"too many instructions", make([]byte, 100_001), nil, "more than 100000 instructions"},
 		{"too many registers", manyRegisters(), nil, "more than 128 registers"},
 	} {
@@ -223,14 +223,14 @@ func TestEntries(t *testing.T) {
 		{name: "indirect", frame: pointers(0x80, uint64(0), uint64(0x20)), err: "cannot be indirect"},
 		{name: "omitted", frame: pointers(0xff, uint64(0), uint64(0x20)), err: "is omitted"},
 		{name: "no such form", frame: pointers(0x07, uint64(0), uint64(0x20)), err: "pointer encoding 0x07"},
-		{name: "range wraps", frame: pointers(0x00, uint64(0x1000), ^uint64(0)), err: "code at 0x1000 of 0xffffffffffffffff bytes"},
+		{name: "range wraps", frame: pointers(0x00, uint64(0x1000), ^uint64(0)), err: "invalid code range: 0xffffffffffffffff bytes at 0x1000"},
 
-		{name: "longer than the section", frame: le(uint32(1000), uint32(0)), err: "an entry of 1000 bytes where 4 are left"},
+		{name: "longer than the section", frame: le(uint32(1000), uint32(0)), err: "an entry of 1000 bytes, but the section has only 4 left"},
 		{name: "too long", frame: le(uint32(1<<24), uint32(0)), err: "an entry of 16777216 bytes; the limit is 1048576"},
 		{name: "reserved length", frame: le(uint32(0xfffffff5), uint32(0)), err: "reserved length 0xfffffff5"},
 		{name: "too short", frame: le(uint32(3), uint32(0)), err: "an entry of 3 bytes"},
-		{name: "no CIE", frame: entry(uint32(400), uint64(0x1000), uint64(0x20)), err: "no sound CIE at offset -0x18c"},
-		{name: "an FDE for a CIE", frame: entry(uint32(4), uint64(0x1000), uint64(0x20)), err: "no sound CIE at offset 0x0"},
+		{name: "no CIE", frame: entry(uint32(400), uint64(0x1000), uint64(0x20)), err: "the FDE refers to offset -0x18c, which has no valid CIE"},
+		{name: "an FDE for a CIE", frame: entry(uint32(4), uint64(0x1000), uint64(0x20)), err: "the FDE refers to offset 0x0, which has no valid CIE"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			table, err := NewTable(Sections{
@@ -261,7 +261,7 @@ func TestEntries(t *testing.T) {
 func TestUnknownBase(t *testing.T) {
 	cie := entry(uint32(0), 1, "zR", 1, 0x78, 16, 1, 0x3b)
 	_, err := tableOf(t, slices.Concat(cie, entry(uint32(len(cie)+4), uint32(0xe00), uint32(0x20), 0))).Find(0x1000)
-	require.ErrorContains(t, err, "relative to a data base that is not known")
+	require.ErrorContains(t, err, "relative to an unknown data base")
 }
 
 // TestTerminator requires that .eh_frame ends at its zero word.
@@ -340,5 +340,5 @@ func TestUnreadable(t *testing.T) {
 	table, err = NewTable(Sections{Arch: machine.AMD64, DebugFrame: Section{Data: unreadable{}, Size: -1 << 63}})
 	require.NoError(t, err)
 	_, err = table.Find(0x1000)
-	require.EqualError(t, err, ".debug_frame at offset 0x0: claims 9223372036854775808 bytes")
+	require.EqualError(t, err, ".debug_frame at offset 0x0: invalid section size: 9223372036854775808 bytes")
 }

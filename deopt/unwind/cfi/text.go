@@ -81,7 +81,7 @@ func (c *cursor) operation(arch *machine.Arch) string {
 	name, known := operationNames[op]
 	if !known {
 		c.pos--
-		c.failf("operation %#02x in call frame information", op)
+		c.failf("operation %#02x is not allowed in call frame information", op)
 		return ""
 	}
 	switch op {

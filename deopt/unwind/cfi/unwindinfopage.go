@@ -46,7 +46,7 @@ func (t *infoTable) page(off int64, first uint64) (*infoPage, error) {
 		c = cursor{order: infoOrder, data: b}
 		p.encodings = infoArray{off + int64(c.u16()), int64(c.u16()), encodingRow}
 	default:
-		return nil, &FormatError{unwindInfo, off, fmt.Errorf("a page of kind %d", kind)}
+		return nil, &FormatError{unwindInfo, off, fmt.Errorf("unknown page kind %d", kind)}
 	}
 	return p, nil
 }
@@ -67,7 +67,7 @@ func (p *infoPage) find(want, end uint64) (*CompactEntry, error) {
 		return nil, err
 	}
 	if i < 0 {
-		return nil, &FormatError{unwindInfo, p.off, errors.New("the page starts after the code that the index has it for")}
+		return nil, &FormatError{unwindInfo, p.off, errors.New("the index refers to this page for code before its start")}
 	}
 	row, err := p.at(p.rows, i)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *infoPage) encoding(n, row int64) (int64, uint32, error) {
 		from, i = p.encodings, n-p.common.count
 	}
 	if i >= from.count {
-		return 0, 0, &FormatError{unwindInfo, row, fmt.Errorf("encoding %d of %d", n, p.common.count+p.encodings.count)}
+		return 0, 0, &FormatError{unwindInfo, row, fmt.Errorf("encoding index %d is out of range; the page has %d encodings", n, p.common.count+p.encodings.count)}
 	}
 	c, err := p.at(from, i)
 	return from.off + i*encodingRow, c.u32(), err
