@@ -1,11 +1,14 @@
 package deopt
 
 import (
+	"errors"
 	"fmt"
 
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
+	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/llvm/ir"
+	"example.com/reframe/internal/machine"
 )
 
 // Roots holds what the record of a statepoint lists for the garbage collector.
@@ -24,6 +27,26 @@ type RootPointer struct {
 	// BaseOnly is set if no pair relocates the pointer: it is only the base of other pointers. The collector may leave it unchanged when the
 	// object moves.
 	BaseOnly bool
+	// Bases holds the location of the base in each pair that relocates the pointer.
+	Bases []frame.Location
+}
+
+// AddressOf returns the address of the memory that holds a value of the frame: of a register, the address where an inner frame has saved it; of a Direct
+// location, the address of the stack object. stack is the stack that the frame was made of.
+func (f *Frame) AddressOf(l *frame.Location, stack *unwind.Stack) (machine.Addr, error) {
+	arch := f.view.target.Arch()
+	if l.DWARF == nil {
+		return 0, errors.New("a constant has no address")
+	}
+	reg := machine.DWARFReg(*l.DWARF)
+	if l.Kind != stackmap.Register.String() {
+		base, err := f.physical.Registers.Addr(reg)
+		return base + machine.Addr(int64(l.Offset)), err
+	}
+	if l.Offset != 0 {
+		return 0, fmt.Errorf("the value is in a part of %s", arch.RegisterName(reg))
+	}
+	return stack.SavedAt(f.Index, reg, arch)
 }
 
 // Roots returns the roots of the frame, or nil if no record at its address is that of a statepoint.
@@ -51,10 +74,10 @@ func (f *Frame) rootsOf() *Roots {
 	if !ok {
 		return nil
 	}
-	relocated := map[frame.Place]bool{}
+	bases := map[frame.Place][]frame.Location{}
 	for _, p := range sp.Pairs {
 		at := stackmap.LocationOf(m.Entry.Map, p.Derived, f.view.target.Arch())
-		relocated[at.Place()] = true
+		bases[at.Place()] = append(bases[at.Place()], stackmap.LocationOf(m.Entry.Map, p.Base, f.view.target.Arch()))
 	}
 	out := &Roots{}
 	listed := map[frame.Place]bool{}
@@ -68,7 +91,7 @@ func (f *Frame) rootsOf() *Roots {
 		}
 		place := s.Location.Place()
 		listed[place] = true
-		out.Pointers = append(out.Pointers, RootPointer{*s, !relocated[place]})
+		out.Pointers = append(out.Pointers, RootPointer{*s, len(bases[place]) == 0, bases[place]})
 	}
 	out.Allocas = f.allocas(sp.Allocas)
 	return out

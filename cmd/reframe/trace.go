@@ -8,6 +8,7 @@ import (
 
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
+	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
@@ -18,6 +19,7 @@ type traced struct {
 	dry     bool
 	lossy   bool
 	options trace.Options
+	visitor visitorFlags
 }
 
 func (a *app) traceCommand() *cobra.Command {
@@ -59,14 +61,21 @@ error. -o FILE writes them to a new file, or to an existing one with --force; -o
 output. The summary goes to standard error; with --json it is also the last object. If --json goes to
 standard error, warnings are objects too, and nothing else is written there.
 
+--visitor FUNCTION checks a garbage collector's stack walker: FUNCTION is the collector's own function that
+visits a root, and its argument N (--visitor-argument, from 0) holds the address of the slot. For each
+collection, trace compares the visited slots with those that the records of the thread's statepoints list.
+It reports a slot that is missing, extra, visited twice or has the wrong base, and a skipped frame. A
+collection ends when the call of the innermost statepoint returns. The collector must run on the thread
+whose stack it walks. A slot that holds null need not be visited. --limit counts collections.
+
 If 1 MiB of output waits and its reader takes nothing for 1 s, or if a signal such as SIGSTOP stops
 reframe, the breakpoints are removed and the process keeps running. They are set again when the
 reader has taken most of the output, or reframe continues; a line of the output and the summary show
 for how long exits are missing. With --lossy, the process never waits for the reader of the output:
 up to 1 MiB of exits is queued, further ones are dropped, and the summary counts them.
 
-Exit status: 0 OK, 1 a recorded value or a frame is unavailable, or exits may be missing, 2 no exit
-occurred, or error; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second signal ends
+Exit status: 0 OK, 1 a recorded value or a frame is unavailable, exits may be missing, or --visitor found
+something, 2 no exit or no collection occurred, or error; 130, 143 or 129 after SIGINT, SIGTERM or SIGHUP. A second signal ends
 reframe after 5 s, a third one at once, without the summary.`,
 		Example: `  reframe trace 41822 --ir loop.ll
   reframe trace --ir loop.ll -o exits.txt -- lli -jit-kind=mcjit loop.ll
@@ -74,6 +83,7 @@ reframe after 5 s, a third one at once, without the summary.`,
   reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && (%acc == 0x10 || %acc < %i * 2)'
   reframe trace --remote 127.0.0.1:2345 --ir loop.ll
   reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
+  reframe trace --visitor visit_root --visitor-base 1 --ir gc.ll -- ./program
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -85,6 +95,9 @@ reframe after 5 s, a third one at once, without the summary.`,
 			}
 			if k.dry {
 				return a.plan(&k)
+			}
+			if k.visitor.function != nil {
+				return a.traceVisitor(c.Context(), &k, args)
 			}
 			return a.trace(c.Context(), &k, args)
 		},
@@ -100,6 +113,7 @@ reframe after 5 s, a third one at once, without the summary.`,
 	flags.Stop(f, &k.stop, flags.Usage{"stop-at": "end at the first exit that matches the condition `COND` (reframe help conditions)"})
 	f.BoolVar(&o.Log, "log", false, "with --stop-at: also show the exits before it")
 	f.BoolVar(&k.lossy, "lossy", false, "drop and count exits if the reader of the output is too slow")
+	k.visitor.add(f)
 	f.BoolVar(&k.dry, "dry-run", false, "list the bytes that would be overwritten, and write nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object a line (schema "+trace.ExitSchema+")")
 	return c
@@ -127,13 +141,19 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 	case o.Quiet && k.lossy:
 		return usage("--lossy cannot be combined with --count, which shows no exits")
 	}
-	var err error
+	err := k.visitor.check(c, k)
+	if err != nil {
+		return err
+	}
 	k.follows = true
 	if o.Options, err = k.inputs.options(a); err != nil {
 		return err
 	}
 	if o.Stop, err = k.condition(c, &o.Options); err != nil {
 		return err
+	}
+	if k.visitor.function != nil {
+		k.exits.At = []*names.Pattern{k.visitor.function}
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
 	return nil

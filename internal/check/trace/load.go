@@ -65,7 +65,7 @@ type listing struct {
 }
 
 func newLoaded(o *Options, warn func(string, ...any)) *loaded {
-	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil, reach: o.WatchCalls, warn: warn, ask: o.Describe}
+	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil || o.visitor != nil, reach: o.WatchCalls, warn: warn, ask: o.Describe}
 }
 
 // learn reads an image's description of itself, before its records are read.

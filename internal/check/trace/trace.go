@@ -51,6 +51,8 @@ type Options struct {
 	Wait bool
 	// Gap is called when the trace resumes after a gap in the exits. Nil: Warn gets its text.
 	Gap func(Gap) error
+	// visitor compares the roots that a collector visits with the stack maps; see [RunVisitor], which sets it. Nil: none.
+	visitor *visitor
 	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)
 }
@@ -192,6 +194,9 @@ func (t *tracer) event(ev ptrace.Event) error {
 	case ptrace.Away:
 		return t.handleAway(ev)
 	}
+	if v := t.options.visitor; v != nil && v.ends[ev.At] > 0 {
+		return v.leaves(t, ev)
+	}
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.updateCode(registering)
 	}
@@ -211,6 +216,9 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	came := t.reached.at(p, ev.Thread.Registers)
 	if len(p.points) == 0 {
 		return nil
+	}
+	if o.visitor != nil {
+		return o.visitor.visit(t, ev)
 	}
 	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
 		return nil
@@ -363,6 +371,9 @@ func (t *tracer) caller(v *deopt.View, physical unwind.Frame, callee *unwind.Fra
 // handleAway sets the breakpoints again that were removed because the events were not read. Code may have been loaded and registered meanwhile.
 func (t *tracer) handleAway(ev ptrace.Event) error {
 	stopped := t.session.Stop()
+	if v := t.options.visitor; v != nil {
+		v.forget()
+	}
 	if err := t.reportGap(ev.Time); err != nil {
 		return err
 	}
@@ -398,6 +409,9 @@ func (t *tracer) readProcess() error {
 	}
 	clear(t.stacks)
 	clear(t.reached)
+	if v := t.options.visitor; v != nil {
+		v.forget()
+	}
 	return t.setBreakpoints(false)
 }
 

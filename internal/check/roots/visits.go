@@ -1,0 +1,366 @@
+package roots
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/machine"
+)
+
+// CollectionSchema is the name of the JSON that a [Collection] is encoded as.
+const CollectionSchema = "reframe.trace.collection/v1"
+
+// Collection compares the slots that a collector visited on a thread's stack with those of the stack maps.
+type Collection struct {
+	Schema      string      `json:"schema"`
+	Number      uint64      `json:"n"`
+	Time        json.Number `json:"time"` // of the first visit, in seconds since the trace began
+	TID         int         `json:"tid"`
+	Thread      string      `json:"thread"`
+	Frames      int         `json:"frames"`                 // frames at a statepoint
+	Slots       int         `json:"slots"`                  // words that the collector must visit
+	Visits      int         `json:"visits"`                 // all
+	Elsewhere   int         `json:"elsewhere"`              // visits of addresses outside of the frames with maps
+	Null        int         `json:"null"`                   // slots that held null and were not visited
+	Unavailable int         `json:"unavailable"`            // roots whose address is unknown, and frames whose roots are not known
+	End         string      `json:"end,omitempty"`          // why the stack is incomplete, so that slots may be missing here
+	Cut         bool        `json:"cut,omitempty"`          // the process ended before the collector was seen to return
+	NoneVisited bool        `json:"none_visited,omitempty"` // no slot of the stack was visited, so nothing was compared
+	Findings    []Finding   `json:"findings,omitempty"`
+	More        int         `json:"more_findings,omitempty"` // further ones that are not listed
+}
+
+// FindingKind is a kind of difference between a walk and the maps.
+type FindingKind string
+
+// These are the kinds.
+const (
+	MissingSlot  FindingKind = "missing" // a slot of the map was not visited
+	ExtraSlot    FindingKind = "extra"   // a visited address in a frame is no slot of the frame's map
+	TwiceVisited FindingKind = "twice"   // a slot was visited more often than the record lists it
+	WrongBase    FindingKind = "base"    // a slot was visited with the base of another pair
+	SkippedFrame FindingKind = "skipped" // no slot of a frame was visited
+)
+
+// FindingKinds lists all kinds.
+var FindingKinds = []FindingKind{MissingSlot, ExtraSlot, TwiceVisited, WrongBase, SkippedFrame}
+
+// Finding is one difference, in a frame as it was at the first visit of the collection.
+type Finding struct {
+	Kind      FindingKind   `json:"kind"`
+	Index     int           `json:"index"` // of the frame on the stack of the first visit
+	Function  string        `json:"function,omitempty"`
+	Offset    *uint64       `json:"offset,omitempty"`
+	PC        frame.Hex     `json:"pc"`
+	Record    *frame.Record `json:"record,omitempty"`
+	Address   frame.Hex     `json:"address,omitempty"`   // of the slot; empty for a skipped frame
+	Slot      *frame.Slot   `json:"slot,omitempty"`      // with its value at the first visit; nil for an address without one, and for a skipped frame
+	Word      int           `json:"word,omitempty"`      // of a slot with several pointers
+	Register  string        `json:"register,omitempty"`  // of an extra slot: the register of the frame that is saved there
+	Visits    int           `json:"visits,omitempty"`    // of the address
+	Base      frame.Hex     `json:"base,omitempty"`      // of a wrong base: the visited slot of the base
+	MapsBase  frame.Hex     `json:"maps_base,omitempty"` // and the one in the map
+	Slots     int           `json:"slots,omitempty"`     // of a skipped frame: how many the collector should have visited
+	Demangled string        `json:"demangled,omitempty"` // if it differs from Function
+
+	is *frame.Frame
+}
+
+// Is returns the frame of the view.
+func (f *Finding) Is() *frame.Frame { return f.is }
+
+// Walked holds the slots of a stack while a collector visits them.
+type Walked struct {
+	// Innermost is the innermost frame at a statepoint.
+	Innermost *deopt.Frame
+
+	c      Collection
+	frames []*walkedFrame
+	places map[uint64]*rootPlace
+	saved  map[uint64]savedRegister // registers of frames that are not roots, by the address that holds them
+	extras map[uint64]*extra
+	word   uint64
+}
+
+// walkedFrame is a frame at a statepoint.
+type walkedFrame struct {
+	*deopt.Frame
+	low, high uint64 // the memory of the frame
+	places    []*rootPlace
+	extra     bool
+}
+
+// rootPlace is a word that the collector reads.
+type rootPlace struct {
+	at     uint64
+	frame  *walkedFrame
+	slot   frame.Slot
+	word   int
+	listed int      // how often the record lists it
+	bases  []uint64 // addresses of the bases; nil if they are not known
+	null   bool
+	object uint64 // end of the stack object; 0 for other slots
+	also   bool   // the collector may leave it out
+	visits int
+	inside bool   // an address within the stack object was visited
+	wrong  uint64 // a visited base that is none of bases; 0 for none
+}
+
+type savedRegister struct {
+	frame *walkedFrame
+	name  string
+}
+
+// extra is a visited address that is no slot.
+type extra struct {
+	frame    *walkedFrame
+	register string
+	visits   int
+}
+
+// These bound what is kept of a collection.
+const (
+	maxExtras   = 1000
+	maxFindings = 100
+)
+
+// NewWalked finds the slots of a thread's frames, which are made of a stack. It returns nil if no frame is at a statepoint.
+func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, arch *machine.Arch) *Walked {
+	w := &Walked{places: map[uint64]*rootPlace{}, saved: map[uint64]savedRegister{}, extras: map[uint64]*extra{}, word: uint64(arch.Pointer)}
+	for _, f := range frames {
+		all := f.Roots()
+		if all == nil {
+			if f.Record != nil && f.Record.Site == deopt.UnknownSite || f.Record == nil && f.WhyUnreadable() != "" {
+				w.c.Unavailable++
+			}
+			continue
+		}
+		if f.Frame.Guess != "" {
+			w.c.Unavailable++
+			continue
+		}
+		if w.Innermost == nil {
+			w.Innermost = f
+		}
+		w.c.Frames++
+		w.add(f, all, stack, arch)
+	}
+	if w.Innermost == nil {
+		return nil
+	}
+	for _, f := range w.frames {
+		for reg := range machine.DWARFReg(maxSavedRegister) {
+			if info, known := arch.Register(reg); !known || info.Class != machine.General || arch.Kept(reg) == 0 || reg == arch.SP {
+				continue
+			}
+			if at, err := stack.SavedAt(f.Index, reg, arch); err == nil && w.places[uint64(at)] == nil {
+				w.saved[uint64(at)] = savedRegister{f, arch.RegisterName(reg)}
+			}
+		}
+	}
+	if !stack.End.Complete {
+		w.c.End = stack.End.Reason
+	}
+	return w
+}
+
+// maxSavedRegister is above the DWARF numbers of all general registers.
+const maxSavedRegister = 32
+
+// add adds the slots of a frame.
+func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, arch *machine.Arch) {
+	p := f.Physical()
+	is := &walkedFrame{Frame: f}
+	if sp, err := p.Registers.Addr(arch.SP); err == nil && p.NoCFA == "" && machine.Addr(sp) <= p.CFA {
+		is.low, is.high = uint64(sp), uint64(p.CFA)
+	}
+	w.frames = append(w.frames, is)
+	if all.Lost != nil {
+		w.c.Unavailable++
+		is.low, is.high = 0, 0
+		return
+	}
+	for k := range all.Pointers {
+		r := &all.Pointers[k]
+		at, err := f.AddressOf(r.Location, stack)
+		if err != nil {
+			if !r.BaseOnly {
+				w.c.Unavailable++
+			}
+			continue
+		}
+		words := max(1, r.Location.Size/int(w.word))
+		for n := range words {
+			is.add(w, &rootPlace{at: uint64(at) + uint64(n)*w.word, slot: r.Slot, word: n, listed: len(r.Bases), also: r.BaseOnly,
+				null: isNull(&r.Slot, n, int(w.word)), bases: basesOf(f, r, stack, uint64(n)*w.word)})
+		}
+	}
+	first := len(is.places)
+	for _, s := range all.Allocas {
+		at, err := f.AddressOf(s.Location, stack)
+		if err != nil {
+			w.c.Unavailable++
+			continue
+		}
+		is.add(w, &rootPlace{at: uint64(at), slot: s, listed: 1, object: is.high})
+	}
+	for _, o := range is.places[first:] { // a stack object ends before the next slot: the map does not hold its size
+		for _, other := range is.places {
+			if other.at > o.at {
+				o.object = min(o.object, other.at)
+			}
+		}
+	}
+}
+
+func (f *walkedFrame) add(w *Walked, p *rootPlace) {
+	p.frame = f
+	if known := w.places[p.at]; known != nil { // two frames have their register in one place
+		known.listed += p.listed
+		known.bases = nil
+		known.also = known.also && p.also
+		return
+	}
+	w.places[p.at] = p
+	f.places = append(f.places, p)
+	if !p.also {
+		w.c.Slots++
+	}
+}
+
+// isNull reports whether a word of a slot is zero.
+func isNull(s *frame.Slot, n, word int) bool {
+	if !s.Read() || len(s.Bytes) < (n+1)*word {
+		return false
+	}
+	return !slices.ContainsFunc(s.Bytes[n*word:(n+1)*word], func(b byte) bool { return b != 0 })
+}
+
+// basesOf returns the addresses of the bases of a pointer; nil if one of them is not known.
+func basesOf(f *deopt.Frame, r *deopt.RootPointer, stack *unwind.Stack, offset uint64) (all []uint64) {
+	for k := range r.Bases {
+		at, err := f.AddressOf(&r.Bases[k], stack)
+		if err != nil {
+			return nil
+		}
+		all = append(all, uint64(at)+offset)
+	}
+	return all
+}
+
+// Visit notes that the collector visits a slot. base is the address of its base's slot; 0 if the visitor does not tell it.
+func (w *Walked) Visit(slot, base uint64) {
+	w.c.Visits++
+	if p := w.places[slot]; p != nil {
+		p.visits++
+		if base != 0 && p.bases != nil && !slices.Contains(p.bases, base) {
+			p.wrong = base
+		}
+		return
+	}
+	f, register := w.frameOf(slot)
+	if f == nil {
+		w.c.Elsewhere++
+		return
+	}
+	for _, p := range f.places {
+		if register == "" && p.at < slot && slot < p.object {
+			p.inside = true
+			return
+		}
+	}
+	f.extra = true
+	if e := w.extras[slot]; e != nil {
+		e.visits++
+	} else if len(w.extras) < maxExtras {
+		w.extras[slot] = &extra{f, register, 1}
+	} else {
+		w.c.More++
+	}
+}
+
+// frameOf returns the frame at a statepoint that an address belongs to, and the frame's register that is saved there.
+func (w *Walked) frameOf(at uint64) (f *walkedFrame, register string) {
+	if s, ok := w.saved[at]; ok {
+		return s.frame, s.name
+	}
+	for _, f := range w.frames {
+		if f.low <= at && at < f.high {
+			return f, ""
+		}
+	}
+	return nil, ""
+}
+
+// Begin sets what identifies the collection.
+func (w *Walked) Begin(number uint64, time string, thread machine.Thread) {
+	w.c.Number, w.c.Time, w.c.TID, w.c.Thread = number, json.Number(time), thread.ID, thread.Name
+}
+
+// End compares the visits with the slots. cut means that the process ended before the collector was seen to return. With once false the visits may be those of
+// several collections.
+func (w *Walked) End(cut, once bool) *Collection {
+	c := &w.c
+	c.Schema, c.Cut = CollectionSchema, cut
+	if len(w.extras) == 0 && !slices.ContainsFunc(w.frames, (*walkedFrame).visited) {
+		c.NoneVisited = true
+		return c
+	}
+	for _, f := range w.frames {
+		w.endFrame(f, once)
+	}
+	for at, e := range w.extras {
+		x := e.frame.finding(ExtraSlot)
+		x.Address, x.Register, x.Visits = frame.HexOf(at), e.register, e.visits
+		c.Findings = append(c.Findings, x)
+	}
+	slices.SortFunc(c.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(len(a.Address), len(b.Address)), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Kind, b.Kind))
+	})
+	if more := len(c.Findings) - maxFindings; more > 0 {
+		c.Findings, c.More = c.Findings[:maxFindings], c.More+more
+	}
+	return c
+}
+
+// visited reports whether a slot of the frame was visited.
+func (f *walkedFrame) visited() bool {
+	return slices.ContainsFunc(f.places, func(p *rootPlace) bool { return p.visits > 0 || p.inside })
+}
+
+// endFrame adds the findings of a frame.
+func (w *Walked) endFrame(f *walkedFrame, once bool) {
+	c := &w.c
+	var missing []Finding
+	for _, p := range f.places {
+		x := f.finding(MissingSlot)
+		x.Address, x.Slot, x.Word, x.Visits = frame.HexOf(p.at), &p.slot, p.word, p.visits
+		switch {
+		case p.visits == 0 && p.null && !p.also:
+			c.Null++
+		case p.visits == 0 && !p.also && !p.inside:
+			missing = append(missing, x)
+		case p.visits > max(1, p.listed) && once:
+			x.Kind = TwiceVisited
+			c.Findings = append(c.Findings, x)
+		}
+		if p.wrong != 0 && p.object == 0 {
+			x.Kind, x.Base, x.MapsBase = WrongBase, frame.HexOf(p.wrong), frame.HexOf(p.bases[0])
+			c.Findings = append(c.Findings, x)
+		}
+	}
+	if len(missing) > 0 && !f.visited() && !f.extra {
+		x := f.finding(SkippedFrame)
+		x.Slots = len(missing)
+		missing = []Finding{x}
+	}
+	c.Findings = append(c.Findings, missing...)
+}
+
+func (f *walkedFrame) finding(kind FindingKind) Finding {
+	return Finding{Kind: kind, Index: f.Index, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, PC: f.PC, Record: f.Record, is: &f.Frame.Frame}
+}

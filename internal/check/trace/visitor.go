@@ -1,0 +1,283 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/unwind"
+	"example.com/reframe/internal/check/roots"
+	"example.com/reframe/internal/llvm/abi"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/ptrace"
+)
+
+// VisitorOptions describes the function with which a collector visits a root. [Options].At selects the function.
+type VisitorOptions struct {
+	Argument int    // number of the argument that holds the address of the slot, from 0
+	Base     int    // the same for the slot of the base; -1 for none
+	Limit    uint64 // end after this number of collections; 0: no limit
+	Each     func(*roots.Collection) error
+}
+
+// VisitedSchema names the JSON of a [Visited].
+const VisitedSchema = "reframe.trace.visitor/v1"
+
+// Visited is the report at the end of a trace of a visitor.
+type Visited struct {
+	Schema      string                    `json:"schema"`
+	Collections uint64                    `json:"collections"` // that were compared
+	Frames      uint64                    `json:"frames"`      // of all collections
+	Slots       uint64                    `json:"slots"`       // of all collections
+	Visits      uint64                    `json:"visits"`
+	Elsewhere   uint64                    `json:"elsewhere"`    // visits of addresses outside of the frames with maps
+	Null        uint64                    `json:"null"`         // slots that held null and were not visited
+	NoFrames    uint64                    `json:"no_frames"`    // visits by threads without a frame at a statepoint, which are not compared
+	NoneVisited uint64                    `json:"none_visited"` // collections without a visit of a slot on the stack, which are not compared
+	Incomplete  uint64                    `json:"incomplete"`   // collections that the trace did not see as a whole, which are not compared
+	Unavailable uint64                    `json:"unavailable"`  // roots whose address is unknown, frames whose roots are not known, and incomplete stacks
+	Findings    map[roots.FindingKind]int `json:"findings"`
+	Overwritten uint64                    `json:"overwritten,omitempty"`
+	Unwatched   float64                   `json:"unwatched_seconds,omitempty"`
+	Seconds     float64                   `json:"seconds"`
+	End         End                       `json:"end"`
+}
+
+// Found returns the number of all findings.
+func (v *Visited) Found() (n int) {
+	for _, k := range v.Findings {
+		n += k
+	}
+	return n
+}
+
+// visitor compares visits with stack maps while a process runs.
+type visitor struct {
+	VisitorOptions
+	slot, base machine.DWARFReg
+	hasBase    bool
+	begun      uint64
+	open       map[int]*collecting  // by thread
+	ends       map[machine.Addr]int // breakpoints at the ends of open collections, with the number of collections that use each
+	sum        Visited
+}
+
+// collecting is a collection that has begun.
+type collecting struct {
+	walked      *roots.Walked
+	pc, cfa, sp machine.Addr   // of the innermost frame at a statepoint
+	ends        []machine.Addr // the frame's return address from the collector, and its call if that is known
+}
+
+// RunVisitor compares the slots that a collector visits with the stack maps, one collection after another, until the process or the trace ends.
+//
+// A collection is a sequence of visits by a thread while its innermost frame at a statepoint is the same activation at the same call. It ends when that
+// call returns or is made again, or at a visit over another frame. The process must be stopped when RunVisitor starts; the caller detaches.
+func RunVisitor(ctx context.Context, s *ptrace.Session, o Options, w VisitorOptions) (*Visited, error) {
+	v := &visitor{VisitorOptions: w, open: map[int]*collecting{}, ends: map[machine.Addr]int{}}
+	v.sum = Visited{Schema: VisitedSchema, Findings: map[roots.FindingKind]int{}}
+	for _, k := range roots.FindingKinds {
+		v.sum.Findings[k] = 0
+	}
+	o.visitor, o.Limit = v, 0
+	t := newTracer(s, o, nil)
+	err := t.run(ctx, func() error { return nil })
+	ended := t.end.Kind == EndExited || t.end.Kind == EndKilled
+	for tid := range v.open {
+		if !ended {
+			v.sum.Incomplete++
+		} else if late := v.end(t, tid, true); err == nil {
+			err = late
+		}
+	}
+	t.warnUnnamed()
+	v.sum.Overwritten, v.sum.Unwatched, v.sum.Seconds, v.sum.End = uint64(len(t.overwritten)), t.missing.Seconds(), time.Since(t.began).Seconds(), t.end
+	return &v.sum, err
+}
+
+// registers finds the registers of the arguments.
+func (v *visitor) registers(arch *machine.Arch) error {
+	var ok bool
+	if v.slot, ok = abi.PointerArgument(v.Argument, arch); !ok {
+		return fmt.Errorf("argument %d of the visitor is not in a register that is known on %s", v.Argument, arch.Title)
+	}
+	if v.hasBase = v.Base >= 0; v.hasBase {
+		if v.base, ok = abi.PointerArgument(v.Base, arch); !ok {
+			return fmt.Errorf("argument %d of the visitor is not in a register that is known on %s", v.Base, arch.Title)
+		}
+	}
+	return nil
+}
+
+// visit handles a thread that has called the visitor.
+func (v *visitor) visit(t *tracer, ev ptrace.Event) error {
+	if id := t.options.Thread; id != 0 && ev.Thread.ID != id {
+		return nil
+	}
+	if err := t.refreshView(); err != nil {
+		return err
+	}
+	arch, regs := t.view.Target().Arch(), ev.Thread.Registers
+	if err := v.registers(arch); err != nil {
+		return err
+	}
+	slot, err := regs.Uint(v.slot)
+	if err != nil {
+		return err
+	}
+	base := uint64(0)
+	if v.hasBase {
+		if base, err = regs.Uint(v.base); err != nil {
+			return err
+		}
+	}
+	tid := ev.Thread.ID
+	stack := t.view.Walk(regs, t.stacks[tid])
+	if len(t.stacks) == maxStacks {
+		clear(t.stacks)
+	}
+	t.stacks[tid] = stack
+	c := v.open[tid]
+	over := c != nil && c.isInnermost(t.view, stack)
+	if c != nil && !over {
+		if err := v.end(t, tid, false); err != nil || t.end.Kind != "" {
+			return err
+		}
+	}
+	if !over { // the first visit of a collection
+		if c, err = v.begin(t, ev, stack); err != nil || c == nil {
+			return err
+		}
+	}
+	v.sum.Visits++
+	c.walked.Visit(slot, base)
+	return nil
+}
+
+// isInnermost reports whether the innermost frame at a record is still that of the collection.
+func (c *collecting) isInnermost(v *deopt.View, stack *unwind.Stack) bool {
+	for k := range stack.Frames {
+		f := &stack.Frames[k]
+		if f.PC == c.pc && f.NoCFA == "" && f.CFA == c.cfa {
+			return true
+		}
+		if code := v.Space().At(f.Lookup()); code != nil && code.Records != nil && code.Records.At(f.PC).Len() > 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// begin begins a collection at its first visit. It returns nil if the thread has no frame at a statepoint, or if its place is uncertain.
+func (v *visitor) begin(t *tracer, ev ptrace.Event, stack *unwind.Stack) (*collecting, error) {
+	frames := make([]*deopt.Frame, 0, len(stack.Frames))
+	var within *deopt.Frame
+	for n, physical := range stack.Frames {
+		f, err := t.view.FrameOf(physical, stack.Callee(n), within)
+		if err != nil {
+			return nil, err
+		}
+		frames, within = append(frames, f), f
+	}
+	arch := t.view.Target().Arch()
+	w := roots.NewWalked(frames, stack, arch)
+	if w == nil || len(v.open) == maxStacks {
+		v.sum.NoFrames++
+		return nil, nil
+	}
+	is := w.Innermost.Physical()
+	sp, err := is.Registers.Addr(arch.SP)
+	if err != nil || is.NoCFA != "" {
+		v.sum.NoFrames++
+		return nil, nil
+	}
+	v.begun++
+	w.Begin(v.begun, seconds(ev.Time.Sub(t.began)), ev.Thread)
+	c := &collecting{walked: w, pc: is.PC, cfa: is.CFA, sp: sp, ends: []machine.Addr{is.PC}}
+	if code := w.Innermost.Code(); code != nil {
+		way := sweep{text: isa.NewWindow(t.view.Target(), isa.Of(arch)), at: code.SymbolAt(is.Lookup()).Owner}
+		if _, call := way.to(is.PC); call != 0 {
+			c.ends = append(c.ends, call)
+		}
+	}
+	v.open[ev.Thread.ID] = c
+	var insert []ptrace.Breakpoint
+	for _, at := range c.ends {
+		_, watch := t.watches[at]
+		if v.ends[at]++; v.ends[at] == 1 && t.places[at] == nil && !watch {
+			insert = append(insert, ptrace.Breakpoint{Addr: at, Uncounted: true})
+		}
+	}
+	return c, t.session.Insert(insert...)
+}
+
+// leaves handles a thread at the return address or at the call of a collection.
+func (v *visitor) leaves(t *tracer, ev ptrace.Event) error {
+	c := v.open[ev.Thread.ID]
+	if c == nil || ev.Thread.Registers == nil || !slices.Contains(c.ends, ev.At) {
+		return nil
+	}
+	sp, err := ev.Thread.Registers.Addr(t.view.Target().Arch().SP)
+	if err != nil {
+		return err
+	}
+	if sp < c.sp { // a deeper activation of the same function
+		return nil
+	}
+	return v.end(t, ev.Thread.ID, false)
+}
+
+// end ends the collection of a thread and reports it.
+func (v *visitor) end(t *tracer, tid int, cut bool) error {
+	c := v.open[tid]
+	delete(v.open, tid)
+	var remove []machine.Addr
+	for _, at := range c.ends {
+		_, watch := t.watches[at]
+		if v.ends[at]--; v.ends[at] == 0 {
+			delete(v.ends, at)
+			if t.places[at] == nil && !watch {
+				remove = append(remove, at)
+			}
+		}
+	}
+	if err := v.report(t, c.walked.End(cut, len(c.ends) > 1)); err != nil || cut {
+		return err
+	}
+	return t.session.Remove(remove...)
+}
+
+// report adds a collection to the summary.
+func (v *visitor) report(t *tracer, c *roots.Collection) error {
+	s := &v.sum
+	s.Elsewhere += uint64(c.Elsewhere)
+	if c.NoneVisited {
+		s.NoneVisited++
+		return nil
+	}
+	s.Collections++
+	s.Frames += uint64(c.Frames)
+	s.Slots += uint64(c.Slots)
+	s.Null += uint64(c.Null)
+	s.Unavailable += uint64(c.Unavailable)
+	if c.End != "" {
+		s.Unavailable++
+	}
+	for k := range c.Findings {
+		s.Findings[c.Findings[k].Kind]++
+	}
+	if s.Collections == v.Limit && t.end.Kind == "" {
+		t.end.Kind = EndLimit
+	}
+	return v.Each(c)
+}
+
+// forget drops the open collections, some of whose visits were not seen. Their breakpoints are already removed.
+func (v *visitor) forget() {
+	v.sum.Incomplete += uint64(len(v.open))
+	clear(v.open)
+	clear(v.ends)
+}

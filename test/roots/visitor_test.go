@@ -1,0 +1,210 @@
+package roots_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"example.com/reframe/test/clitest"
+	"example.com/reframe/test/gcprogram"
+	"example.com/reframe/test/livetest"
+)
+
+// visited holds the lines of trace --visitor --json.
+type visited struct {
+	collections []collection
+	summary     struct {
+		Collections, Slots, Visits, Elsewhere, Unavailable, Incomplete int
+		NoFrames                                                       int `json:"no_frames"`
+		NoneVisited                                                    int `json:"none_visited"`
+		Findings                                                       map[string]int
+	}
+	status int
+}
+
+type collection struct {
+	N        int
+	Visits   int
+	Findings []struct {
+		Kind   string
+		Record struct{ ID uint64 }
+		Slot   *struct{ Name string }
+		Slots  int
+	}
+}
+
+// traceVisitor runs a program under trace --visitor.
+func traceVisitor(t *testing.T, p *gcprogram.Program, binary string, args ...string) (out visited) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "collections")
+	r := clitest.Run(t, slices.Concat([]string{"trace", "--visitor", "visit_root", "--visitor-base", "1", "--ir", p.Module, "--json", "-o", file, "--", binary}, args)...)
+	out.status = r.Code
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(line), &value))
+		require.NoError(t, clitest.SchemaOf(t, "visitor.schema.json").Validate(value), line)
+		var c collection
+		switch value.(map[string]any)["schema"] {
+		case "reframe.trace.collection/v1":
+			require.NoError(t, json.Unmarshal([]byte(line), &c))
+			out.collections = append(out.collections, c)
+		case "reframe.trace.visitor/v1":
+			require.NoError(t, json.Unmarshal([]byte(line), &out.summary))
+		default:
+			require.Fail(t, line)
+		}
+	}
+	return out
+}
+
+// everyFor returns the distance between collections at which a program has at most some.
+func everyFor(t *testing.T, p *gcprogram.Program, binary string, most int) string {
+	t.Helper()
+	return strconv.Itoa(1 + p.Run(t, binary).Safepoints/most)
+}
+
+// TestVisitorOfACorrectWalker requires that the slots of each collection of a correct walker are exactly those of the maps.
+func TestVisitorOfACorrectWalker(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		want := p.Run(t, binary, "-every", every)
+		got := traceVisitor(t, p, binary, "-every", every)
+		require.Zero(t, got.status, "%s: %v", p, got.summary)
+		require.Equal(t, want.Collections, got.summary.Collections+got.summary.NoneVisited, "%s", p)
+		require.Equal(t, want.Roots, got.summary.Visits, "%s", p)
+		require.Zero(t, got.summary.Elsewhere, "%s", p)
+		require.Zero(t, got.summary.Unavailable+got.summary.Incomplete+got.summary.NoFrames, "%s: %v", p, got.summary)
+	})
+}
+
+// mutant is a walker that is wrong at the frames of one record.
+type mutant struct {
+	id   uint64
+	args []string
+}
+
+// skips returns the walkers that skip the frames of a record. The trace sees a walk only by its visits: in the first collection with such a frame another
+// frame must have roots.
+func skips(log []gcprogram.Collection) (all []mutant) {
+	seen := map[uint64]bool{}
+	for _, c := range log {
+		for _, f := range c.Frames {
+			if seen[f.ID] || len(f.Roots) == 0 {
+				continue
+			}
+			seen[f.ID] = true
+			if slices.ContainsFunc(c.Frames, func(other gcprogram.Frame) bool { return other.ID != f.ID && len(other.Roots) > 0 }) {
+				all = append(all, mutant{f.ID, []string{"-skip", fmt.Sprint(f.ID)}})
+			}
+		}
+	}
+	return all
+}
+
+// misreads returns walkers that read an offset of a record wrong. Some of them read a location that has no offset, and are correct.
+func misreads(r *rand.Rand, log []gcprogram.Collection) (all []mutant) {
+	seen := map[uint64]bool{}
+	for _, c := range log {
+		for _, f := range c.Frames {
+			if seen[f.ID] || len(f.Roots) == 0 {
+				continue
+			}
+			seen[f.ID] = true
+			delta := 8 * (1 + r.Intn(6)) * (1 - 2*r.Intn(2))
+			all = append(all, mutant{f.ID, []string{"-misread", fmt.Sprintf("%d:%d:%d", f.ID, r.Intn(len(f.Roots)), delta)}})
+		}
+	}
+	return all
+}
+
+// walkOf returns what a walker visited, independently of the addresses of the stack.
+func walkOf(log []gcprogram.Collection) (all []string) {
+	for _, c := range log {
+		for _, f := range c.Frames {
+			for _, r := range f.Roots {
+				all = append(all, fmt.Sprint(c.Number, f.ID, int64(r.Slot-f.SP), int64(r.BaseSlot-f.SP)))
+			}
+		}
+	}
+	return all
+}
+
+// TestVisitorFindsWrongWalkers requires that walkers that skip a frame or misread an offset are found in each program, at a frame of the record that they
+// are wrong at.
+func TestVisitorFindsWrongWalkers(t *testing.T) {
+	var mu sync.Mutex
+	count := map[string]int{}
+	t.Cleanup(func() { t.Logf("wrong walkers that were found: %v", count) })
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		logged := func(args ...string) []gcprogram.Collection {
+			log := filepath.Join(t.TempDir(), "log")
+			p.Run(t, binary, slices.Concat([]string{"-every", every, "-log", log}, args)...)
+			return gcprogram.ReadLog(t, log)
+		}
+		correct := logged()
+		walk := walkOf(correct)
+		r := rand.New(rand.NewSource(p.Seed))
+		for kind, all := range map[string][]mutant{"skip": skips(correct), "misread": misreads(r, correct)} {
+			r.Shuffle(len(all), func(a, b int) { all[a], all[b] = all[b], all[a] })
+			tested := 0
+			for _, m := range all {
+				if tested == livetest.Times(2, 8) {
+					break
+				}
+				if slices.Equal(walk, walkOf(logged(m.args...))) {
+					continue
+				}
+				tested++
+				got := traceVisitor(t, p, binary, slices.Concat([]string{"-every", every}, m.args)...)
+				require.Equal(t, 1, got.status, "%s %q: %+v", p, m.args, got.summary)
+				require.True(t, got.finds(m.id), "%s %q: %+v", p, m.args, got)
+			}
+			mu.Lock()
+			count[kind] += tested
+			mu.Unlock()
+		}
+	})
+}
+
+// finds reports whether the first collection with a finding has one in a frame of a record.
+func (v *visited) finds(id uint64) bool {
+	for _, c := range v.collections {
+		for _, f := range c.Findings {
+			if f.Record.ID == id {
+				return true
+			}
+		}
+		if len(c.Findings) > 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// TestVisitorArguments requires a reason for each wrong combination of flags, and for functions that do not exist.
+func TestVisitorArguments(t *testing.T) {
+	t.Parallel()
+	command := []string{"--", "true"}
+	for want, args := range map[string][]string{
+		"--visitor-base requires --visitor":                      {"--visitor-base", "1"},
+		"--visitor cannot be combined with --full":               {"--visitor", "f", "--full"},
+		"--visitor-argument -1: must not be below 0":             {"--visitor", "f", "--visitor-argument", "-1"},
+		"--visitor-base 0: the argument of the slot is the same": {"--visitor", "f", "--visitor-base", "0"},
+	} {
+		clitest.Run(t, slices.Concat([]string{"trace"}, args, command)...).Fails(t, 64, want)
+	}
+}
