@@ -7,11 +7,11 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// A process is stopped for a fraction of a millisecond; the printed data is in the copy.
+// The process is stopped for a fraction of a millisecond. The printed data is from the copy.
 func ExampleCapture() {
 	target, err := ptrace.Capture(4711, ptrace.Options{})
 	if err != nil {
-		log.Fatal(err) // it contains advice: root, ptrace_scope, a process that is gone
+		log.Fatal(err) // the error contains advice, for example about root, ptrace_scope, or a process that has ended
 	}
 	defer target.Close()
 	fmt.Println(target.Command, "was stopped for", target.Pause)

@@ -12,19 +12,19 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Bounds of a minimal core. It contains the pages that registers and stacks point to: the memory that an interpreter may access after resuming there.
-// The pages are read while the process is stopped, so fixed numbers bound the work, and not the amount of data.
+// Bounds of a minimal core, which contains the pages to which registers and stacks point: the memory that an interpreter may access after resuming
+// there. The pages are read while the process is stopped. Therefore fixed numbers bound the work, independently of the amount of data.
 const (
-	reachWords = 8192 // words of registers and stacks that are followed, for all threads together
-	reachLeast = 64   // words that are followed for each thread
-	reachNext  = 32   // words in a block: the memory at the target of a pointer that is followed in turn
-	reachAll   = 1024 // blocks
+	reachWords = 8192 // words of registers and stacks whose pointers are followed, for all threads together
+	reachLeast = 64   // number of such words for each thread, at least
+	reachNext  = 32   // words in a block: the memory at the target of a pointer, whose own pointers are followed
+	reachAll   = 1024 // number of blocks
 	reachDepth = 4
 	reachPages = 512
-	// registryPages is the maximum number of registered objects whose entries are kept with the whole pages that contain them. Beyond it, only each
-	// entry itself is kept.
+	// registryPages is the maximum number of registered objects whose entries are kept with the complete pages that contain them. If there are more,
+	// only the entries are kept.
 	registryPages = 256
-	maxHeaders    = 64 // first pages of files
+	maxHeaders    = 64 // number of first pages of files
 )
 
 // start is the state of a thread from which pointers are followed.
@@ -36,15 +36,16 @@ type start struct {
 
 // gatherer collects pages. Its memory is allocated before the process is stopped.
 type gatherer struct {
-	order  binary.ByteOrder
-	maps   []machine.Mapping    // mappings into which pointers are followed: writable while the process runs, and not provided on demand by userfaultfd
+	order binary.ByteOrder
+	// Mappings into which pointers are followed: those that are writable while the process runs, and whose pages userfaultfd does not provide.
+	maps   []machine.Mapping
 	always []machine.Addr       // addresses that debuggers need to find files
-	at     map[machine.Addr]int // the index into pages
+	at     map[machine.Addr]int // index into pages
 	data   map[*Entry]bool      // objects whose variables were added
 	pages  []system.Want
-	next   []machine.Addr // blocks in pages that were not read yet
+	next   []machine.Addr // blocks in pages that are not yet read
 	blocks map[machine.Addr]bool
-	full   bool // pages did not fit
+	full   bool // there was no room for further pages
 }
 
 // newGatherer returns a gatherer for a target whose lists have been read.
@@ -75,10 +76,10 @@ func newGatherer(t *Target) *gatherer {
 	return g
 }
 
-// ofFile reports whether a mapping has a file. A core does not contain inodes.
+// ofFile reports whether a mapping belongs to a file. A core does not contain inodes.
 func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
 
-// gather reads the pages. It follows the registers and the first words of each stack, nearest first.
+// gather reads the pages. It follows the pointers in registers and in the first words of each stack, nearest first.
 func (g *gatherer) gather(mem memory, t *Target, threads []start) error {
 	for _, a := range g.always {
 		g.add(a)
@@ -129,7 +130,7 @@ func (g *gatherer) add(a machine.Addr) bool {
 	return true
 }
 
-// follow adds the page that a word points to, if it is a pointer into memory that may change.
+// follow adds the page to which a word points, if the word is a pointer into memory that may change.
 func (g *gatherer) follow(w machine.Addr) {
 	if len(g.maps) == 0 || w < g.maps[0].Start || w >= g.maps[len(g.maps)-1].End {
 		return
@@ -144,7 +145,7 @@ func (g *gatherer) follow(w machine.Addr) {
 	}
 }
 
-// deeper follows the pointers in the blocks of the last round.
+// deeper follows the pointers in the blocks that the last round read.
 func (g *gatherer) deeper() {
 	now := g.next
 	g.next = nil
@@ -175,7 +176,7 @@ func (g *gatherer) spans() []span {
 	return spansOf(g.pages)
 }
 
-// headers returns the first pages of files, which identify the file, if they differ from the file.
+// headers returns the first pages of files, which identify the files, if they differ from the files.
 func (t recorder) headers() (at []machine.Addr) {
 	if t.recorded == nil {
 		return nil
@@ -199,8 +200,8 @@ const (
 	maxDynamic = 1 << 10
 )
 
-// linkMap returns the addresses in the list of loaded files that debuggers follow: the dynamic section of the program, the target of its DT_DEBUG,
-// and the entries with their names. It follows an endless list up to a limit.
+// linkMap returns the addresses that debuggers read to find the loaded files: the dynamic section of the program, the target of its DT_DEBUG, and the
+// entries of the list with their names. The number of entries is limited, because the list may be endless.
 func (t recorder) linkMap() (at []machine.Addr) {
 	if t.recorded == nil || t.recorded.about == nil {
 		return nil
@@ -220,7 +221,8 @@ func (t recorder) linkMap() (at []machine.Addr) {
 // linkedFile is an entry of the list of loaded files: the load bias of the file, and the address of its path, which is empty for the program.
 type linkedFile struct{ bias, name machine.Addr }
 
-// linkMap follows the list of loaded files. It calls reads with the addresses that it reads. It follows an endless list up to a limit.
+// linkMap iterates over the list of loaded files. It calls reads with the addresses that it reads. The number of entries is limited, because the list
+// may be endless.
 func linkMap(mem machine.Memory, order binary.ByteOrder, auxv []byte, reads func(...machine.Addr)) iter.Seq[linkedFile] {
 	return func(yield func(linkedFile) bool) {
 		word := func(a machine.Addr) machine.Addr {
@@ -286,7 +288,7 @@ func pathAt(mem machine.Memory, at machine.Addr) string {
 	var all []byte
 	for len(all) < most {
 		from := at + machine.Addr(len(all))
-		b := make([]byte, piece-uint64(from)%piece) // pieces do not cross a page
+		b := make([]byte, piece-uint64(from)%piece) // no piece crosses a page boundary
 		if mem.ReadMemory(b, from) != nil {
 			return ""
 		}

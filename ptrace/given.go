@@ -13,16 +13,16 @@ import (
 )
 
 // Object is an object file whose code a runtime has copied to memory without registering it. Its symbols, unwind information and stack maps are used
-// as if it were registered.
+// in the same way as those of a registered object.
 type Object struct {
 	Path string
-	// Places are the addresses of its code. If there are none, the code is searched for.
+	// Places are the addresses of its code. If there are none, memory is searched for the code.
 	Places []Placement
 }
 
 // Placement is the address of a section of code, or of a symbol in one.
 type Placement struct {
-	Of   string // "" for the only section of code, or .text
+	Of   string // "" for .text, or for the only section of code
 	Addr machine.Addr
 }
 
@@ -31,11 +31,11 @@ const (
 	maxGiven       = 256 << 20 // bytes of one object
 	maxSearched    = 4 << 30   // bytes of memory, for each section
 	searchChunk    = 4 << 20
-	leastSearched  = 16 // bytes of code that no relocation changes: fewer are not distinctive
+	leastSearched  = 16 // bytes of code that no relocation changes: shorter code is not distinctive
 	maxResemblance = 1 << 16
 )
 
-// ObjectError is an error in a given object.
+// ObjectError is an error about a given object.
 type ObjectError struct {
 	Path string
 	Err  error
@@ -90,7 +90,7 @@ type givenCode struct {
 	section *object.Section
 	start   machine.Addr
 	code    []byte
-	fixed   []bool // true for the bytes of code that no relocation changes
+	fixed   []bool // true for each byte of code that no relocation changes
 }
 
 func (g *given) at(addr machine.Addr) bool {
@@ -170,7 +170,7 @@ func readGiven(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// asTold sets the places to the addresses that the user gave.
+// asTold sets the places to the addresses from the user.
 func (g *given) asTold(places []Placement) error {
 	for _, p := range places {
 		s, offset, err := g.section(p.Of)
@@ -253,7 +253,7 @@ func (g *given) search(t *Target) error {
 		}
 		p := givenCode{section: s, code: code, fixed: fixed}
 		if p.telling() < leastSearched {
-			continue // too short to be found, so its symbols get no address
+			continue // too short to search for, so its symbols have no address
 		}
 		found, searched, err := p.find(t)
 		switch {
@@ -273,7 +273,7 @@ func (g *given) search(t *Target) error {
 	return nil
 }
 
-// telling returns the number of bytes that no relocation changes.
+// telling returns the number of bytes of code that no relocation changes.
 func (p *givenCode) telling() (n int) {
 	for _, f := range p.fixed {
 		if f {
@@ -283,7 +283,7 @@ func (p *givenCode) telling() (n int) {
 	return n
 }
 
-// find returns up to two addresses of the code, and the number of bytes searched.
+// find returns up to two addresses of the code, and the number of bytes that it searched.
 func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err error) {
 	from, to := p.anchor()
 	like := 0
@@ -295,7 +295,7 @@ func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err 
 			buf := make([]byte, min(uint64(m.End-at), uint64(searchChunk+len(p.code))))
 			n, err := t.source.readUpTo(buf, at)
 			if err != nil || n == 0 {
-				break // no code can run in a mapping that cannot be read
+				break // code in a mapping that cannot be read cannot run
 			}
 			buf = buf[:n]
 			if searched += uint64(n); searched > maxSearched {

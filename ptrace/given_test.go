@@ -36,7 +36,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// Code is found at any address, also across the end of one read, and after bytes that resemble it.
+// TestSearchForCode requires that code is found at any address, also across the boundary of two reads, and after bytes that resemble it.
 func TestSearchForCode(t *testing.T) {
 	object := livetest.Object(t, 19, "host_mod.ll")
 	f, err := elf.Open(object)
@@ -47,7 +47,7 @@ func TestSearchForCode(t *testing.T) {
 	const start, size = machine.Addr(0x10000), 3*searchChunk + 123
 	for _, at := range []int{0, 1, searchChunk - len(text), searchChunk - len(text) + 1, searchChunk - 7, searchChunk - 1, searchChunk, 2*searchChunk - 1, size - len(text)} {
 		memory := make([]byte, size)
-		copy(memory[at/2:], text[:len(text)-1]) // all but its last byte
+		copy(memory[at/2:], text[:len(text)-1]) // all bytes except the last one
 		copy(memory[at:], text)
 		target := &Target{arch: machine.AMD64, maps: []machine.Mapping{{Start: start, End: start + size, Read: true, Exec: true}},
 			source: &coreMemory{regions: []region{{start: start, end: start + size, from: bytes.NewReader(memory)}}, limit: size}}
@@ -56,7 +56,7 @@ func TestSearchForCode(t *testing.T) {
 		require.True(t, target.reading().givenHold())
 		require.NotNil(t, target.givenAt(start+machine.Addr(at)))
 		require.Nil(t, target.givenAt(start+machine.Addr(at+len(text))))
-		memory[at] ^= 1 // the runtime has overwritten the place meanwhile
+		memory[at] ^= 1 // the runtime has overwritten the code since
 		require.False(t, target.reading().givenHold())
 		require.ErrorContains(t, target.reading().place([]Object{{Path: object}}), ".text was not found in 12288 KiB of code in memory")
 		require.ErrorContains(t, target.reading().place([]Object{{object, []Placement{{"", start + machine.Addr(at)}}}}), "at offset 0x0 memory contains")

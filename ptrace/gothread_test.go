@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// goMemory is memory with structures of Go's run time, by the addresses of its words.
+// goMemory is memory with structures of Go's run time: words by their addresses.
 type goMemory map[machine.Addr]machine.Addr
 
 func (m goMemory) ReadMemory(p []byte, addr machine.Addr) error {
@@ -29,18 +29,18 @@ func (m goMemory) add(thread, system, current machine.Addr) {
 	}
 }
 
-// TestFindGoThread requires the goroutine of a thread, and none if several structures could be that of the thread.
+// TestFindGoThread requires that the goroutine of a thread is found, and that none is found if several structures could belong to the thread.
 func TestFindGoThread(t *testing.T) {
 	const (
 		m1, system1, current1 = 0x100000, 0x200000, 0x300000
 		m2, system2, current2 = 0x400000, 0x500000, 0x600000
-		header                = 0x900008            // after the header of a large object
+		header                = 0x900008            // an address after the header of a large object
 		c, noC                = 0x700000, m1 + 0x90 // thread pointers
 	)
 	for _, test := range []struct {
 		name  string
 		local machine.Addr                  // the thread pointer
-		words map[machine.Addr]machine.Addr // by their distances below it
+		words map[machine.Addr]machine.Addr // words by their distance below the thread pointer
 		want  machine.Addr                  // 0 for none
 	}{
 		{"with C", c, map[machine.Addr]machine.Addr{0x18: current1}, current1},

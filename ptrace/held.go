@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// HeldError is an error of a debugger that holds a process.
+// HeldError is an error from a debugger that holds a process.
 type HeldError struct {
 	Addr string // of the debugger
 	Err  error
@@ -33,16 +33,16 @@ func (e *HeldError) Error() string {
 
 func (e *HeldError) Unwrap() error { return e.Err }
 
-// OpenHeld makes a target of a process that another debugger holds. It finds the same data as [OpenCore] in a core that contains all memory, and reads
-// memory on demand. It closes s after an error; otherwise [Target.Close] closes it. An error contains the notes, as there is no target that has them.
+// OpenHeld makes a target of a process that another debugger holds. It finds the same data as [OpenCore] in a core that contains all memory, and
+// reads memory on demand. After an error it closes s; otherwise [Target.Close] closes s. An error includes the notes, because no target has them.
 //
-// The files that the process has mapped are those of this machine, if they are the same ones; otherwise s opens them.
+// Mapped files are read on this machine if it has the same files; otherwise s opens them.
 func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
 	return openHeld(s, o, holder.NewCache(s.Memory, s.Mappings != nil), nil)
 }
 
-// openHeld is OpenHeld with a cache of the memory. before is the target at an earlier moment, or nil. The new target takes from it what has not changed,
-// by the same pointers; it must not be used or closed any more.
+// openHeld is like OpenHeld, with a cache of the memory. before is the target at an earlier moment, or nil. The new target takes over unchanged data
+// from before by the same pointers, so before must not be used or closed any more.
 func openHeld(s *holder.State, o CoreOptions, cache *holder.Cache, before *Target) (t *Target, err error) {
 	target := &Target{Provider: Provider(s.Kind), Debugger: s.Addr, PID: s.PID, Command: s.Command, Notes: slices.Clone(s.Notes), arch: s.Arch, threads: s.Threads,
 		room: o.Objects, debug: debugDirs(o.DebugDirs), file: closer(s.Close), lost: cache.Lost}
@@ -54,7 +54,7 @@ func openHeld(s *holder.State, o CoreOptions, cache *holder.Cache, before *Targe
 			err = &HeldError{s.Addr, lost, ""}
 		}
 		if err != nil {
-			// A note can be the cause: an object is not found in memory that the debugger does not list.
+			// A note can give the cause, such as an object that is not found because the debugger does not list memory.
 			if len(target.Notes) > 0 {
 				err = fmt.Errorf("%w (note: %s)", err, strings.Join(target.Notes, "; "))
 			}
@@ -91,14 +91,15 @@ func (c closer) Close() error {
 
 const notMapped = "not mapped"
 
-// heldMemory reads the memory of a held process. An offset is an address; the upper half of the address space has negative ones.
+// heldMemory reads the memory of a held process. The offset of a read is the address as a signed number, so addresses in the upper half have negative
+// offsets.
 type heldMemory struct{ *holder.Cache }
 
 // ReadAt implements [io.ReaderAt].
 func (m heldMemory) ReadAt(p []byte, off int64) (int, error) { return m.Read(p, machine.Addr(off)) }
 
-// layHeld creates mappings from the debugger's list. Without a list, one mapping stands for each half of the address space,
-// without its outermost page; the mappings of files are cut out of it.
+// layHeld creates mappings from the debugger's list. Without a list, one mapping represents each half of the address space, except for its outermost
+// page, and the mappings of files are cut out of these.
 func (c *core) layHeld(s *holder.State, exe string) error {
 	if s.Mappings != nil {
 		c.segments = make([]segment, len(s.Mappings))
@@ -157,7 +158,7 @@ func (c *core) addProgram(name string) error {
 	return nil
 }
 
-// openAny opens a file of the target: here or, if it is not found, from the debugger.
+// openAny opens a file of the target: on this machine or, if it is not found, through the debugger.
 func (c *core) openAny(name string) (*os.File, error) {
 	f, err := c.open(name)
 	if err != nil && c.fetch != nil {
@@ -177,7 +178,7 @@ func heldSegment(m machine.Mapping) segment {
 	return s
 }
 
-// placeNamed is placeExecutable with an error that names the file.
+// placeNamed is like placeExecutable, with the name of the file in the error.
 func (c *core) placeNamed(exe string) error {
 	if err := c.placeExecutable(exe); err != nil {
 		return &CoreError{exe, -1, err, "give the program of the process with --exe; it may be stripped"}
@@ -185,7 +186,7 @@ func (c *core) placeNamed(exe string) error {
 	return nil
 }
 
-// search sets where files are searched for: on this machine, or below a directory.
+// search sets where files are searched: on this machine, or below a directory.
 func (c *core) search(o CoreOptions) error {
 	if o.Sysroot == "" {
 		return nil
@@ -202,11 +203,10 @@ func (c *core) search(o CoreOptions) error {
 	return nil
 }
 
-// Unlisted reports whether the debugger that holds the process does not list its mappings. Then memory was not searched for stack maps.
+// Unlisted reports whether the debugger that holds the process does not list its mappings. In that case memory was not searched for stack maps.
 func (t *Target) Unlisted() bool { return t.core != nil && t.core.unlisted }
 
-// Lost returns the error after which the debugger that holds the process did not answer any more, or nil. Data that was to be read after it is
-// missing.
+// Lost returns the error after which the debugger that holds the process no longer answered, or nil. Data that was not yet read is missing.
 func (t *Target) Lost() error {
 	if t.lost == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"example.com/reframe/ptrace/regset"
 )
 
-// ntRegisters holds the registers of the thread before it, as far as a debugger provided them. Other notes of the core hold those of them for which the
-// kernel has a place. It holds 64-bit words: the thread pointer and the number of registers; then for each its DWARF number and its size as two words,
-// and its bytes, lowest address first, padded to a word.
+// ntRegisters holds the registers of the preceding thread, if a debugger provided them. Other notes of the core hold those registers that have a
+// place in the kernel's notes. The content is 64-bit words: the thread pointer and the number of registers; then, for each register, its DWARF
+// number, its size, and its bytes, lowest address first, padded to a word.
 const ntRegisters = 0x52460004
 
 // Limits on that note.
@@ -21,7 +21,7 @@ const (
 	maxHeldRegister = 8 << 10
 )
 
-// heldSource makes the header and the notes of a core of a process that a debugger holds.
+// heldSource creates the header and the notes for a core of a process that a debugger holds.
 func (c *core) heldSource(nameless bool) (*coreSource, error) {
 	t := c.target
 	h, err := coreHeader(t.arch)
@@ -38,7 +38,8 @@ func (c *core) heldSource(nameless bool) (*coreSource, error) {
 	notes := elfcore.NoteList{Order: s.order}
 	m := &coreMoment{from: s}
 	for _, f := range c.files {
-		m.maps = append(m.maps, machine.Mapping{Start: f.start, End: f.end, Offset: f.off, Path: f.path, Inode: 1}) // fileNote lists mappings with an inode
+		// The inode makes fileNote list the mapping.
+		m.maps = append(m.maps, machine.Mapping{Start: f.start, End: f.end, Offset: f.off, Path: f.path, Inode: 1})
 	}
 	for i, th := range t.threads {
 		m.names = append(m.names, threadNote{th.ID, th.Name})
@@ -80,7 +81,7 @@ func heldStatus(th *machine.Thread) []byte {
 	return b
 }
 
-// put writes the registers that are available to their places, and reports whether all are.
+// put writes the available registers to their places, and reports whether all are available.
 func put(b []byte, places []regset.Place, regs *machine.Registers) (all bool) {
 	all = true
 	for _, p := range places {
@@ -103,19 +104,19 @@ func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers
 		}
 		b := make([]byte, regset.FloatSize[a])
 		if !put(b, n.Places, regs) {
-			continue // readers would take zeros for the others
+			continue // readers would take zeros for the values of the missing registers
 		}
 		if control, err := regs.FloatControl(); err == nil {
 			control.Put(a, b)
 		} else if a == machine.AMD64 || a == machine.ARM64 {
-			continue // readers would take zeros for the control registers
+			continue // readers would take zeros for the values of the control registers
 		}
 		notes.Add(n.Owner, n.Kind, b)
 	}
 	var list []byte
 	count := uint64(0)
 	all := a.Registers()
-	if !slices.Contains(all, a.PC) { // DWARF has no number for it
+	if !slices.Contains(all, a.PC) { // the pc has no DWARF number on this architecture
 		all = append(slices.Clip(all), a.PC)
 	}
 	for _, reg := range all {
@@ -132,14 +133,14 @@ func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers
 	notes.Add(ownOwner, ntRegisters, append(head, list...))
 }
 
-// readHeldRegisters reads ntRegisters into the newest thread.
+// readHeldRegisters reads ntRegisters into the last thread.
 func (c *core) readHeldRegisters(n elfcore.Note) {
 	b, ok := n.Read(16, maxHeldNote)
 	if !ok || len(c.target.threads) == 0 {
 		return
 	}
 	th := &c.target.threads[len(c.target.threads)-1]
-	// The other notes have zeros for registers that the debugger did not provide.
+	// Start with no registers, because the other notes have zeros for registers that the debugger did not provide.
 	regs := machine.NewRegisters(c.target.arch, notHeld)
 	if th.Registers != nil {
 		if control, err := th.Registers.FloatControl(); err == nil {

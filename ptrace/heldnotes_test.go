@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// filled is memory that is readable in one page, where each byte is the low byte of its address.
+// filled is memory with one readable page, in which each byte is the low byte of its address.
 type filled machine.Addr
 
 func (f filled) Read(p []byte, addr machine.Addr) (int, error) {
@@ -27,7 +27,7 @@ func (f filled) Read(p []byte, addr machine.Addr) (int, error) {
 	return len(p), nil
 }
 
-// TestRecordHeld requires that a core of a held process has the registers that the debugger gave, and no others, on each architecture.
+// TestRecordHeld requires that a core of a held process has exactly the registers that the debugger provided, on each architecture.
 func TestRecordHeld(t *testing.T) {
 	for _, a := range machine.Archs() {
 		if a.Pointer != 8 {
@@ -85,7 +85,7 @@ func TestRecordHeld(t *testing.T) {
 	}
 }
 
-// TestHeldErrorKeepsNotes requires that the error of a target that cannot be opened contains the notes about it, those of the debugger and later ones.
+// TestHeldErrorKeepsNotes requires that, if a target cannot be opened, the error contains the notes of the debugger and later notes.
 func TestHeldErrorKeepsNotes(t *testing.T) {
 	object := filepath.Join(t.TempDir(), "missing.o")
 	for name, o := range map[string]CoreOptions{"no object": {Given: []Object{{Path: object}}}, "no directory": {Sysroot: object}} {

@@ -30,15 +30,15 @@ const (
 	maxEntries    = 1 << 20
 	maxObjectSize = 1 << 30
 	maxSections   = 1 << 16
-	maxTables     = 256 << 20 // section headers of all objects together
+	maxTables     = 256 << 20 // bytes of section headers, for all objects together
 )
 
-// Registry is the list of one descriptor at one moment.
+// Registry is the list of registered objects in one descriptor, at one moment.
 type Registry struct {
 	Descriptor machine.Addr
 	Module     string // the module that contains the descriptor
 	Entries    []*Entry
-	// Broken is the reason why the list could not be followed to its end, or "".
+	// Broken is the reason why the list could not be followed to the end, or "".
 	Broken string
 
 	arch   *machine.Arch
@@ -59,7 +59,7 @@ type Entry struct {
 	extents   []extent        // the parts of the object to read
 	content   *content        // the bytes of the object, if they were read
 	code      []codeRange
-	variables []codeRange // sections that the object's code may write to
+	variables []codeRange // sections to which the object's code may write
 	image     *object.Image
 	table     uint64 // a hash of the section headers, which hold the load address of each section
 }
@@ -72,8 +72,8 @@ type codeRange struct {
 	age        int // 0 for the newest entry, which a JIT puts at the head of its list
 }
 
-// readRegistry walks the list and reads the section headers of each object, which contain the addresses of its code. The objects themselves are read
-// when they are needed.
+// readRegistry follows the list and reads the section headers of each object, which contain the addresses of its code. The objects themselves are
+// read when they are needed.
 //
 // room is the maximum number of entries.
 func readRegistry(mem memory, arch *machine.Arch, module string, descriptor machine.Addr, room int) *Registry {
@@ -83,7 +83,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 		return r
 	}
 	if v := arch.Order.Uint32(r.head); v != 1 {
-		// A statically linked host has 0 there until its initializers run; before that nothing is registered.
+		// In a statically linked host, the version is 0 until its initializers have run. Before that nothing is registered.
 		if v != 0 || r.first() != 0 {
 			r.Broken = fmt.Sprintf("the descriptor has version %d; expected 1", v)
 		}
@@ -95,7 +95,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 	return r
 }
 
-// order creates the index from addresses of code to entries.
+// order creates the index from code addresses to entries.
 func (r *Registry) order() {
 	for age, e := range r.Entries {
 		for _, c := range e.code {
@@ -142,8 +142,7 @@ func byteOrder(arch *machine.Arch) elf.Data {
 	return elf.ELFDATA2LSB
 }
 
-// readHeaders reads the ELF headers of all entries in one batch and their section
-// headers in a second one.
+// readHeaders reads the ELF headers of all entries with one call, and their section headers with a second one.
 func (r *Registry) readHeaders(mem memory) {
 	order := r.arch.Order
 	headers := make([]system.Want, 0, len(r.Entries))
@@ -222,21 +221,21 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 }
 
-// unchanged reports whether the descriptor has not changed since the list was walked. Each registration writes its entry into the descriptor.
+// unchanged reports whether the descriptor is the same as when the list was read. Each registration writes its entry into the descriptor.
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)
 }
 
-// holds reports whether an entry still refers to the object that was read. A JIT may unregister an object and register another one in the same
-// memory; that leaves the descriptor unchanged. So holds reads the object again: if its memory was freed during the first read and used for something
-// else, the bytes differ now.
+// holds reports whether an entry still refers to the object that was read. A JIT may unregister an object and register another one at the same
+// address, which leaves the descriptor unchanged. Therefore holds reads the object again: if the memory was freed and reused during the first read,
+// the bytes now differ.
 func (r *Registry) holds(e *Entry, mem memory) bool {
 	again := &Entry{Addr: e.Addr, Start: e.Start, Size: e.Size}
 	if mem.ReadMemory(again.raw[:], e.Addr) != nil || !sameEntry(again.raw[:], e.raw[:]) {
 		return false
 	}
-	if e.content == nil || !e.content.is(mem) { // nil: the object could not be read
+	if e.content == nil || !e.content.is(mem) { // content is nil if the object could not be read
 		return false
 	}
 	now := &Registry{arch: r.arch, Entries: []*Entry{again}}
@@ -244,11 +243,11 @@ func (r *Registry) holds(e *Entry, mem memory) bool {
 	return now.Broken == "" && again.Bad == "" && again.table == e.table
 }
 
-// at returns the entry whose code contains addr, or nil. If a JIT reused memory without unregistering, several entries match; then it returns the
-// newest.
+// at returns the entry whose code contains addr, or nil. If a JIT has reused memory without unregistering objects, several entries match, and at
+// returns the newest one.
 func (r *Registry) at(addr machine.Addr) *Entry {
 	n := sort.Search(len(r.ranges), func(i int) bool { return r.ranges[i].start > addr })
-	// Ranges overlap only where memory was reused; the bound limits the cost of a hostile list.
+	// Ranges overlap only if memory was reused. The bound limits the cost of a hostile list.
 	var newest *codeRange
 	for i := n - 1; i >= 0 && i >= n-16; i-- {
 		if c := &r.ranges[i]; addr < c.end && (newest == nil || c.age < newest.age) {

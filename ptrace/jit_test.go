@@ -14,13 +14,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCorruptList requires that each kind of corruption is reported, soon, and that the good entries before it are kept.
+// TestCorruptList requires that each kind of corruption is reported quickly, and that the valid entries before it are kept.
 func TestCorruptList(t *testing.T) {
 	for _, c := range []struct {
 		how     string
 		entries int
 		broken  string
-		bad     map[int]string // of the entries that cannot be used
+		bad     map[int]string // reasons of the entries that cannot be used
 	}{
 		{"loop", 2, `^entry 2 is again the entry at 0x[0-9a-f]+: the list is a loop$`, nil},
 		{"wild", 2, `^entry 2 cannot be read: 32 bytes at 0x5ead00000000: not mapped$`, nil},
@@ -53,7 +53,7 @@ func TestCorruptList(t *testing.T) {
 	}
 }
 
-// listed holds the addresses of an object in a process with 20,000 objects, walked through /proc/PID/mem.
+// listed holds the addresses of an object in a process with 20,000 objects, as read from /proc/PID/mem.
 type listed struct{ entry, start, size uint64 }
 
 func walkList(t *testing.T, pid int, descriptor machine.Addr) []listed {
@@ -107,7 +107,7 @@ func TestManyObjects(t *testing.T) {
 		require.Nil(t, r.at(c.end))
 		require.Nil(t, r.at(c.start-1))
 	}
-	// The return addresses of the process are in the middle object, whose code calls back.
+	// The return addresses of the process are in the middle object, whose code has called another function.
 	middle := 0
 	stack := make([]byte, 8)
 	sp, err := target.Threads()[0].Registers.Addr(machine.AMD64.SP)
@@ -133,8 +133,8 @@ func TestManyObjects(t *testing.T) {
 	require.Empty(t, all.Threads())
 }
 
-// TestNewestEntry requires that, of entries whose code overlaps because a JIT reused memory, the newest counts: the one nearest to the head of the
-// list.
+// TestNewestEntry requires that, if the code of entries overlaps because a JIT has reused memory, the newest entry is used: the one nearest to the
+// head of the list.
 func TestNewestEntry(t *testing.T) {
 	newest, older, oldest, apart := &Entry{Addr: 1}, &Entry{Addr: 2}, &Entry{Addr: 3}, &Entry{Addr: 4}
 	r := &Registry{Entries: []*Entry{newest, older, oldest, apart}}
@@ -151,7 +151,7 @@ func TestNewestEntry(t *testing.T) {
 	}
 }
 
-// TestScan requires that the unregistered section in memory is found, relocated: its function is the one that the host prints.
+// TestScan requires that an unregistered, relocated section in memory is found. The address of its function must be the one that the host prints.
 func TestScan(t *testing.T) {
 	p := livetest.Host(t, 14, "orcrt", "block")
 	jf := printed(t, p, "jf @")
@@ -176,14 +176,14 @@ func TestScan(t *testing.T) {
 			first := min(len(f.Data), 256)
 			require.Equal(t, f.Data[:first], peek(t, p.PID, f.Addr, first))
 			if binary.LittleEndian.Uint64(f.Data[16:]) == jf && binary.LittleEndian.Uint64(f.Data[40:]) == 31 {
-				hits++ // the one function, and the id of its record
+				hits++ // the only function, and the id of its record
 			}
 		}
 		require.Positive(t, hits)
 	}
 }
 
-// If the JIT linker keeps no section, nothing is found, and no section is guessed.
+// TestScanFindsNothing requires that nothing is found if the JIT linker does not keep the section.
 func TestScanFindsNothing(t *testing.T) {
 	p := livetest.Host(t, 19, "orc", "block")
 	target := capture(t, p.PID, Options{})
@@ -225,7 +225,7 @@ func TestCandidates(t *testing.T) {
 	require.Empty(t, candidates(good[4:], binary.LittleEndian, executable), "not aligned")
 }
 
-// Survey does not stop: the process is never traced, and its threads are never disturbed.
+// TestSurvey requires that Survey does not stop a process: the process is never traced, and its threads are not interrupted.
 func TestSurvey(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3", "0", "3")
 	p.Quiet(t, 0)

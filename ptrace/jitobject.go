@@ -20,16 +20,16 @@ import (
 const (
 	maxObjects = 1 << 30   // for all objects of a target
 	maxRead    = 256 << 20 // for one object
-	// An object of up to maxWholeObject bytes is read completely. Of a larger one only the headers and the sections are read, and gaps of up to
-	// smallGap between them.
+	// An object of up to maxWholeObject bytes is read completely. Of a larger object, only the headers, the sections, and gaps of up to smallGap
+	// between them are read.
 	maxWholeObject = 1 << 20
 	smallGap       = 64 << 10
 )
 
-// extent is a part of an object, as offsets.
+// extent is a part of an object, given by offsets.
 type extent struct{ from, to uint64 }
 
-// plan selects the parts of an object to read, from its ELF header and its section headers (System V ABI, chapter 4).
+// plan selects the parts of an object to read. It uses the ELF header and the section headers (System V ABI, chapter 4).
 func (e *Entry) plan(head, sections []byte, order binary.ByteOrder) {
 	e.extents = []extent{{0, e.Size}}
 	if e.Size <= maxWholeObject {
@@ -81,7 +81,7 @@ func (e *Entry) needs() (n uint64) {
 	return n
 }
 
-// content holds the bytes that were read of an object. Untouched memory of the process is zero, and is stored as a range.
+// content holds the bytes of an object that were read. Memory that the process has not touched is zero, and is stored as a range.
 type content struct {
 	start  machine.Addr
 	size   uint64
@@ -128,7 +128,7 @@ func (e *Entry) load(mem memory) (*content, error) {
 			c.zeroes = append(c.zeroes, r)
 			return nil
 		}
-		var last [1]byte // test the end before allocating memory for a range that may not exist
+		var last [1]byte // read the last byte before allocating memory, because the range may not exist
 		if err := mem.ReadMemory(last[:], r.End-1); err != nil {
 			return err
 		}
@@ -143,8 +143,8 @@ func (e *Entry) load(mem memory) (*content, error) {
 	return c, nil
 }
 
-// eachStretch calls a function for each part of ranges, which are in ascending order. zero means that the process has not touched the part, so that
-// it is zero.
+// eachStretch calls each for consecutive parts of ranges, which must be sorted. zero means that the part is zero because the process has not touched
+// it.
 func eachStretch(mem memory, ranges []machine.Range, each func(r machine.Range, zero bool) error) error {
 	var large, zeroes []machine.Range
 	for _, r := range ranges {
@@ -167,7 +167,7 @@ func eachStretch(mem memory, ranges []machine.Range, each func(r machine.Range, 
 	return nil
 }
 
-// eachPart calls a function for each part of a range: the zero parts, and the parts between them.
+// eachPart calls each for the zero parts of a range and for the parts between them.
 func eachPart(in machine.Range, zeroes []machine.Range, each func(r machine.Range, zero bool) error) error {
 	for _, z := range append(slices.Clip(zeroes), machine.Range{Start: in.End, End: in.End}) {
 		for _, part := range []struct {
@@ -211,7 +211,7 @@ func (c *content) ReadAt(p []byte, off int64) (n int, err error) {
 	case uint64(off)+uint64(n) == c.size:
 		return n, io.EOF
 	}
-	return n, io.ErrUnexpectedEOF // this part was not read
+	return n, io.ErrUnexpectedEOF // this part of the object was not read
 }
 
 // ReadMemory implements [machine.Memory].
@@ -225,7 +225,7 @@ func (c *content) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// is reports whether memory still has the same bytes.
+// is reports whether memory still has the bytes of the content.
 func (c *content) is(mem memory) bool {
 	buf := make([]byte, 2*readChunk)
 	same := func(r machine.Range, zero bool) error {

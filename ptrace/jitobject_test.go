@@ -20,7 +20,7 @@ func claims(t *testing.T, args ...string) *livetest.Process {
 	return livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, args...)
 }
 
-// counted counts the bytes that are read of a process.
+// counted counts the bytes that are read from a process.
 type counted struct {
 	*liveMemory
 	bytes int
@@ -31,8 +31,8 @@ func (c *counted) ReadMemory(p []byte, addr machine.Addr) error {
 	return c.liveMemory.ReadMemory(p, addr)
 }
 
-// TestClaims requires that the bytes that are read of an object, and the pages that reading allocates in the process, do not grow with untouched memory
-// that the object claims. It also requires that an object beyond the bounds is refused by name.
+// TestClaims requires that untouched memory which an object claims increases neither the number of bytes that are read, nor the number of pages that
+// reading allocates in the process. An object beyond the bounds must be refused, with a reason.
 func TestClaims(t *testing.T) {
 	for _, c := range []struct{ size, sections, bad string }{
 		{"1024", "small", ""},
@@ -77,8 +77,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestMinimalCoreOfClaims requires that a minimal core leaves out objects that cannot be used and those whose untouched memory is too large, and
-// that it counts them.
+// TestMinimalCoreOfClaims requires that a minimal core omits objects that cannot be used, and objects with too much untouched memory, and that it
+// counts the omitted ones.
 func TestMinimalCoreOfClaims(t *testing.T) {
 	for _, c := range []struct{ size, sections string }{{"3", "foreign"}, {"200", "plain"}} {
 		t.Run(c.sections, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestMinimalCoreOfClaims(t *testing.T) {
 	}
 }
 
-// Bytes of a large object that are in memory are read, and a changed byte is found.
+// TestClaimsWithPages requires that the pages of a large object that are in memory are read, and that a changed byte is detected.
 func TestClaimsWithPages(t *testing.T) {
 	p := claims(t, "1", "3", "noise", "plain")
 	target, err := Survey(p.PID, Options{})
@@ -116,7 +116,7 @@ func TestClaimsWithPages(t *testing.T) {
 	require.False(t, e.content.is(target.source))
 }
 
-// Content returns the bytes that were read, zeros in untouched ranges, and no other bytes.
+// TestContent requires that a content returns the bytes that were read, zeros for untouched ranges, and no other bytes.
 func TestContent(t *testing.T) {
 	c := &content{start: 0x1000, size: 40, zeroes: []machine.Range{{Start: 0x1008, End: 0x1010}}, parts: newCopied([]span{
 		{0x1000, bytes.Repeat([]byte{1}, 8)}, {0x1010, bytes.Repeat([]byte{2}, 4)}, {0x1020, bytes.Repeat([]byte{3}, 8)},

@@ -14,12 +14,12 @@ import (
 // (GDBRegistrationListener.cpp, JITLoaderGDB.cpp). So the list at the stop is the part of the later list from that entry on, unless the JIT has
 // removed entries. If a stack points into an entry that only one of the two lists contains, the capture starts again.
 
-// maxFresh bounds the number of new entries that an update reads one after the other.
+// maxFresh bounds the number of new entries that one update follows.
 const maxFresh = 1 << 14
 
-// update updates the list while the process runs, and reads only the entries of known objects. gone are the entries that are no longer in the list.
-// ok is false if the list is uncertain: it changed during the read, or it changed otherwise than by new entries at its head and removals. Then update
-// leaves r unchanged.
+// update reads the list again while the process runs. For known objects it reads only the entries. gone holds the entries that are no longer in the
+// list. ok is false if the list is uncertain, because it changed during the read, or because it changed in other ways than by new entries at the head
+// and by removals. In that case update leaves r unchanged.
 func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
@@ -37,8 +37,8 @@ func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	// Check that no link has changed, and that the current head leads to the entry where the walk began. Then the list that was walked existed
-	// between the two reads.
+	// Check that no link has changed, and that the current head leads to the entry at which the read began. In that case the list that was read
+	// existed at some moment between the two reads.
 	_, again := newLinks(now)
 	if mem.readMany(again.wants) != nil || !again.agree(now) || !r.leads(mem, first) {
 		return nil, false
@@ -61,7 +61,7 @@ func (r *Registry) update(mem memory) (gone []*Entry, ok bool) {
 	return gone, true
 }
 
-// links holds the entries of a list as they are in memory, read together.
+// links holds the entries of a list as they are in memory, read with one call.
 type links struct {
 	raw   []byte
 	wants []system.Want
@@ -77,7 +77,7 @@ func newLinks(entries []*Entry) (index map[machine.Addr]int, l links) {
 	return index, l
 }
 
-// agree reports whether no entry has changed, except for links to newer entries.
+// agree reports whether all entries are unchanged, except for links to newer entries.
 func (l *links) agree(entries []*Entry) bool {
 	for n, e := range entries {
 		if !l.wants[n].OK || !sameEntry(l.wants[n].Buf, e.raw[:]) || !bytes.Equal(l.wants[n].Buf[:8], e.raw[:8]) {
@@ -90,14 +90,14 @@ func (l *links) agree(entries []*Entry) bool {
 // sameEntry reports whether two entries refer to the same object.
 func sameEntry(a, b []byte) bool { return bytes.Equal(a[16:entrySize], b[16:entrySize]) }
 
-// rewalk follows the list from an entry. It keeps the known entries, which must follow the new ones in their old order.
+// rewalk follows the list from an entry. The known entries, which it reuses, must follow the new ones in their old order.
 func (r *Registry) rewalk(mem memory, at machine.Addr, known map[machine.Addr]int, raws links) (now []*Entry, fresh int, ok bool) {
 	order, last := r.arch.Order, -1
 	seen := map[machine.Addr]bool{}
 	for at != 0 {
 		if n, isKnown := known[at]; isKnown && n > last && raws.wants[n].OK && sameEntry(raws.wants[n].Buf, r.Entries[n].raw[:]) {
 			last = n
-			copy(r.Entries[n].raw[:], raws.wants[n].Buf) // the links to its neighbours
+			copy(r.Entries[n].raw[:], raws.wants[n].Buf) // the links to the neighbors may have changed
 			now = append(now, r.Entries[n])
 			at = machine.Addr(order.Uint64(raws.wants[n].Buf))
 			continue
@@ -138,7 +138,7 @@ func (r *Registry) leads(mem memory, to machine.Addr) bool {
 	return false
 }
 
-// stoppedList is the descriptor of a list at the stop.
+// stoppedList is a list with its descriptor at the stop.
 type stoppedList struct {
 	registry *Registry
 	head     [descriptorSize]byte
@@ -151,7 +151,7 @@ func (t reading) readHeads() (lists []stoppedList, ok bool) {
 		err := t.source.ReadMemory(l.head[:], r.Descriptor)
 		switch {
 		case r.Broken == "" && err != nil, r.Broken != "" && err == nil && !bytes.Equal(l.head[:], r.head):
-			return nil, false // broken lists, too, must not have changed
+			return nil, false // broken lists must also be unchanged
 		case r.Broken == "":
 			lists = append(lists, l)
 		}
@@ -159,7 +159,7 @@ func (t reading) readHeads() (lists []stoppedList, ok bool) {
 	return lists, true
 }
 
-// atStop restores a list to its state at the stop, if it has changed since it was read. stands reports whether a stack at the stop points into an
+// atStop restores a list to its state at the stop, if the list has changed since it was read. stands reports whether a stack at the stop points to an
 // entry's code.
 func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	r := l.registry
@@ -186,7 +186,7 @@ func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	return first == 0 && len(r.Entries) == 0
 }
 
-// updated updates all lists, and reports whether it could.
+// updated updates all lists, and reports whether that succeeded.
 func (t reading) updated() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" && !r.unchanged(t.source) {
@@ -199,8 +199,8 @@ func (t reading) updated() bool {
 	return true
 }
 
-// stillRegistered reports whether all objects that were read are still in the lists. If an object has been removed, the bytes that were read may
-// belong to memory that was reused.
+// stillRegistered reports whether all objects that were read are still in the lists. The memory of an object that was removed may have been reused
+// before it was read.
 func (t reading) stillRegistered() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" {
@@ -231,12 +231,13 @@ func (s *stopped) points() func(start, end machine.Addr) bool {
 	slices.Sort(words)
 	return func(start, end machine.Addr) bool {
 		n, _ := slices.BinarySearch(words, start)
-		return n < len(words) && words[n] <= end // a call may end a function: then the return address is just after its code
+		// A call may be the last instruction of a function; the return address is then the end of the function's code.
+		return n < len(words) && words[n] <= end
 	}
 }
 
-// sameCodeWhere reports whether the executable mappings that something points into have not changed. A JIT may create and remove other mappings all
-// the time.
+// sameCodeWhere reports whether the executable mappings to which points applies are unchanged. A JIT may create and remove other mappings at any
+// time.
 func (t reading) sameCodeWhere(points func(start, end machine.Addr) bool) bool {
 	all, err := readMaps(t.via)
 	if err != nil {

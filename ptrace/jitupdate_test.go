@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inStop counts the bytes that are read from a stopped process by the thread that stopped it, and not those read by the test.
+// inStop counts the bytes that the thread which stopped the process reads during the stop, without those that the test reads.
 type inStop struct {
 	memory
 	test, bytes int
@@ -37,8 +37,8 @@ func (m *inStop) readMany(wants []system.Want) error {
 	return m.memory.readMany(wants)
 }
 
-// TestCaptureWhileJITCompiles requires that a stop reads only the descriptor of a JIT that registers objects all the time, and that the list is that
-// of the moment of the stop: the tail of the later list.
+// TestCaptureWhileJITCompiles requires that, for a JIT that continuously registers objects, the stop reads only the descriptor, and that the list is
+// that of the moment of the stop: the tail of the later list.
 func TestCaptureWhileJITCompiles(t *testing.T) {
 	livetest.Slow(t)
 	const n = 9000

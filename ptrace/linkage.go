@@ -13,9 +13,9 @@ const (
 	maxVariables  = 128 << 10 // bytes of one section of variables
 )
 
-// linkage reads the global offset tables of the modules. They hold the targets of the entries of procedure linkage tables (System V ABI, AMD64
-// supplement, 5.2), and only they show which function a call reaches. Runtimes also jump through their own variables to the code that handles a
-// patched place, so linkage reads small sections of variables, too.
+// linkage reads the global offset tables of the modules. They hold the targets of procedure linkage table entries (System V ABI, AMD64 supplement,
+// 5.2), without which the function that a call reaches is unknown. Runtimes also jump through their own variables to the code that handles a patched
+// site, so linkage reads small sections of variables, too.
 func (t reading) linkage() []span {
 	var all []span
 	room := uint64(maxAllLinkage)
@@ -38,8 +38,8 @@ func (t reading) linkage() []span {
 	return all
 }
 
-// asBefore returns the parts of tables that were read before a stop and are the same after it. An entry changes only once, when the function is
-// called for the first time, so these parts were the same during the stop. Reading the tables during the stop would make it half as long again.
+// asBefore returns the parts of tables that are the same before and after a stop. An entry changes only once, when its function is first called, so
+// these parts had the same content during the stop. Reading the tables during the stop would make it half as long again.
 func asBefore(before, after []span) []span {
 	const part = 64
 	at := map[machine.Addr][]byte{}

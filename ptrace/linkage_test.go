@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestAsBefore requires that memory that changed between the two readings is unavailable.
+// TestAsBefore requires that memory which changed between the two reads is unavailable.
 func TestAsBefore(t *testing.T) {
 	before := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 64)}, {0x3000, make([]byte, 10)}}
 	after := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 32)}, {0x4000, make([]byte, 10)}}
@@ -17,7 +17,7 @@ func TestAsBefore(t *testing.T) {
 	require.Equal(t, []span{{0x1000, make([]byte, 64)}, {0x1080, make([]byte, 72)}}, got.ranges)
 }
 
-// A brief capture knows the tables as the process has them.
+// TestLinkageOfCapture requires that a brief capture contains the tables of the process.
 func TestLinkageOfCapture(t *testing.T) {
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")
 	target, err := Capture(p.PID, Options{})

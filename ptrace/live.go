@@ -18,8 +18,8 @@ import (
 // readPatience bounds the duration of one read of a process.
 const readPatience = time.Second
 
-// liveMemory is the memory of a running or stopped process. No read waits long for another party that provides pages. /proc/PID/mem does not wait for
-// userfaultfd, and files of file systems that a process or another machine serves are read within a time limit.
+// liveMemory is the memory of a running or stopped process. A read never waits long for another process that provides pages: /proc/PID/mem does not
+// wait for userfaultfd, and memory of files from FUSE or network file systems is read within a time limit.
 type liveMemory struct {
 	tid      int
 	mem      *system.Memory
@@ -35,7 +35,7 @@ func live(tid int) *liveMemory {
 	return l
 }
 
-// know sets the current mappings, and those of them whose pages are provided on demand.
+// know sets the current mappings, and those whose pages userfaultfd provides.
 func (l *liveMemory) know(maps []machine.Mapping, provided *provisions) {
 	l.maps, l.provided = maps, provided
 	l.served = sync.OnceValue(func() []machine.Range { return system.Served(l.tid) })
@@ -85,7 +85,8 @@ func (l *liveMemory) readUpTo(p []byte, addr machine.Addr) (int, error) {
 	return n, err
 }
 
-// mapped reports whether a range is known to be mapped. Reading /proc/PID/mem below a stack makes the stack grow, as an access by the process would.
+// mapped reports whether a range is known to be mapped. Reading /proc/PID/mem below a stack would make the stack grow, as an access by the process
+// would.
 func (l *liveMemory) mapped(r machine.Range) bool {
 	for r.Start < r.End {
 		m, ok := findMapping(l.maps, r.Start)
@@ -97,7 +98,7 @@ func (l *liveMemory) mapped(r machine.Range) bool {
 	return true
 }
 
-// resident reports whether all pages of a range are in memory, so that reading them waits for no file system.
+// resident reports whether all pages of a range are in memory, so that reading them does not wait for a file system.
 func resident(tid int, r machine.Range) bool {
 	pages, err := openPagemap(tid)
 	if err != nil {
@@ -107,7 +108,7 @@ func resident(tid int, r machine.Range) bool {
 	return pages.all(r)
 }
 
-// readMany reads many small ranges. If one cannot be read, it still reads the others.
+// readMany reads many small ranges. It continues after a range that cannot be read.
 func (l *liveMemory) readMany(wants []system.Want) error {
 	denied := l.mem.Open()
 	if denied != nil && !errors.Is(denied, os.ErrPermission) {
@@ -130,7 +131,8 @@ func (l *liveMemory) readMany(wants []system.Want) error {
 // batchSize is the maximum number of ranges per call (IOV_MAX).
 const batchSize = 1024
 
-// readManyWithoutFile is readMany in few system calls. The kernel stops at a range that cannot be read; the remaining ranges take another call.
+// readManyWithoutFile implements readMany with few system calls. The kernel stops at a range that cannot be read, and another call reads the
+// remaining ranges.
 func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) error {
 	for len(wants) > 0 {
 		n := min(len(wants), batchSize)
@@ -158,8 +160,8 @@ func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) erro
 	return nil
 }
 
-// readWithoutFile reads if opening /proc/PID/mem is denied: the user of the process owns that file, and CAP_SYS_PTRACE does not permit opening it.
-// CAP_SYS_PTRACE does permit process_vm_readv(2), but that waits for pages that userfaultfd provides, so readWithoutFile skips these.
+// readWithoutFile reads memory if /proc/PID/mem cannot be opened. The user of the process owns that file, and CAP_SYS_PTRACE does not permit opening
+// it, but permits process_vm_readv(2). That call waits for pages that userfaultfd provides, so readWithoutFile skips these pages.
 func (l *liveMemory) readWithoutFile(wants []system.Want, denied error) (int, error) {
 	if len(wants) == 0 {
 		return 0, nil
@@ -174,7 +176,8 @@ func (l *liveMemory) readWithoutFile(wants []system.Want, denied error) (int, er
 	return 0, fmt.Errorf("%w, and %w", err, denied)
 }
 
-// heeds reports whether the process itself may read all pages of a range that was just read: /proc/PID/mem ignores the protection of pages.
+// heeds reports whether the process itself may read all pages of a range. It is called after a read, because /proc/PID/mem ignores the protection of
+// pages.
 func (l *liveMemory) heeds(addr machine.Addr, size int) bool {
 	var wants []system.Want
 	bytes := make([]byte, size/codePage+2)

@@ -25,7 +25,7 @@ func program(t testing.TB, source string, cflags []string, args ...string) *live
 	return livetest.C(t, filepath.Join("..", "ptrace", "testdata", source), cflags, args...)
 }
 
-// executable is the path of what program runs.
+// executable returns the path of the program that program runs.
 func executable(t testing.TB, source string, cflags ...string) string {
 	t.Helper()
 	return livetest.CBinary(t, filepath.Join("..", "ptrace", "testdata", source), cflags...)
@@ -38,7 +38,7 @@ func procFile(t testing.TB, format string, args ...any) string {
 	return string(b)
 }
 
-// A timed sleep that was interrupted continues for the rest of its time, through restart_syscall(2).
+// If a timed sleep is interrupted, restart_syscall(2) continues it for the remaining time.
 const (
 	clockNanosleep = "230"
 	restartSyscall = "219"
@@ -67,7 +67,7 @@ func states(t testing.TB, pid int) string {
 	return b.String()
 }
 
-// requireStates waits until the threads have their earlier states: an interrupted system call is restarted within microseconds.
+// requireStates waits until the threads have their earlier states again, because an interrupted system call is restarted within microseconds.
 func requireStates(t testing.TB, pid int, want string) {
 	t.Helper()
 	var got string
@@ -84,7 +84,7 @@ func requireState(t testing.TB, pid int, want byte) {
 	require.Eventually(t, func() bool { return system.ThreadState(pid, pid) == want }, livetest.Patience, time.Millisecond, "state %c", want)
 }
 
-// peek reads a process by /proc/PID/mem.
+// peek reads memory of a process through /proc/PID/mem.
 func peek(t testing.TB, pid int, addr machine.Addr, size int) []byte {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
@@ -96,7 +96,7 @@ func peek(t testing.TB, pid int, addr machine.Addr, size int) []byte {
 	return b
 }
 
-// hashMemory hashes the memory that a process can write.
+// hashMemory returns hashes of the writable mappings of a process.
 func hashMemory(t testing.TB, pid int) map[string][32]byte {
 	t.Helper()
 	maps, err := readMaps(pid)
@@ -124,7 +124,7 @@ func requireText(t testing.TB, pid int) {
 		f, err := os.Open(r.Path)
 		require.NoError(t, err)
 		b := make([]byte, r.End-r.Start)
-		n, _ := f.ReadAt(b, int64(r.Offset)) // what is past the end of the file is zero
+		n, _ := f.ReadAt(b, int64(r.Offset)) // memory beyond the end of the file is zero
 		clear(b[n:])
 		f.Close()
 		require.True(t, string(b) == string(peek(t, pid, r.Start, len(b))), "%s was changed", r.Path)
@@ -133,7 +133,7 @@ func requireText(t testing.TB, pid int) {
 	require.Positive(t, compared)
 }
 
-// symbols lists the addresses that nm gives.
+// symbols returns the addresses of symbols, as printed by nm.
 func symbols(t testing.TB, path string) map[string]machine.Addr {
 	t.Helper()
 	out, err := exec.Command(livetest.Tool(t, "nm"), path).Output()
@@ -149,7 +149,7 @@ func symbols(t testing.TB, path string) map[string]machine.Addr {
 	return list
 }
 
-// capture captures a process and closes the target at the end of the test.
+// capture captures a process, and closes the target when the test ends.
 func capture(t testing.TB, pid int, o Options) *Target {
 	t.Helper()
 	target, err := Capture(pid, o)

@@ -37,7 +37,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// Very many ranges that touch are joined in time that grows with their bytes.
+// TestCopiedJoinsMany requires that the time to join very many adjacent ranges is proportional to their bytes.
 func TestCopiedJoinsMany(t *testing.T) {
 	var ranges []span
 	for i := range 200000 {
@@ -47,7 +47,7 @@ func TestCopiedJoinsMany(t *testing.T) {
 	require.Len(t, c.ranges, 1)
 }
 
-// A batch with more unreadable ranges than one system call accepts.
+// TestReadMany reads a batch with more unreadable ranges than one system call accepts.
 func TestReadMany(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := readMaps(p.PID)
@@ -79,7 +79,7 @@ func TestReadMany(t *testing.T) {
 	}
 	require.ErrorContains(t, live(p.PID).ReadMemory(make([]byte, 16), 8), "16 bytes at 0x8: not mapped")
 	require.NoError(t, live(p.PID).ReadMemory(nil, 8))
-	// A range across the end of a mapping.
+	// The range extends beyond the end of a mapping.
 	last := maps[0].End
 	for _, r := range maps {
 		if r.Start == last {

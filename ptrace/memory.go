@@ -12,15 +12,15 @@ import (
 // memory is the memory of a process or a core, from which lists, objects and stack maps are read.
 type memory interface {
 	machine.Memory
-	// readUpTo reads until p is full or memory ends, and returns the number of bytes read. It returns an error only if it read nothing.
+	// readUpTo reads until p is full or memory ends, and returns the number of bytes read. It returns an error only if no byte was read.
 	readUpTo(p []byte, addr machine.Addr) (int, error)
 	// readMany reads many small ranges, and sets OK in those that it could read.
 	readMany(wants []system.Want) error
-	// size returns an upper bound of the size of all memory. Sizes that lists in the memory claim are checked against it before an allocation.
+	// size returns an upper bound of the size of all memory. Before an allocation, sizes that are claimed in the memory are checked against it.
 	size() uint64
 }
 
-// readChunk bounds the first allocation of readAll; it allocates more only as bytes arrive.
+// readChunk bounds the first allocation of readAll, which allocates more only after it has read that much.
 const readChunk = 1 << 20
 
 // readAll reads size bytes. Its allocation is bounded by the amount of memory that can be read.
@@ -40,10 +40,10 @@ func readAll(mem machine.Memory, addr machine.Addr, size uint64) ([]byte, error)
 // NotCopied is the reason why memory of a resumed process cannot be read.
 const NotCopied = "not copied while the process was stopped"
 
-// copied is copied memory: ranges that do not overlap, in order of address.
+// copied is copied memory: ranges that do not overlap, sorted by address.
 type copied struct {
 	ranges []span
-	why    string // the reason for a failed read outside of the ranges, which has the code [frame.MemoryNotCopied]
+	why    string // the reason for a read outside of the ranges, which has the code [frame.MemoryNotCopied]
 }
 
 type span struct {
@@ -53,7 +53,7 @@ type span struct {
 
 func (s span) end() machine.Addr { return s.addr + machine.Addr(len(s.data)) }
 
-// newCopied sorts ranges and joins those that overlap or touch. It takes over their bytes.
+// newCopied sorts ranges and joins those that overlap or touch. It takes ownership of their bytes.
 func newCopied(ranges []span, why string) *copied {
 	sort.Slice(ranges, func(i, j int) bool { return ranges[i].addr < ranges[j].addr })
 	var joined []span
@@ -83,7 +83,7 @@ func (c *copied) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// from returns up to size copied bytes from addr on. If there are none, unknown is the number of bytes up to the next copied ones.
+// from returns up to size copied bytes at addr. If there are none, unknown is the number of bytes up to the next copied range.
 func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	i := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].end() > addr })
 	switch {
@@ -96,7 +96,7 @@ func (c *copied) from(addr machine.Addr, size int) (b []byte, unknown int) {
 	return b[:min(len(b), size)], 0
 }
 
-// moment is the memory of a process at the stop: the copies, and files where there is no copy.
+// moment is the memory of a process at the stop. It is read from the copies, and from files for memory that was not copied.
 type moment struct {
 	*copied
 	files    fileMemory
@@ -104,7 +104,7 @@ type moment struct {
 	provided *provisions
 }
 
-// missing returns the error for a range of memory that was neither copied nor read from the files, which gave the reason other.
+// missing returns the error for a range of memory that was neither copied nor read from a file. other is the error of reading from files.
 func (m moment) missing(addr machine.Addr, size int, other *machine.MemoryError) *machine.MemoryError {
 	r := machine.Range{Start: addr, End: addr + machine.Addr(size)}
 	if len(overlaps(m.unread, r)) > 0 && m.provided.has(addr, size) {
@@ -130,11 +130,11 @@ func (m moment) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// fileMemory reads code from files. It excludes read-only data, since the dynamic linker relocates it before it makes it read-only. It also excludes
-// code that may differ from the file.
+// fileMemory reads code from files. It does not read read-only data, because the dynamic linker relocates such data before it makes it read-only, and
+// it does not read code that may differ from the file.
 type fileMemory struct {
 	places
-	own []machine.Mapping // by address
+	own []machine.Mapping // memory that may differ from the files, by address
 }
 
 // ReadMemory implements [machine.Memory].
@@ -166,7 +166,7 @@ func (f fileMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// layers tries one memory after the other.
+// layers reads from several memories, in order, until one succeeds.
 type layers []machine.Memory
 
 // ReadMemory implements [machine.Memory].

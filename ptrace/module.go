@@ -20,21 +20,21 @@ import (
 	"example.com/reframe/ptrace/files"
 )
 
-// Module is a file that is mapped into the target, or the vdso, which has no file.
+// Module is a file that is mapped in the target, or the vdso, which has no file.
 type Module struct {
 	Path  string
-	Image *object.Image // nil if the file is no ELF image or cannot be read
+	Image *object.Image // nil if the file is not an ELF image or cannot be read
 	Why   string        // why Image is nil
 
 	// Unverified is the reason why it is unknown whether the file is the one that was mapped, or "". It is set only for a core.
 	Unverified string
 
-	// Lost means that the mapped file is missing and the core lacks memory of it: the code, or its unwind information if the core holds the code. It
-	// is set only for a core.
+	// Lost means that the mapped file is missing, and that the core lacks the code, or contains the code but lacks its unwind information. It is set
+	// only for a core.
 	Lost bool
 
-	// Unopened means that the file was not read because file descriptors or memory ran out. Then the contents of the file, and objects registered in
-	// it, are unknown.
+	// Unopened means that the file was not read because file descriptors or memory ran out. The contents of the file, and objects registered in it,
+	// are then unknown.
 	Unopened bool
 
 	// StackMaps is the section .llvm_stackmaps in the target's memory, where the dynamic linker may have relocated it.
@@ -46,16 +46,16 @@ type Module struct {
 	data      io.ReaderAt
 	file      *os.File
 	opened    os.FileInfo  // info of the file when it was opened
-	checked   atomic.Int64 // the number of reads before the last check that the file had not changed
-	debugged  bool         // the image knows where to look for separate symbols
-	debugFile *os.File     // the file with separate symbols; nil until it is needed
+	checked   atomic.Int64 // number of reads of the file at the last check that it had not changed
+	debugged  bool         // the image has a function to find separate symbols
+	debugFile *os.File     // the file with separate symbols; nil until it is opened
 
 	lent   *moduleFile // the owner of file and image; nil if the module owns them
 	lender *ModuleFiles
 }
 
-// File returns a path that opens the module's file, also where the file has another path in the target or was deleted, and the file's size. The path is
-// valid until the target is closed, and "" if there is no file.
+// File returns the size of the module's file, and a path that opens it, even if the file has another path in the target or was deleted. The path is
+// valid until the target is closed. It is "" if the module has no file.
 func (m *Module) File() (path string, size int64) {
 	if m.file == nil || m.opened == nil {
 		return "", 0
@@ -85,7 +85,7 @@ const (
 	mappingsToTry    = 64
 )
 
-// readModules groups mappings by file and opens the ELF images. It keeps the modules in known that have not changed, and closes the others.
+// readModules groups mappings by file and opens the ELF images. It reuses the modules in known that have not changed, and closes the others.
 func readModules(mem machine.Memory, pid int, maps []machine.Mapping, known []*Module) []*Module {
 	modules := groupModules(maps)
 	old := map[machine.Addr]*Module{}
@@ -137,8 +137,8 @@ func groupModules(maps []machine.Mapping) []*Module {
 	return modules
 }
 
-// unchanged reports whether m equals now: the same mappings of the same file with the same stack maps, which the dynamic linker may have relocated
-// since.
+// unchanged reports whether m equals now: it has the same mappings of the same file, and its stack maps are the same, although the dynamic linker may
+// relocate them later.
 func (m *Module) unchanged(mem machine.Memory, now *Module) bool {
 	if m.Unopened || m.Path != now.Path || !slices.Equal(m.maps, now.maps) {
 		return false
@@ -172,7 +172,7 @@ func (m *Module) fail(err error) {
 	m.close()
 	m.Why, m.Unopened = err.Error(), exhausted(err)
 	if why := new(syscall.Errno); m.Unopened && errors.As(err, why) {
-		m.Why = why.Error() // without the path that was opened
+		m.Why = why.Error() // without the path under which the file was opened
 	}
 }
 
@@ -216,7 +216,7 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// holds reports whether the file has not changed between its opening and the last read of it.
+// holds reports whether the file was unchanged from its opening until the last read.
 func (m *Module) holds() bool {
 	file, ok := m.data.(*files.Cache)
 	if !ok {
@@ -233,10 +233,11 @@ func (m *Module) holds() bool {
 	return true
 }
 
-// fresh is the minimum age of a file's modification time at which later writes change it: older kernels count in ticks.
+// fresh is the age from which a later write is visible in a file's modification time, because older kernels count that time in ticks.
 const fresh = 100 * time.Millisecond
 
-// changes reports whether the file was written since it was opened. It also returns true if the modification time is too recent to show a write.
+// changes reports whether the file was written since it was opened. It also returns true if the modification time is so recent that it would not show
+// a write.
 func (m *Module) changes() bool {
 	if m.file == nil {
 		return false
@@ -245,7 +246,7 @@ func (m *Module) changes() bool {
 	return err != nil || now.Size() != m.opened.Size() || !now.ModTime().Equal(m.opened.ModTime()) || time.Since(now.ModTime()) < fresh
 }
 
-// openVDSO reads the vdso from memory. It does not change during the life of the process.
+// openVDSO reads the vdso from memory. The vdso does not change while the process runs.
 func (m *Module) openVDSO(mem machine.Memory, arch *machine.Arch) error {
 	size := uint64(m.maps[0].End - m.maps[0].Start)
 	if size > maxVDSO {
@@ -282,7 +283,7 @@ func (m *Module) place(img *object.Image, arch *machine.Arch) error {
 	return nil
 }
 
-// madeFor returns an error if an image contains no code for the target. Compilers map files of other architectures, too.
+// madeFor returns an error if an image does not contain code for the target. Compilers also map files of other architectures.
 func madeFor(img *object.Image, arch *machine.Arch) error {
 	of, err := img.Arch()
 	switch {
@@ -296,8 +297,8 @@ func madeFor(img *object.Image, arch *machine.Arch) error {
 	return nil
 }
 
-// bias determines the load bias of the image: that of the first mapping which places the image's code in executable memory. The first mapping of all
-// may not be the loader's: a program that reads symbols also maps files, including its own, as data.
+// bias returns the load bias of the image, from the first mapping that places the image's code in executable memory. An earlier mapping of the file
+// may not be the loader's, because a program that reads symbols also maps files, including its own, as data.
 func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	code := img.Code()
 	executable := false
@@ -319,8 +320,8 @@ func (m *Module) bias(img *object.Image) (bias machine.Addr, known bool) {
 	return bias, known
 }
 
-// openMapped opens the mapped file itself. The path may be in another mount namespace, the file there may be a newer one, and a file of
-// memfd_create(2) has no path, so openMapped compares the inode. map_files always leads to the file, but requires privileges.
+// openMapped opens the mapped file. The path may be in another mount namespace, the file there may be a newer one, and a file of memfd_create(2) has
+// no path. Therefore openMapped compares the inode. map_files always leads to the file, but requires privileges.
 func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	for _, path := range []string{
 		fmt.Sprintf("/proc/%d/root%s", pid, strings.TrimSuffix(r.Path, deletedSuffix)),
@@ -338,7 +339,7 @@ func openMapped(pid int, r machine.Mapping) (*os.File, error) {
 	return nil, errors.New("the file was replaced or cannot be reached")
 }
 
-// readStackMaps reads the section of ahead-of-time code from memory: in a position-independent module it is relocated there, and not in the file.
+// readStackMaps reads the section of ahead-of-time compiled code from memory, because in a position-independent module it is relocated only there.
 func (m *Module) readStackMaps(mem machine.Memory) {
 	s := m.Image.Section(object.StackMapSection)
 	if s == nil || !s.Alloc || s.Size == 0 {
@@ -361,9 +362,9 @@ func (m *Module) readStackMaps(mem machine.Memory) {
 	m.StackMaps = b
 }
 
-// relocate applies the relocations of a section that the dynamic linker has not applied yet to b, the bytes in memory. glibc reports a library as
+// relocate applies relocations of a section to b, the bytes in memory, if the dynamic linker has not yet applied them. glibc reports a library as
 // consistent before it relocates the library (dl_open_worker_begin of elf/dl-open.c), and reports nothing more before the library's code runs. A word
-// that equals the file's word is not relocated.
+// that equals the word in the file was not yet relocated.
 //
 // A symbol that the image defines resolves to the image's definition: a record describes the code that was compiled with it, even if the dynamic
 // linker prefers the definition of another library.
@@ -374,7 +375,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 	linked, relocations, err := s.Relocated()
 	if err != nil {
-		return // the bytes in memory show the defect of the stack maps
+		return // the error is found when the stack maps are read
 	}
 	arch, err := m.Image.Arch()
 	if err != nil {
@@ -388,7 +389,7 @@ func (m *Module) relocate(s *object.Section, b []byte) {
 	}
 }
 
-// Virtual reports whether the module has no file: it is the vdso, read from memory.
+// Virtual reports whether the module is the vdso, which has no file and is read from memory.
 func (m *Module) Virtual() bool { return m.Path == vdsoPath }
 
 // modulePlace is a mapping of a module.

@@ -14,7 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestModules requires the address at which the kernel mapped each module of a live process, from its symbols, nm and the base of the mapping.
+// TestModules requires the address at which the kernel mapped each module of a live process. The expected address is computed from the process's
+// symbols, nm and the start of the mapping.
 func TestModules(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	target := capture(t, p.PID, Options{})
@@ -32,7 +33,7 @@ func TestModules(t *testing.T) {
 	code := make([]byte, 64)
 	require.NoError(t, target.ReadMemory(code, sym.Addr))
 	require.Equal(t, peek(t, p.PID, sym.Addr, 64), code)
-	// Data was not copied, and is not guessed.
+	// Data was not copied, and must not be read from the file.
 	require.Error(t, target.ReadMemory(code, at["running"]+m.Image.Bias))
 	names := map[string]bool{}
 	for _, m := range target.Modules {
@@ -47,7 +48,7 @@ func TestModules(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestOddMappings reads the odd mappings that odd.c describes.
+// TestOddMappings reads the unusual mappings that odd.c describes.
 func TestOddMappings(t *testing.T) {
 	p := program(t, "odd.c", nil)
 	var target *Target
@@ -74,7 +75,7 @@ func TestOddMappings(t *testing.T) {
 	require.Empty(t, target.Registries[0].Broken)
 	require.Greater(t, target.Registries[0].Descriptor, machine.Addr(0x20000000))
 
-	// Of the code in the memfd, the part around the frame was copied; the rest is unavailable.
+	// The code in the memfd was copied only around the frame; the rest is unavailable.
 	require.True(t, target.HasJITCode())
 	pc, err := target.Threads()[0].Registers.Addr(machine.AMD64.PC)
 	require.NoError(t, err)
@@ -96,7 +97,7 @@ func TestOddMappings(t *testing.T) {
 	require.Equal(t, 1, files)
 }
 
-// If a program's file was replaced after its start, the running one is read, not the new one.
+// TestReplacedExecutable requires that, if a program's file was replaced after its start, the old file is read.
 func TestReplacedExecutable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	copyFile := func(from string) {

@@ -9,15 +9,15 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// ModuleFiles keeps the files of cores' modules open, with the data read from them. It is for opening many cores of few programs, one after another
-// or concurrently. A file serves one target at a time; [Target.Close] returns it. A changed file is opened again.
+// ModuleFiles keeps the files of cores' modules open, with the data read from them. It is used to open many cores of a few programs, one after
+// another or concurrently. A file serves one target at a time; [Target.Close] returns it. A file that has changed is opened again.
 type ModuleFiles struct {
 	mu     sync.Mutex
-	idle   []*moduleFile // the most recently returned file is last
+	idle   []*moduleFile // the file that was returned last is at the end
 	closed bool
 }
 
-// Bounds of the files that no target uses.
+// Bounds of the files that are not used by a target.
 const (
 	maxIdleFiles = 256
 	maxIdleBytes = 64 << 20
@@ -26,17 +26,17 @@ const (
 // moduleFile is a file and the data about it that does not depend on the target.
 type moduleFile struct {
 	path  string // the path in the core; messages of the image contain it
-	debug string // the sysroot and the directories that were searched for separate symbols
+	debug string // the sysroot and the directories that are searched for separate symbols
 	info  os.FileInfo
 	file  *os.File
 	data  io.ReaderAt
 	disk  *identity
 	image *object.Image
 	also  *os.File // the file with the image's separate symbols, nil if there is none
-	held  int64    // the size of the image's data in memory
+	held  int64    // size of the image's data in memory
 }
 
-// take returns an open file that is the same as the one that info describes, or nil.
+// take returns an open file that is the same as the one that info describes, or nil if there is none.
 func (f *ModuleFiles) take(path, debug string, info os.FileInfo) *moduleFile {
 	if f == nil {
 		return nil
@@ -53,9 +53,9 @@ func (f *ModuleFiles) take(path, debug string, info os.FileInfo) *moduleFile {
 	return nil
 }
 
-// give takes back a file that a target no longer needs.
+// give takes back a file that a target no longer uses.
 func (f *ModuleFiles) give(o *moduleFile) {
-	o.image.Rebase(0) // this also drops data that belongs to the target
+	o.image.Rebase(0) // also drops data that belongs to the target
 	o.held = o.image.Held()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *ModuleFiles) give(o *moduleFile) {
 	}
 }
 
-// Close closes all files that no target uses. Files that are returned later are closed at once.
+// Close closes all files that no target uses. Files that are returned later are closed immediately.
 func (f *ModuleFiles) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

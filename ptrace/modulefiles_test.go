@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// seenIn returns the modules of a core: their addresses, and the contents of their symbol tables.
+// seenIn returns a description of a core's modules: their addresses, and the contents of their symbol tables.
 func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 	t.Helper()
 	core, err := OpenCore(path, CoreOptions{Files: files})
@@ -40,7 +40,8 @@ func seenIn(t testing.TB, path string, files *ModuleFiles) []string {
 	return all
 }
 
-// Files kept open for the next core give the same results as files opened for it, at any module addresses, and with several cores open at once.
+// TestModuleFiles requires that files kept open for the next core give the same results as newly opened files, at any module addresses, and with
+// several cores open at once.
 func TestModuleFiles(t *testing.T) {
 	livetest.Slow(t)
 	var cores []string
@@ -82,7 +83,7 @@ func TestModuleFiles(t *testing.T) {
 	require.Empty(t, files.idle)
 }
 
-// A changed file is opened again.
+// TestModuleFilesThatChange requires that a changed file is opened again.
 func TestModuleFilesThatChange(t *testing.T) {
 	binary := livetest.CBinary(t, "nojit.c", "-no-pie")
 	program := filepath.Join(t.TempDir(), "program")
@@ -105,7 +106,7 @@ func TestModuleFilesThatChange(t *testing.T) {
 	require.Equal(t, same, look())
 	other, err := os.ReadFile(livetest.CBinary(t, "threads.c", "-no-pie"))
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(program)) // it may still run
+	require.NoError(t, os.Remove(program)) // an existing file may still be executed
 	require.NoError(t, os.WriteFile(program, other, 0o755))
 	require.Contains(t, look(), "the file there now is a different one: ")
 	require.NoError(t, os.Remove(program))
@@ -115,7 +116,7 @@ func TestModuleFilesThatChange(t *testing.T) {
 	require.Equal(t, same, look())
 }
 
-// opened returns how many files this process has open.
+// opened returns the number of files that this process has open.
 func opened(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -123,7 +124,7 @@ func opened(t testing.TB) int {
 	return len(list)
 }
 
-// TestCoreObjects requires that the memory for each core's objects can be bounded.
+// TestCoreObjects requires that the memory for the objects of each core can be limited.
 func TestCoreObjects(t *testing.T) {
 	path := ownCore(t, livetest.Lli(t, 19, "deoptimize.ll", "mcjit"))
 	core, err := OpenCore(path, CoreOptions{Objects: 1 << 30})

@@ -12,17 +12,17 @@ import (
 // before a stop and after it: a page becomes private when it is written, and stays private unless the process discards it. Code that may differ from
 // the file is copied during the stop.
 
-// Limits on copying code. maxOwnCode bounds the bytes of patched code and of JIT code that are copied independently of the stacks. Beyond it only
-// code around possible return addresses is copied.
+// Limits on copying code. maxOwnCode bounds the number of bytes of patched code and of JIT code that are copied independently of the stacks. If there
+// is more, only code around possible return addresses is copied.
 const (
 	maxOwnCode = 1 << 20
-	ownPiece   = 64 << 10 // bytes of one read: if a part of it cannot be read, none is
-	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed: a JIT may have reserved more
+	ownPiece   = 64 << 10 // bytes of one read: if a part cannot be read, none of it is
+	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed, because a JIT may have reserved more
 )
 
-// ownPages returns the parts of mapped files that may differ from the file, in order of address. These are pages that the dynamic linker has
-// relocated or a patch has changed, and code that can change at any moment because it is writable or because writes to the file are shared. Without
-// data, it returns only code.
+// ownPages returns the parts of mapped files that may differ from the file, sorted by address: pages that the dynamic linker has relocated or a patch
+// has changed, and code that can change at any time, because it is writable or because writes to the file are shared. Without data it returns only
+// code.
 func (t reading) ownPages(data bool) (own []keptPart) {
 	pages, err := t.pagemap()
 	if err == nil {
@@ -41,14 +41,14 @@ func (t reading) ownPages(data bool) (own []keptPart) {
 	return joined(own)
 }
 
-// writtenElsewhere reports whether the file of a mapping is being written, or can be written through another mapping, as JIT compilers map their
+// writtenElsewhere reports whether the file of a mapping is being written, or can be written through another mapping. JIT compilers often map their
 // memory twice.
 func (t reading) writtenElsewhere(r machine.Mapping) bool {
 	place := t.places.at(r.Start)
 	return place != nil && (place.module.changes() || slices.ContainsFunc(place.module.maps, func(m machine.Mapping) bool { return m.Share && m.Write }))
 }
 
-// ownCode returns the code of files in own pages, in order of address. It is read from the process. Code that is in no image is copied like JIT code
+// ownCode returns the code of files in own pages, sorted by address. It is read from the process. Code that is in no image is copied like JIT code
 // instead.
 func (t reading) ownCode(own []keptPart) (code []machine.Mapping) {
 	parts := rangesOf(own, keptPart.place)
@@ -72,12 +72,12 @@ func (t reading) ownCode(own []keptPart) (code []machine.Mapping) {
 // codeCopy is the code that a stop copies. It is prepared before the stop.
 type codeCopy struct {
 	own    []machine.Mapping     // code of files that may differ from the files, in order of address
-	whole  []system.Want         // code to copy independently of the stacks
-	around []machine.Mapping     // code to copy only around possible return addresses, in order of address
+	whole  []system.Want         // code that is copied independently of the stacks
+	around []machine.Mapping     // code that is copied only around possible return addresses, in order of address
 	pages  map[machine.Addr]bool // the pages to copy
 }
 
-// code prepares copying the code that is in no file. own are the private pages of files.
+// code prepares the copy of code that is not in a file. own holds the private pages of files.
 func (t reading) code(own []keptPart) *codeCopy {
 	c := &codeCopy{own: t.ownCode(own), around: jitCode(t.maps, t.Modules), pages: map[machine.Addr]bool{}}
 	jit := t.inUse(c.around)
@@ -90,7 +90,7 @@ func (t reading) code(own []keptPart) *codeCopy {
 	return c
 }
 
-// add adds code to be copied completely, unless there is no room for all of it.
+// add adds code to the code that is copied completely, if the room is sufficient for all of it.
 func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	size := uint64(0)
 	for _, r := range code {
@@ -115,7 +115,7 @@ func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	return true
 }
 
-// inUse returns the parts of mappings that have pages. Reading the other parts would allocate pages in the process.
+// inUse returns the parts of mappings that have pages, because reading the other parts would allocate pages in the process.
 func (t reading) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	if t.core != nil {
 		return code
@@ -127,7 +127,7 @@ func (t reading) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	defer pages.Close()
 	for _, r := range code {
 		if uint64(r.End-r.Start) > maxAsked {
-			return code // the caller finds that it is too large
+			return code // the caller detects that it is too large
 		}
 		for _, p := range pages.where(r, isPage) {
 			r.Start, r.End = p.start, p.end
@@ -137,7 +137,7 @@ func (t reading) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	return parts
 }
 
-// holds reports whether all code that may differ from its file now was in own.
+// holds reports whether own contained all code that now may differ from its file.
 func (c *codeCopy) holds(now []machine.Mapping) bool {
 	known := rangesOf(c.own, place)
 	return !slices.ContainsFunc(now, func(r machine.Mapping) bool { return len(outside(place(r), known)) > 0 })

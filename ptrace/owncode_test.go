@@ -20,12 +20,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Kinds of code of testdata/patched.c.
+// patchedKinds lists the kinds of code in testdata/patched.c.
 var patchedKinds = []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"}
 
 var patchedFlags = []string{"-pie", "-fPIE", "-Wl,-z,notext"}
 
-// patched starts testdata/patched.c, and returns the address and the bytes of the patched code, as the program printed them.
+// patched starts testdata/patched.c, and returns the address and the bytes of the patched code, which the program prints.
 func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr, code []byte) {
 	t.Helper()
 	flags := patchedFlags
@@ -45,7 +45,7 @@ func patched(t *testing.T, args ...string) (p *livetest.Process, at machine.Addr
 	return
 }
 
-// TestPatchedCode requires that every kind of target has the patched code, and that all other code equals memory.
+// TestPatchedCode requires that every kind of target contains the patched code, and that all other code equals memory.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	withoutRseq(t)
@@ -56,7 +56,7 @@ func TestPatchedCode(t *testing.T) {
 			before := snapshot(t, p.PID)
 			requireCode := func(how string, target *Target) {
 				t.Helper()
-				for i := range want { // also the ranges that a decoder of instructions reads
+				for i := range want { // also the ranges that an instruction decoder reads
 					for _, n := range []int{1, 7, 16, len(want)} {
 						got := make([]byte, min(n, len(want)-i))
 						require.NoError(t, target.ReadMemory(got, at+machine.Addr(i)), how)
@@ -74,7 +74,7 @@ func TestPatchedCode(t *testing.T) {
 						require.True(t, bytes.Equal(b, got), "%s: the page at %v is not what stood there", how, page)
 					}
 				}
-				require.Greater(t, known, 100, how) // libc's are among them
+				require.Greater(t, known, 100, how) // includes libc's mappings
 			}
 			var recorded []string
 			for how, o := range map[string]Options{"let go": {}, "held": {Hold: true}, "to record": {Record: true}, "held, to record": {Record: true, Hold: true}} {
@@ -111,13 +111,13 @@ func TestPatchedCode(t *testing.T) {
 	}
 }
 
-// TestPatchedCodeThatChanges requires that a process that overwrites its code all the time is captured at one moment: the process itself records
-// what it has begun to write.
+// TestPatchedCodeThatChanges requires that a process which continuously overwrites its code is captured at one moment. The process itself records
+// each write before it starts.
 func TestPatchedCodeThatChanges(t *testing.T) {
 	livetest.Slow(t)
 	for _, kind := range patchedKinds {
 		if kind == "relocated" {
-			continue // it is not written any more
+			continue // it is no longer written
 		}
 		t.Run(kind, func(t *testing.T) {
 			p, at, _ := patched(t, kind, "churn")
@@ -132,7 +132,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 				require.NoError(t, target.ReadMemory(turn[:], turns))
 				code := make([]byte, elfcore.Page)
 				if err := target.ReadMemory(code, at); err != nil {
-					// If the writer did not run shortly before the stop or during it, there was no reason to copy the code.
+					// If the writer ran neither shortly before the stop nor during it, the code was not copied.
 					later := kind == "file" && strings.HasSuffix(err.Error(), "of/copy has changed since")
 					m, ok := target.Mapping(at)
 					require.True(t, later || kind == "text" && ok && !m.Exec, "%s: %v", how, err)
@@ -161,7 +161,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 						path := filepath.Join(t.TempDir(), "core")
 						_, err := target.WriteCore(context.Background(), path, RecordOptions{Memory: Minimal})
 						require.NoError(t, err)
-						// Code whose change was not noticed is read from the file, and a core does not contain the time of a write to a file.
+						// A change that was not detected is read from the file, and a core does not contain the time of a write to a file.
 						if b, _ := target.memory.(moment).from(at, elfcore.Page); kind != "file" || len(b) == elfcore.Page {
 							look("core", openCore(t, path))
 						}
@@ -175,8 +175,7 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 	}
 }
 
-// TestMuchPatchedCode covers more patched code than is copied in a stop: the code at return addresses is available, and the rest is reported as
-// unavailable.
+// TestMuchPatchedCode patches more code than a stop copies. Code at return addresses must be available, and the rest must be reported as unavailable.
 func TestMuchPatchedCode(t *testing.T) {
 	for kind, why := range map[string]string{"large": " was written to", "largerwx": " is writable there"} {
 		p, at, want := patched(t, kind)
@@ -218,7 +217,7 @@ func TestMuchPatchedCode(t *testing.T) {
 	}
 }
 
-// TestFileWrittenLater requires that a file that is written after a capture is no longer used for memory.
+// TestFileWrittenLater requires that a file which is written after a capture is no longer used for memory.
 func TestFileWrittenLater(t *testing.T) {
 	p, at, want := patched(t, "file")
 	p.AwaitPause(t)
@@ -238,7 +237,7 @@ func TestFileWrittenLater(t *testing.T) {
 	defer f.Close()
 	_, err = f.WriteAt(make([]byte, elfcore.Page), int64(m.Offset))
 	require.NoError(t, err)
-	require.NoError(t, target.ReadMemory(got, at)) // it was read before
+	require.NoError(t, target.ReadMemory(got, at)) // this memory was read before the write
 	require.Equal(t, want, got)
 	err = target.ReadMemory(got, at+elfcore.Page/2)
 	require.ErrorContains(t, err, NotCopied)

@@ -19,7 +19,7 @@ type pagemap struct {
 	file *os.File // the file of list
 }
 
-// without returns the parts of a mapping that have no pages. Parts of unknown state, and parts beyond maxParts, count as pages.
+// without returns the parts of a mapping that have no pages. Parts whose state is unknown, and parts beyond maxParts, count as having pages.
 func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 	from, many := r.Start, false
 	err := system.Pages(p.file.Fd(), r.Start, r.End, func(start, end machine.Addr) {
@@ -34,7 +34,7 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 		}
 		return parts
 	}
-	parts = nil // older kernels need a request for each page
+	parts = nil // older kernels require a request for each page
 	for _, part := range partsWhere(p, r, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
 		if !part.keep {
 			parts = append(parts, machine.Range{Start: part.start, End: part.end})
@@ -50,7 +50,7 @@ func (p *pagemap) all(r machine.Range) bool {
 	return !slices.ContainsFunc(missing, func(part keptPart) bool { return part.keep })
 }
 
-// where returns the parts of a mapping whose page entries satisfy f, or the whole mapping if there is no list.
+// where returns the parts of a mapping whose page entries satisfy f. If there is no list, it returns the whole mapping.
 func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []keptPart) {
 	if p == nil {
 		return []keptPart{{r.Start, r.End, true}}
@@ -63,10 +63,10 @@ func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []k
 	return parts
 }
 
-// ReadAt implements [io.ReaderAt] for whole entries. After an error it has read none.
+// ReadAt implements [io.ReaderAt] for whole entries. If it returns an error, it has read no entry.
 func (p *pagemap) ReadAt(b []byte, off int64) (int, error) {
 	const entry = 8
-	in := max(1, p.page/elfcore.Page) // pages of elfcore.Page bytes in a page of the kernel
+	in := max(1, p.page/elfcore.Page) // number of pages of elfcore.Page bytes in a page of the kernel
 	first, count := off/entry, int64(len(b)/entry)
 	if count == 0 {
 		return 0, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This test requires that each page of the kernel is listed as several pages of a core, wherever reading begins.
+// TestPagemapOfLargePages requires that each page of the kernel is listed as several pages of a core, wherever a read begins.
 func TestPagemapOfLargePages(t *testing.T) {
 	list, err := binary.Append(nil, binary.LittleEndian, []uint64{10, 11, 12, 13})
 	require.NoError(t, err)

@@ -17,12 +17,12 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// perfFiles holds the files in which a process writes the names of its JIT code for the profiler perf. A core has none: when it is read, a file of
-// that name may belong to another process.
+// perfFiles holds the files in which a process writes the names of its JIT-compiled code for the profiler perf. A core has no such files, because by
+// the time it is read a file with that name may belong to another process.
 type perfFiles struct {
 	via   int // the thread through which the process is read
 	files []*PerfFile
-	// live means that the process is stopped whenever a name is looked up. Then the current contents of the files are used, and new files are
+	// live means that the process is stopped whenever a name is looked up. In this case the current contents of the files are used, and new files are
 	// searched for.
 	live bool
 }
@@ -31,12 +31,12 @@ type perfFiles struct {
 type PerfFile struct {
 	Path   string // the path in the process's mount namespace
 	Format perfmap.Format
-	Why    string // why the file is not used, or ""
+	Why    string // the reason why the file is not used, or ""
 
 	file  *os.File
-	size  int64 // size at the stop
+	size  int64 // size of the file at the stop
 	names *perfmap.Map
-	pid   int // the process's number in its own namespace
+	pid   int // number of the process in its own namespace
 }
 
 // PerfFiles returns the files, including unused ones.
@@ -47,8 +47,8 @@ func (t *Target) PerfFiles() []*PerfFile {
 	return t.perf.files
 }
 
-// PerfName returns the function that contains an address, and the format of the perf file that names it. If both formats name it, the jitdump takes
-// precedence: each of its records describes one piece of code.
+// PerfName returns the function that contains an address, and the format of the perf file that names the function. If both formats name it, the
+// jitdump takes precedence, because each of its records describes one piece of code.
 func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.Format, ok bool) {
 	if t.perf == nil {
 		return f, "", false
@@ -65,12 +65,12 @@ func (t *Target) PerfName(addr machine.Addr) (f perfmap.Function, by perfmap.For
 	return f, "", false
 }
 
-// compared bounds the number of bytes around an address that are compared.
+// compared bounds the number of bytes around an address that are compared with the file.
 const compared = 128
 
-// fitsFile reports whether the code around an address may be the function's code in the file. The two need not be equal: LLVM dumps code before it
-// fills in references, and V8's garbage collector writes new addresses into code. But if less than a quarter is equal, it is other code: V8 writes
-// its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
+// fitsFile reports whether the code around an address may be the function's code in the file. The two may differ: LLVM dumps code before it relocates
+// it, and V8's garbage collector writes new addresses into code. But if less than a quarter is equal, the file describes other code, because V8
+// writes its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
 func (p *PerfFile) fitsFile(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
 	if f.Code == 0 || mem == nil {
 		return true
@@ -136,9 +136,9 @@ func (t *Target) findPerf() {
 	t.perf.find(t.maps)
 }
 
-// findHeldPerf searches for the files of a process that a debugger on this machine holds. A process of this machine is the same one if it is traced, as
-// that one is, and has the same auxiliary vector, in which the kernel chooses addresses at random. Of a core that a debugger shows, the process may still
-// run, with later files.
+// findHeldPerf searches for the files of a process that a debugger on this machine holds. A process with that number is the held one if it is traced
+// and has the same auxiliary vector, in which the kernel chooses addresses at random. If the debugger shows a core, the process may still run, and
+// its files may be newer.
 func (t *Target) findHeldPerf(auxv []byte) {
 	if t.PID == 0 || len(auxv) == 0 {
 		return
@@ -154,12 +154,12 @@ func (t *Target) findHeldPerf(auxv []byte) {
 	t.perf.freeze()
 }
 
-// find opens the files that are not open yet.
+// find opens the files that are not yet open.
 func (p *perfFiles) find(maps []machine.Mapping) {
 	if len(p.files) == 2 {
 		return
 	}
-	ids := strings.Fields(system.StatusField(p.via, "NSpid")) // one number for each namespace, the process's own last
+	ids := strings.Fields(system.StatusField(p.via, "NSpid")) // one number for each namespace; the last is in the process's own namespace
 	if len(ids) == 0 {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *perfFiles) find(maps []machine.Mapping) {
 	p.open(perfmap.Text, pid, func() (string, *os.File, error) { return perfMap(p.via, fmt.Sprintf("tmp/perf-%d.map", pid)) })
 }
 
-// open adds the file of a format, if it exists and was not added yet.
+// open adds the file of a format, if the file exists and was not yet added.
 func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, *os.File, error)) {
 	if slices.ContainsFunc(p.files, func(f *PerfFile) bool { return f.Format == format }) {
 		return
@@ -191,7 +191,7 @@ func (p *perfFiles) open(format perfmap.Format, pid int, opened func() (string, 
 	slices.SortFunc(p.files, func(a, b *PerfFile) int { return strings.Compare(string(a.Format), string(b.Format)) })
 }
 
-// freeze records the sizes of the files. Later records describe code that did not exist at the stop.
+// freeze records the sizes of the files, because later records describe code that did not exist at the stop.
 func (p *perfFiles) freeze() {
 	if p == nil {
 		return
@@ -206,8 +206,8 @@ func (p *perfFiles) freeze() {
 	}
 }
 
-// mappedDump opens the jitdump of a process. The process maps a page of it as executable, so that perf notices the file. The mapping gives the file's
-// path, and proves that it belongs to this process and not to an earlier one.
+// mappedDump opens the jitdump of a process. The process maps a page of the file as executable, so that perf detects the file. The mapping gives the
+// path, and shows that the file belongs to this process and not to an earlier one.
 func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File, error) {
 	for _, r := range maps {
 		if r.Exec && path.Base(strings.TrimSuffix(r.Path, deletedSuffix)) == name {
@@ -221,8 +221,8 @@ func mappedDump(via int, maps []machine.Mapping, name string) (string, *os.File,
 // errLink reports that a file is a symbolic link or not regular.
 var errLink = errors.New("it is a symbolic link, or not a regular file")
 
-// perfMap opens a perf map below the root directory of the process. All users can write to /tmp, so the file there may be a link to any path, or a
-// pipe.
+// perfMap opens a perf map below the root directory of the process. Because all users can write to /tmp, the file there may be a link to any path, or
+// a pipe.
 func perfMap(via int, name string) (string, *os.File, error) {
 	shown := "/" + name
 	root, err := os.OpenRoot(fmt.Sprintf("/proc/%d/root", via))
@@ -258,7 +258,7 @@ func perfMap(via int, name string) (string, *os.File, error) {
 // clockSlack is the maximum difference between the kernel's clocks for files and for processes.
 const clockSlack = time.Second
 
-// belongs returns an error unless root or the process's user owns a file. perf trusts no other files, either.
+// belongs returns an error unless root or the process's user owns a file. perf also ignores other files.
 func belongs(f *os.File, via int) error {
 	info, err := f.Stat()
 	if err != nil {

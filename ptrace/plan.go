@@ -7,19 +7,20 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Plan is the memory of a target whose process was resumed. It also reads memory that was not copied during the stop: as it is now, to find out what the
-// next stop must copy ([Options].Also). If it has read such memory, what was made from it is not of the moment of the stop, and must be discarded.
+// Plan is the memory of a target whose process was resumed. It also reads memory that was not copied during the stop. It reads such memory from the
+// running process, to determine what the next stop must copy ([Options].Also). Data computed from such reads is not of the moment of the stop, and
+// must be discarded.
 type Plan struct {
 	target *Target
 	more   []machine.Range
 	size   uint64
 }
 
-// Bounds of the memory that a plan adds to a stop.
+// Bounds of the memory that a plan adds to the next stop.
 const (
 	planRanges = 1 << 12
 	planBytes  = 1 << 20
-	planBlock  = 64 // no block crosses a page
+	planBlock  = 64 // a block does not cross a page
 )
 
 // Plan returns a plan for a target.
@@ -42,7 +43,7 @@ func (p *Plan) ReadMemory(buf []byte, addr machine.Addr) error {
 // Missed reports whether the plan has read memory that was not copied.
 func (p *Plan) Missed() bool { return len(p.more) > 0 }
 
-// Join adds the memory that the plan missed to a list for [Options].Also, in order and without overlaps.
+// Join adds the memory that the plan missed to a list for [Options].Also. The result is sorted and has no overlaps.
 func (p *Plan) Join(also []machine.Range) (list []machine.Range) {
 	all := slices.Concat(also, p.more)
 	slices.SortFunc(all, func(a, b machine.Range) int { return cmp.Compare(a.Start, b.Start) })

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPlan requires that a plan reads memory that a stop did not copy, reports that, and names it for the next stop, which then copies it.
+// TestPlan requires that a plan reads memory that a stop did not copy, reports it, and lists it for the next stop, which then copies it.
 func TestPlan(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	target := capture(t, p.PID, Options{})

@@ -8,6 +8,6 @@ const (
 	FromCore    Provider = "core"
 	FromRemote  Provider = "remote" // a process that a stub of gdb's remote serial protocol holds
 	FromDelve   Provider = "delve"  // a process or a core that Delve's headless server holds
-	FromGDB     Provider = "gdb"    // whatever gdb has stopped, if reframe runs inside gdb
-	FromLLDB    Provider = "lldb"   // the same for lldb
+	FromGDB     Provider = "gdb"    // a process or core in gdb, if reframe runs inside gdb
+	FromLLDB    Provider = "lldb"   // a process or core in lldb, if reframe runs inside lldb
 )

@@ -1,5 +1,5 @@
-// Package ptrace opens targets: a running process, which it stops only to copy its state; a process that runs under control from one breakpoint to
-// the next; or a core.
+// Package ptrace opens targets: a running process, which it stops only to copy its state; a traced process, which runs from one breakpoint to the
+// next; or a core.
 //
 // Its main type is [Target]. It holds the threads of a process with their registers, the memory that was copied while they were stopped, the mapped
 // files, and the objects that a JIT registered with the GDB JIT interface.
@@ -8,12 +8,12 @@
 // registers on request. Another process, the tracer (package ptrace/tracer), does the tracing.
 //
 // A capture has three parts. Before the stop it reads the data that rarely changes: mappings, the headers of files, the list of registered objects,
-// and which pages of code differ from the file. During the stop it copies registers, stacks and code that is in no file; the duration does not depend
-// on the number of registered objects. After the stop it compares the earlier data with the current data; if that has changed, the capture starts
-// again.
+// and which pages of code differ from the file. During the stop it copies registers, stacks and code that is not in a file. The duration of the stop
+// does not depend on the number of registered objects. After the stop it compares the earlier data with the current data; if that has changed, the
+// capture starts again.
 //
 // The same code reads a core, from the segments of the core file. Memory that the core omits comes from the files that were mapped. Such a file is
-// not used where the process may have overwritten its memory, or if the file is known to be a different one now.
+// not used for memory that the process may have overwritten, or if the file is known to be another one now.
 //
 // # Security
 //
@@ -48,7 +48,7 @@ var (
 	ErrNoProcess     = errors.New("no such process")
 	ErrPermission    = errors.New("operation not permitted")
 	ErrProcessExited = errors.New("the process ended while it was being read")
-	// ErrReleased is an ErrProcessExited too. The stopped process was let run, so its stopped state can no longer be read.
+	// ErrReleased means that the stopped process was resumed, so its stopped state can no longer be read. It also is an ErrProcessExited.
 	ErrReleased        error = releasedError{}
 	Err32Bit                 = errors.New("a 32-bit process; only 64-bit ones can be read")
 	ErrObjectsChanging       = errors.New("the registered JIT objects kept changing while they were read")
@@ -57,7 +57,7 @@ var (
 // Error is the failure of an operation on a process, with advice.
 type Error struct {
 	PID  int
-	Op   string // the operation, in plain words
+	Op   string // the operation, in words for users
 	Err  error
 	Hint string // what to do next, or ""
 }
@@ -72,7 +72,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// explain returns an [*Error] for an error, with the sentinel that an errno stands for and a hint.
+// explain returns an [*Error] for an error, with the sentinel for its errno and a hint.
 func explain(pid int, op string, err error) error {
 	var already *Error
 	switch {
@@ -86,7 +86,7 @@ func explain(pid int, op string, err error) error {
 	return &Error{pid, op, err, ""}
 }
 
-// needLive returns an error with advice if this platform does not support running processes. what is the operation.
+// needLive returns an error with advice if this platform does not support running processes. what describes the operation.
 func needLive(what string) error {
 	if tracer.Supported {
 		return nil

@@ -24,9 +24,9 @@ type CoreMemory string
 // The values of CoreMemory.
 const (
 	// Minimal: the stacks in use, the code around return addresses, registered objects and their data, loaded stack maps, the data that debuggers
-	// need to find the files, and the pages that registers and stacks point to. For a held target also every page that was read since the stop.
+	// need to find the files, and the pages to which registers and stacks point. For a held target, also every page that was read since the stop.
 	Minimal CoreMemory = "minimal"
-	// Writable: all memory that no file has, which is the kernel's default.
+	// Writable: all memory whose content is in no file, which is the kernel's default.
 	Writable CoreMemory = "writable"
 	// All: also the contents of files.
 	All CoreMemory = "all"
@@ -35,13 +35,13 @@ const (
 // RecordOptions describe how [Target.WriteCore] writes.
 type RecordOptions struct {
 	Memory   CoreMemory
-	Thread   int  // the thread that readers show first; 0 for the first thread of the process
-	Compress bool // compress by zstd; [OpenCore] reads such a core, debuggers do not
-	// Environment keeps the environment block of the process in a minimal core. It often contains passwords and tokens, and no frame needs it.
+	Thread   int  // the thread that readers show first; 0 means the first thread of the process
+	Compress bool // compress with zstd; [OpenCore] can read such a core, debuggers cannot
+	// Environment includes the environment block of the process in a minimal core. It often contains passwords and tokens, and frames do not need it.
 	Environment bool
-	Redact      []Redaction // memory that the core omits even if Memory selects it; the error is a [*RedactionError] if one matches no memory
-	Replace     bool        // replace an existing file that is not empty; otherwise that is an error that wraps [os.ErrExist]
-	// Progress is called often with the number of bytes written and their total; may be nil.
+	Redact      []Redaction // memory to omit even if Memory selects it; the error is a [*RedactionError] if one matches no memory
+	Replace     bool        // replace an existing file; without it, an existing file that is not empty is an error that wraps [os.ErrExist]
+	// Progress is called often, with the number of bytes written and the total number. It may be nil.
 	Progress func(written, of uint64)
 }
 
@@ -50,7 +50,7 @@ type RecordedCore struct {
 	Threads int
 	Size    int64  // size of the file, including holes
 	Held    uint64 // bytes of memory in the core
-	// LeftOut lists parts that a minimal core should contain and does not, because they are too large.
+	// LeftOut lists parts that a minimal core should contain but does not, because they are too large.
 	LeftOut []string
 	// Redacted lists the memory that was omitted on request, in order of address. If the target is a core, it includes the redactions of that core.
 	Redacted    []machine.Range
@@ -64,7 +64,7 @@ type CoreEnvironment int
 const (
 	EnvironmentKept    CoreEnvironment = iota
 	EnvironmentLeftOut                 // omitted together with the strings of the auxiliary vector
-	EnvironmentUnknown                 // it was to be omitted, but its address is unknown
+	EnvironmentUnknown                 // it should be omitted, but its address is unknown
 )
 
 // recorded holds the data that a target needs for writing a core.
@@ -72,8 +72,8 @@ type recorded struct {
 	about   *coreAbout
 	own     []keptPart        // pages of files, without writable data, that may differ from the file; in order of address
 	maps    []machine.Mapping // mappings that were created while the target was read; in order of address
-	after   []machine.Mapping // all mappings after the target was read; nil if it was not resumed
-	spans   []span            // the contents of a minimal core besides memory that does not change
+	after   []machine.Mapping // all mappings after the target was read; nil if the process was not resumed
+	spans   []span            // contents of a minimal core, except for memory that does not change
 	leftOut []string
 }
 
@@ -94,7 +94,7 @@ func (t recorder) about() (*coreAbout, error) {
 	if err != nil {
 		return nil, explain(t.PID, "cannot record a core", err)
 	}
-	about.pid = t.PID // t.via is another thread if the first one has ended
+	about.pid = t.PID // t.via is another thread if the first thread has ended
 	return about, nil
 }
 
@@ -109,8 +109,8 @@ func openPagemap(tid int) (*pagemap, error) {
 	return &pagemap{f, f, int64(os.Getpagesize()), f}, nil
 }
 
-// recordChanges records the changes since the mappings were read, for a process that was resumed. Whether they happened before or after the stop is
-// unknown. If the mapping of a file changed, or the file was written, the file is no longer used.
+// recordChanges records the changes since the mappings were read, for a process that was resumed. It is unknown whether they happened before or after
+// the stop. If the mapping of a file changed, or the file was written, the file is no longer used.
 func (t recorder) recordChanges() error {
 	now, err := readMaps(t.via)
 	if err != nil {
@@ -135,7 +135,7 @@ func (t recorder) recordChanges() error {
 			more := m
 			more.Start, more.End, more.Offset = p.start, p.end, m.Offset+uint64(p.start-m.Start)
 			if m.Inode != 0 {
-				more.Inode, more.Path, more.Offset = 0, "", 0 // it is unknown what was mapped there at the stop
+				more.Inode, more.Path, more.Offset = 0, "", 0 // the mapping at the stop is unknown
 			}
 			r.maps = append(r.maps, more)
 		}
@@ -162,7 +162,7 @@ func (r *recorded) take(g *gatherer, ranges []span) {
 	}
 }
 
-// collect copies the same data as a capture with Record, from a target that is stopped or a core.
+// collect copies the same data as a capture with Record. The target is stopped, or is a core.
 func (t recorder) collect() error {
 	s := &stopped{pid: t.PID, via: t.via}
 	if t.core != nil {
@@ -213,7 +213,7 @@ func words(r *machine.Registers) (list []uint64) {
 	return list
 }
 
-// piecemeal reads from its Memory instead of from another memory, page by page.
+// piecemeal reads from Memory, page by page.
 type piecemeal struct {
 	machine.Memory
 	of memory
@@ -242,13 +242,13 @@ func (p piecemeal) readMany(wants []system.Want) error {
 
 func (p piecemeal) size() uint64 { return p.of.size() }
 
-// maxNamesakes bounds the number of cores with the same name: process numbers are reused.
+// maxNamesakes bounds the number of cores with the same name. Equal names occur because process numbers are reused.
 const maxNamesakes = 10000
 
-// KeepCore is [Target.WriteCore] to an unused name in a directory: name, or name-2.core and so on. It returns the path.
+// KeepCore is like [Target.WriteCore], with an unused name in a directory: name, or name-2.core and so on. It returns the path.
 func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions) (path string, err error) {
 	return newfile.Unused(dir, name, maxNamesakes, func(path string) error {
-		if _, err := os.Lstat(path); err == nil { // find a conflict early, and not only after writing
+		if _, err := os.Lstat(path); err == nil { // find a conflict before writing
 			return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 		}
 		_, err := t.WriteCore(ctx, path, o)
@@ -262,7 +262,7 @@ func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions
 // A held process resumes as soon as all data is read; writing and compressing follow. The file appears under its name when it is complete, and not at
 // all after an error. An error that is no [*Error] concerns the file, or is the cause of ctx.
 func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_ *RecordedCore, err error) {
-	if t.stands { // t.maps are from the last time that a frame needed them
+	if t.stands { // t.maps were read when a frame last needed them
 		maps, err := readMaps(t.via)
 		if err != nil {
 			return nil, err
@@ -298,14 +298,14 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		out.Redacted = append(out.Redacted, machine.Range{Start: p.start, End: p.end})
 	}
 	for _, th := range t.threads {
-		if (t.core == nil || t.core.whole) && th.Registers == nil { // a core has no note for a thread without registers
+		if (t.core == nil || t.core.whole) && th.Registers == nil { // a thread without registers cannot be written into a core
 			out.LeftOut = append(out.LeftOut, fmt.Sprintf("thread %d: %s", th.ID, th.Missing))
 			continue
 		}
 		out.Threads++
 	}
 	m := &coreMoment{ctx: ctx, arch: t.arch, about: r.about, threads: slices.Clone(t.raw), vectors: xsave.Host(), maps: t.maps, memory: t.memory, mode: o.Memory, redacted: redacted, progress: o.Progress}
-	if t.Unlisted() { // the mapping that stands for all other memory does not exist
+	if t.Unlisted() { // the mapping that represents all other memory does not exist in the process
 		m.maps = slices.DeleteFunc(slices.Clone(m.maps), func(r machine.Mapping) bool { return r.Path == "" })
 	}
 	slices.SortStableFunc(m.threads, func(a, b coreThread) int { return cmp.Compare(btoi(a.tid != o.Thread), btoi(b.tid != o.Thread)) })
@@ -320,7 +320,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 		if m.from, err = t.core.identity(t.recorder().redactsCommand(r.about, redacted)); err != nil {
 			return nil, err
 		}
-	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // a minimal core has its pages already
+	} else if pages, err := t.pagemap(); err == nil && o.Memory != Minimal { // a minimal core already has its pages
 		defer pages.Close()
 		m.pages = pages
 	}
@@ -394,25 +394,25 @@ func (t recorder) whyNone() string {
 	return fmt.Sprintf(": thread %d: %s", t.threads[0].ID, t.threads[0].Missing)
 }
 
-// Limits on the unchanging memory in a minimal core, for all parts of a kind together.
+// Limits on the unchanging memory in a minimal core. Each applies to all parts of a kind together.
 const (
-	maxObjects4Core = 64 << 20 // registered objects that no stack points into
+	maxObjects4Core = 64 << 20 // registered objects to which no stack points
 	maxFoundEach    = 4 << 20  // for each possible stack map
 	maxFoundAll     = 64 << 20
 	maxDeletedFiles = 64 << 20 // deleted files
 )
 
-// immutable returns memory that does not change while it is in use, and so need not be read during the stop: registered objects, loaded stack maps,
-// the beginning of each file, and all of each file that was deleted.
+// immutable returns memory that does not change while it is in use, so that it need not be read during the stop: registered objects, loaded stack
+// maps, the beginning of each file, and the complete contents of deleted files.
 func (t recorder) immutable(out *RecordedCore) (spans []span) {
 	own := rangesOf(t.recorded.own, keptPart.place)
 	room, left := maxObjects4Core, 0
-	zeroes := uint64(maxObjects4Core) // limit on untouched memory, which takes space in a core
+	zeroes := uint64(maxObjects4Core) // limit on untouched memory, which needs space in a core
 	for _, r := range t.Registries {
 		if len(r.Entries) > registryPages {
 			spans = append(spans, r.spans()...)
 		}
-		late := map[*Entry]bool{} // objects read after the process was resumed: valid if nothing has changed since
+		late := map[*Entry]bool{} // objects that were read after the process was resumed; they are valid if nothing has changed since
 		for n, e := range r.Entries {
 			if e.image == nil && e.Bad == "" && uint64(room) >= e.needs() {
 				room -= int(e.needs())
@@ -441,7 +441,7 @@ func (t recorder) immutable(out *RecordedCore) (spans []span) {
 	}
 	room = maxFoundAll
 	for _, f := range t.Found {
-		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory after it in its mapping changes
+		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory that follows in the mapping may change
 		spans, room = append(spans, span{f.Addr, f.Data[:n:n]}), room-n
 	}
 	room = maxDeletedFiles
@@ -461,7 +461,7 @@ func (t recorder) immutable(out *RecordedCore) (spans []span) {
 }
 
 // identifying returns the memory that identifies a mapped file: its first page. For a deleted file it returns all mappings that are not writable, and
-// for the vdso all of it. For a core it returns the memory in the core, since the current file may be a different one.
+// for the vdso its whole memory. For a core it returns the memory in the core, because the current file may be another one.
 func (t recorder) identifying(m *Module, room *int) (spans []span) {
 	whole := m.Path == vdsoPath || t.core == nil && m.gone() || t.core != nil && m.data == nil
 	for _, r := range m.maps[:min(len(m.maps), mappingsToTry)] {
@@ -493,7 +493,7 @@ func (t recorder) identifying(m *Module, room *int) (spans []span) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			continue
 		}
-		// After the end of the file the last page is zero (mmap(2)).
+		// Beyond the end of the file the last page is zero (mmap(2)).
 		b = b[:min((n+elfcore.Page-1)&^(elfcore.Page-1), len(b))]
 		spans = append(spans, span{r.Start, b})
 	}

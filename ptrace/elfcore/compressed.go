@@ -39,7 +39,7 @@ func IsCompressed(f io.ReaderAt) bool {
 	return isCompressed(beginning(io.NewSectionReader(f, 0, headSize)))
 }
 
-// IsCore reports whether a file begins like a core, complete or truncated, compressed or not. Opening it finds other errors.
+// IsCore reports whether a file begins like a core, complete or truncated, compressed or not. Other errors are found when the core is opened.
 func IsCore(f io.ReaderAt) (bool, error) {
 	all := io.NewSectionReader(f, 0, math.MaxInt64)
 	head := beginning(all)
@@ -74,8 +74,8 @@ func beginning(r io.Reader) []byte {
 	return b[:n]
 }
 
-// WriteCompressed calls write for a core and compresses the core into a file. write does not write a core sequentially, so it gets a temporary file
-// that no other process can open.
+// WriteCompressed calls write to write a core, and compresses the core into a file. Because write does not write sequentially, it gets a temporary
+// file that no other process can open.
 func WriteCompressed(ctx context.Context, into *os.File, write func(File) error) (err error) {
 	between, err := newTemporary(filepath.Dir(into.Name()))
 	if err != nil {
@@ -176,7 +176,7 @@ func Decompress(f io.Reader, size int64) (r io.ReaderAt, length int64, end io.Cl
 type holes struct {
 	file *os.File
 	at   int64
-	room int64 // bytes that may still be written
+	room int64 // number of bytes that may still be written
 }
 
 // Write implements [io.Writer].

@@ -1,5 +1,5 @@
-// Package elfcore reads and writes the headers and notes of ELF cores, including cores that zstd compressed. Its users interpret the notes, and
-// assign addresses to the memory in a core.
+// Package elfcore reads and writes the headers and notes of ELF cores, including cores that zstd compressed. Callers interpret the notes, and assign
+// addresses to the memory in a core.
 //
 // Its main types are [Header] and [Note].
 //
@@ -154,7 +154,7 @@ func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p
 		}
 		owner := ""
 		if nameSize > 0 && nameSize <= maxOwner && 12+int(nameSize) <= n {
-			owner = strings.TrimSuffix(string(head[12:12+nameSize]), "\x00") // Delve's owner has no zero byte
+			owner = strings.TrimSuffix(string(head[12:12+nameSize]), "\x00") // the owner that Delve writes has no zero byte
 		}
 		f(Note{owner, elf.NType(order.Uint32(head[8:])), io.NewSectionReader(r, int64(p.Off+desc), int64(descSize)), io.NewSectionReader(r, int64(p.Off+at), int64(desc+descSize-at))})
 		at = padded(desc + descSize)
@@ -162,7 +162,7 @@ func (budget *Budget) Each(r io.ReaderAt, size uint64, order binary.ByteOrder, p
 	return end == p.Filesz
 }
 
-// Read returns the first bytes of the note's content, at least least and at most most.
+// Read returns the first bytes of the note's content: at least least bytes, and at most most.
 func (n Note) Read(least, most int64) ([]byte, bool) {
 	if n.Desc.Size() < least {
 		return nil, false

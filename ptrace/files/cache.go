@@ -12,8 +12,8 @@ const (
 	cacheBlocks = 64
 )
 
-// Cache reads a file of which mostly a few scattered bytes are read: headers, rows of a search table, the code of a stub. It keeps the blocks around
-// them.
+// Cache caches a file of which mostly a few scattered bytes are read, such as headers, rows of a search table, and the code of a stub. It stores the
+// blocks that contain them.
 type Cache struct {
 	File   io.ReaderAt
 	Reads  atomic.Int64 // number of reads of the file itself
@@ -50,7 +50,7 @@ func (c *Cache) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// block returns a block, which is empty after the end of the file.
+// block returns a block of the file. It is empty beyond the end of the file.
 func (c *Cache) block(number int64) ([]byte, error) {
 	b := &c.blocks[number%cacheBlocks]
 	if b.data != nil && b.number == number {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFileCache requires that all reads, in any order, return the bytes of the file, up to its end and past it.
+// TestFileCache requires that all reads, in any order, return the bytes of the file, up to its end and beyond it.
 func TestFileCache(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	for _, size := range []int{0, 1, cacheBlock - 1, cacheBlock, cacheBlock + 1, 3 * cacheBlocks * cacheBlock / 2} {
@@ -29,7 +29,7 @@ func TestFileCache(t *testing.T) {
 			m, err2 := cache.ReadAt(got, off)
 			require.Equal(t, n, m)
 			require.Equal(t, want[:n], got[:m])
-			if len(want) > 0 { // io.ReaderAt does not define which result a read of zero bytes at the end has
+			if len(want) > 0 { // io.ReaderAt does not define the result of a read of zero bytes at the end
 				require.Equal(t, err, err2)
 			}
 		}
@@ -53,7 +53,7 @@ func (f *brokenFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.ReaderAt.ReadAt(p, off)
 }
 
-// TestFileCacheErrors requires that the error is that of the file, and is not cached.
+// TestFileCacheErrors requires that the cache returns the file's error, and does not cache it.
 func TestFileCacheErrors(t *testing.T) {
 	file := &brokenFile{ReaderAt: bytes.NewReader([]byte("0123456789")), broken: true}
 	cache := &Cache{File: file}

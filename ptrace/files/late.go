@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// patience and closePatience bound the duration of one call of a file system. A close only waits for another call.
+// patience and closePatience bound the duration of a call to a file system. closePatience is shorter, because a close only waits for another call.
 const (
 	patience      = 2 * time.Second
 	closePatience = patience / 10
@@ -17,8 +17,8 @@ const (
 // ErrLate reports that a call takes too long.
 var ErrLate = errors.New("its file system does not answer")
 
-// within calls f on another thread. If f takes longer than the limit, within abandons the thread, since no signal ends a call that waits for a FUSE
-// server. When f returns after that, late is called with the result.
+// within calls f on another thread. If f exceeds the limit, within abandons that thread, because no signal ends a call that waits for a FUSE server.
+// When f returns later, late is called with its result.
 func within[T any](limit time.Duration, f func() (T, error), late func(T, error)) (T, error) {
 	type result struct {
 		value T
@@ -59,13 +59,13 @@ func StatWithin(stat func() (os.FileInfo, error)) (os.FileInfo, error) {
 	return within(patience, stat, func(os.FileInfo, error) {})
 }
 
-// CloseWithin closes a file. It does not wait long for a pending read of the file.
+// CloseWithin closes a file. If a read of the file is pending, it waits only for a short time.
 func CloseWithin(f *os.File) {
 	_, _ = within(closePatience, func() (struct{}, error) { return struct{}{}, f.Close() }, func(struct{}, error) {})
 }
 
-// Bounded returns a reader of a file whose reads return within a time limit. While a late read waits for the file system, all others fail with
-// [ErrLate]. A file on a disk of this machine is returned unchanged.
+// Bounded returns a reader of a file whose reads return within a time limit. While a late read waits for the file system, all other reads fail with
+// [ErrLate]. A file on a local disk is returned unchanged.
 func Bounded(f *os.File, info os.FileInfo) io.ReaderAt {
 	if onDisk(info) {
 		return f
@@ -77,7 +77,7 @@ func Bounded(f *os.File, info os.FileInfo) io.ReaderAt {
 type bounded struct {
 	file *os.File
 	mu   sync.Mutex
-	late bool // a read has not returned yet
+	late bool // a read has not yet returned
 }
 
 // boundedRead is the maximum number of bytes of one read.
@@ -93,7 +93,7 @@ func (b *bounded) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// part reads bytes into a new buffer, since a late read may still write there.
+// part reads bytes into a new buffer, because a late read may still write to the old one.
 func (b *bounded) part(off int64, size int) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBoundedReads requires that a bounded file has the bytes and the end of the file, in parts of all sizes.
+// TestBoundedReads requires that a bounded file has the same bytes and the same end as the file, when it is read in parts of any size.
 func TestBoundedReads(t *testing.T) {
 	content := strings.Repeat("0123456789abcde", boundedRead/10)
 	path := filepath.Join(t.TempDir(), "file")
@@ -33,7 +33,7 @@ func TestBoundedReads(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
-// TestLateCalls requires that a call that does not return is abandoned, and that its result is passed on when it returns later.
+// TestLateCalls requires that a call which does not return is abandoned, and that its result is passed on if it returns later.
 func TestLateCalls(t *testing.T) {
 	release, done := make(chan struct{}), make(chan string, 1)
 	_, err := within(closePatience, func() (string, error) {

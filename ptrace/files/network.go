@@ -8,7 +8,7 @@ import (
 
 var errNetwork = errors.New("it is on another machine; give a local copy with --sysroot DIR")
 
-// OpenNamed opens a regular file whose path a core names. On Windows it opens no file of another machine ([OnNetwork]).
+// OpenNamed opens a regular file whose path a core contains. On Windows it does not open files of other machines ([OnNetwork]).
 func OpenNamed(path string) (*os.File, error) {
 	if runtime.GOOS == "windows" && OnNetwork(path) {
 		return nil, errNetwork

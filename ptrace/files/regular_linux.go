@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenRegular opens a regular file that has the inode; 0 means any. Opening a device or a pipe could block or have effects, and the target controls
-// where a path leads. So OpenRegular gets the file by O_PATH and opens it only after checking its type.
+// OpenRegular opens a regular file that has the inode; 0 means any. Opening a device or a pipe could block or have effects, and the target determines
+// where a path leads. Therefore OpenRegular first opens the path with O_PATH, checks the type, and only then opens the file.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -27,8 +27,8 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 && st.Ino != inode {
 		return nil, errors.New("another file")
 	}
-	// os.Open would add the file to the epoll instance of Go's run time, which asks the server of a FUSE file whether the file is ready. Until it
-	// answers, no signal ends the call, and all threads wait that look for other files that are ready. os.NewFile does not add it.
+	// os.Open would add the file to the epoll instance of Go's run time, for which the kernel asks the server of a FUSE file whether the file is
+	// ready. Until the server answers, no signal ends the call, and all threads that poll other files wait. os.NewFile does not add the file.
 	path = fmt.Sprintf("/proc/self/fd/%d", fd)
 	for {
 		opened, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OpenRegular opens a regular file. inode must be 0, as it is for files that a core names. OpenRegular checks the file before and after opening it,
-// since the path may lead to another file in between.
+// OpenRegular opens a regular file. inode must be 0, as it is for files that a core names. OpenRegular checks the type before and after opening,
+// because the path may lead to another file meanwhile.
 func OpenRegular(path string, inode uint64) (*os.File, error) {
 	if inode != 0 {
 		return nil, errors.ErrUnsupported
@@ -31,10 +31,10 @@ func OpenRegular(path string, inode uint64) (*os.File, error) {
 	return f, nil
 }
 
-// Nonblocking and Owner are for the files of processes, which are read only on Linux.
+// Nonblocking and Owner are used for the files of processes, which are read only on Linux.
 const Nonblocking = 0
 
 func Owner(os.FileInfo) (uid int, ok bool) { return -1, false }
 
-// onDisk returns true: files of running targets are read only on Linux.
+// onDisk returns true, because files of running targets are read only on Linux.
 func onDisk(os.FileInfo) bool { return true }

@@ -14,8 +14,8 @@ var (
 	errLinks      = errors.New("too many symbolic links")
 )
 
-// Sysroot is a directory that contains the files of another machine at their paths. Symbolic links in it are resolved as on that machine; none leads
-// out of the directory ([os.Root]).
+// Sysroot is a directory that contains the files of another machine at their paths. Symbolic links in it are resolved as on that machine. No link
+// leads out of the directory ([os.Root]).
 type Sysroot struct{ root *os.Root }
 
 func OpenSysroot(dir string) (*Sysroot, error) {
@@ -35,7 +35,7 @@ const maxLinks = 40
 // Open opens a regular file by its absolute path on the other machine.
 func (s *Sysroot) Open(name string) (*os.File, error) {
 	rest := strings.Split(path.Clean("/"+name), "/")[1:]
-	at := "." // the part of the path that is resolved
+	at := "." // the part of the path that is already resolved
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSysroot requires that links are resolved as on the other machine, and lead nowhere else.
+// TestSysroot requires that links are resolved as on the other machine, and do not lead out of the directory.
 func TestSysroot(t *testing.T) {
 	outside, root := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
@@ -33,7 +33,7 @@ func TestSysroot(t *testing.T) {
 	for _, c := range []struct{ name, Want, fails string }{
 		{"/usr/lib/real", "real", ""}, {"usr/lib/real", "real", ""}, {"/lib/real", "real", ""}, {"/usr/lib/absolute", "real", ""},
 		{"/lib/relative", "real", ""}, {"/lib/twice", "real", ""}, {"/whole/whole/lib/twice", "real", ""}, {"//usr/./lib//real", "real", ""},
-		// The parent of the other machine's root is that root.
+		// On the other machine, the parent of the root is the root.
 		{"/usr/lib/above", "top", ""}, {"/../../top", "top", ""},
 		{"/usr/lib/out", "", "no such file"}, {"/usr/lib/away", "", "no such file"}, {"/usr/lib/proc", "", "no such file"}, {"/gone", "", "no such file"},
 		{"/self", "", "too many symbolic links"}, {"/ping", "", "too many symbolic links"},
@@ -50,7 +50,7 @@ func TestSysroot(t *testing.T) {
 		require.NoError(t, f.Close())
 		require.Equal(t, c.Want, string(b), c.name)
 	}
-	// Opening a name as long as a hostile core can make it takes no time.
+	// A very long name in a hostile core must not make Open slow.
 	_, err = s.Open("/" + strings.Repeat("whole/", 100000) + "x")
 	require.Error(t, err)
 }

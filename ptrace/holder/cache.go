@@ -10,13 +10,13 @@ import (
 var ErrLost = errors.New("the debugger no longer answers")
 
 const (
-	// page is the unit of the cache. Protection changes at multiples of it, on every architecture that is supported.
+	// page is the unit of the cache. On each supported architecture, protection changes only at multiples of it.
 	page = 4 << 10
-	// most bounds the pages in the cache.
+	// most bounds the number of pages in the cache.
 	most = 64 << 10
 )
 
-// Cache is memory of which each page is read once. A request for many pages becomes one read.
+// Cache is memory of which each page is read only once. It reads adjacent pages with one request.
 type Cache struct {
 	from  Memory
 	ahead bool
@@ -26,20 +26,20 @@ type Cache struct {
 
 // cached is a page, or the reason why it cannot be read.
 type cached struct {
-	data []byte // up to the first byte that cannot be read
-	err  error  // nil if data is a whole page
+	data []byte // bytes up to the first one that cannot be read
+	err  error  // nil if data is a complete page
 }
 
-// NewCache returns a cache over the memory of a stopped process. If ahead is set, it reads more pages than were asked for; on a machine without
-// processes, that may read registers of devices.
+// NewCache returns a cache for the memory of a stopped process. If ahead is set, the cache reads more pages than were requested. On a machine without
+// processes this could read registers of devices.
 func NewCache(from Memory, ahead bool) *Cache {
 	return &Cache{from: from, ahead: ahead, pages: map[machine.Addr]cached{}}
 }
 
-// Forget drops all pages: the process has run.
+// Forget drops all pages, because the process has run.
 func (c *Cache) Forget() { clear(c.pages) }
 
-// Lost returns the error after which the debugger did not answer any more, or nil.
+// Lost returns the error after which the debugger no longer answered, or nil.
 func (c *Cache) Lost() error { return c.lost }
 
 // Read implements [Memory].
@@ -68,11 +68,11 @@ func (c *Cache) Read(p []byte, addr machine.Addr) (n int, err error) {
 	return n, nil
 }
 
-// batch bounds the bytes of one request.
+// batch bounds the number of bytes in one request.
 const batch = 64 << 10
 
-// fetch reads at least the page at start. It reads up to size bytes, as far as they are not known, and more if the page before was read: callers that
-// compare memory with a file read it page by page.
+// fetch reads at least the page at start, and up to size bytes of pages that are not in the cache. If the previous page was read, it reads further
+// ahead, because callers that compare memory with a file read it page by page.
 func (c *Cache) fetch(start machine.Addr, size int) {
 	if before, known := c.pages[start-page]; c.ahead && known && before.err == nil {
 		size = batch

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// counted is a memory of size bytes from address 0 on. Each byte is the number of its page.
+// counted is memory of size bytes, starting at address 0. Each byte is the number of its page.
 type counted struct{ size, requests int }
 
 func (m *counted) Read(p []byte, addr machine.Addr) (int, error) {
@@ -23,7 +23,8 @@ func (m *counted) Read(p []byte, addr machine.Addr) (int, error) {
 	return len(p), nil
 }
 
-// Memory that is read page by page takes one request for many pages, and has the same bytes and limits as without a cache.
+// TestCacheReadsAhead requires that memory which is read page by page takes one request for many pages, and has the same bytes and the same end as
+// without a cache.
 func TestCacheReadsAhead(t *testing.T) {
 	m := &counted{size: 100*page + 10}
 	c := NewCache(m, true)

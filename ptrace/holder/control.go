@@ -7,28 +7,28 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Control runs the process of a State. All of its threads run, or all are stopped. A process is stopped when its State is made.
+// Control runs the process of a State. Either all of its threads run, or all are stopped. The process of a new State is stopped.
 //
-// An error that wraps [ErrLost] means that the debugger does not answer any more; every later call returns it too. An error that wraps [ErrLacks] means
-// that the debugger does not support the operation.
+// An error that wraps [ErrLost] means that the debugger no longer answers; all later calls return the same error. An error that wraps [ErrLacks]
+// means that the debugger does not support the operation.
 type Control interface {
-	// State reads the stopped process again. Its Memory is the same object, and its Control and Close are nil.
+	// State reads the stopped process again. The result has the same Memory object, and no Control or Close.
 	State() (*State, error)
 	// Threads reads the threads of the stopped process with their registers.
 	Threads() ([]machine.Thread, error)
-	// Thread reads one of them.
+	// Thread reads one thread.
 	Thread(id int) (machine.Thread, error)
 	// Insert sets a breakpoint in the stopped process, and Remove removes one. Memory is read without the breakpoints.
 	Insert(machine.Addr) error
 	Remove(machine.Addr) error
-	// Step runs one instruction of a thread, while the other threads are stopped.
+	// Step executes one instruction of a thread, while the other threads are stopped.
 	Step(ctx context.Context, thread int) (Stop, error)
-	// Resume lets the process run. [Control.Wait] reports when it stops.
+	// Resume resumes the process. [Control.Wait] reports when it stops.
 	Resume() error
-	// Wait waits until the process stops. It delivers signals to the process, and does not return at them. If ctx is done, the error is its cause, and
-	// the process keeps running.
+	// Wait waits until the process stops. It delivers signals to the process without returning. If ctx is done, the error is its cause, and the
+	// process continues to run.
 	Wait(ctx context.Context) (Stop, error)
-	// Interrupt stops the running process. It may return another stop that came first.
+	// Interrupt stops the running process. If another stop came first, it may return that stop.
 	Interrupt() (Stop, error)
 	// Reverses reports whether the debugger runs the process backwards, as far as its recording goes. Otherwise StepBack and RunBack return [ErrNoReverse].
 	Reverses() bool
@@ -38,7 +38,7 @@ type Control interface {
 	// of the recording. An empty range is not watched. The error wraps [ErrLacks] if the debugger cannot watch memory. If ctx is done, the error is its
 	// cause, and the process is stopped at any earlier moment.
 	RunBack(ctx context.Context, written machine.Range) (Stop, error)
-	// Detach removes the breakpoints, lets the process run without the debugger, and ends the connection.
+	// Detach removes the breakpoints, resumes the process without the debugger, and ends the connection.
 	Detach() error
 	// Kill ends the process and the connection.
 	Kill() error
@@ -58,7 +58,7 @@ type Stop struct {
 	Thread  int          // the thread that caused the stop
 	PC      machine.Addr // of a breakpoint or, after a run backwards, of the thread
 	Code    int          // the exit status
-	Signal  int          // the signal that ended the process, as Linux numbers it
+	Signal  int          // the Linux number of the signal that ended the process
 	Changed bool         // for Written: the instruction changed the memory; otherwise it wrote what was there
 }
 
@@ -68,9 +68,9 @@ type StopKind int
 // The kinds of stops.
 const (
 	Hit         StopKind = iota // a thread is at a breakpoint, before its instruction
-	Stepped                     // a thread has run one instruction
+	Stepped                     // a thread has executed one instruction
 	Interrupted                 // [Control.Interrupt] has stopped the process
-	Exec                        // the process has executed another program, which has no breakpoints
+	Exec                        // the process has executed another program, in which no breakpoints are set
 	Exited                      // the process has ended by itself
 	Killed                      // a signal has ended the process
 	Written                     // a thread is before an instruction that writes into watched memory; only of a run backwards

@@ -1,11 +1,11 @@
 // Package holder describes a stopped process that another debugger holds, such as gdbserver or Delve.
 //
-// Its main type is State. A package for each kind of debugger makes one, and package ptrace makes a target of it.
+// Its main type is State. Each kind of debugger has a package that creates a State, from which package ptrace makes a target.
 //
 // # Security
 //
-// All data comes from the other debugger and is hostile. The package bounds the memory that its cache takes. The makers of a State bound everything
-// else: threads, mappings, files, and the time of each request.
+// All data comes from the other debugger and is hostile. This package bounds the memory of its cache. The packages that create a State bound
+// everything else: threads, mappings, files, and the time of each request.
 package holder
 
 import (
@@ -21,17 +21,17 @@ const (
 	Remote Kind = "remote" // a stub of gdb's remote serial protocol
 	Delve  Kind = "delve"  // Delve's headless server
 	GDB    Kind = "gdb"    // the stub that package plugin runs inside gdb
-	LLDB   Kind = "lldb"   // the same inside lldb
+	LLDB   Kind = "lldb"   // the stub that package plugin runs inside lldb
 )
 
-// State is a process at the moment at which a debugger has stopped it. The process does not run, and its state does not change, while a State is open,
-// unless its Control lets it run.
+// State is the state of a process that a debugger has stopped. While a State is open, the process does not run and its state does not change, unless
+// the State's Control resumes it.
 type State struct {
 	Kind Kind
-	Addr string // the address of the debugger, as the user gave it
+	Addr string // address of the debugger, as given by the user
 	Arch *machine.Arch
 	PID  int // the number of the process on its own machine; 0 if unknown
-	// Command is the command line, or Program; "" if unknown.
+	// Command is the command line, or else Program; "" if unknown.
 	Command string
 	Threads []machine.Thread
 	// Auxv is the auxiliary vector (getauxval(3)) in the byte order of Arch; nil if unknown.
@@ -46,9 +46,9 @@ type State struct {
 	Open func(path string) (*os.File, error)
 	// Notes are remarks about data that the debugger did not provide.
 	Notes []string
-	// Control runs the process; nil if it was not asked for, or if the debugger only reads.
+	// Control runs the process. It is nil if it was not requested, or if the debugger only reads.
 	Control Control
-	// Close ends the connection. The debugger decides whether the process then stays stopped, continues or ends.
+	// Close ends the connection. Depending on the debugger, the process then stays stopped, continues or ends.
 	Close func() error
 }
 
@@ -58,9 +58,9 @@ type File struct {
 	Bias machine.Addr // address in memory minus address in the file
 }
 
-// Memory reads the memory of a process. Read is called by one goroutine at a time.
+// Memory reads the memory of a process. Only one goroutine at a time may call Read.
 type Memory interface {
-	// Read fills p from an address on, and returns the number of bytes that it read before the first one that cannot be read. It returns an error if
-	// that number is less than len(p). If the debugger no longer answers, the error wraps [ErrLost], and so do the errors of all later calls.
+	// Read fills p with the memory at an address, and returns the number of bytes before the first one that cannot be read. If that number is less
+	// than len(p), it returns an error. If the debugger no longer answers, this error and those of all later calls wrap [ErrLost].
 	Read(p []byte, addr machine.Addr) (int, error)
 }

@@ -72,7 +72,8 @@ func TestRecordedGoroutines(t *testing.T) {
 	}
 }
 
-// TestParkedContradictions requires that no stack is shown for a goroutine whose status says that it waits, if its other fields say that it does not.
+// TestParkedContradictions requires that no stack is shown for a goroutine if its status says that it waits but its other fields contradict the
+// status.
 func TestParkedContradictions(t *testing.T) {
 	for _, c := range []struct {
 		name, end string
