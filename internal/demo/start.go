@@ -55,7 +55,7 @@ func (k *Kept) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// startOne starts a kept target in a session of its own, so that it survives the end of this process and of its terminal.
+// startOne starts a kept target in a new session (setsid(2)), so that it survives the end of this process and of its terminal.
 func (k *Kept) startOne(ctx context.Context, goes, output string, args ...string) (pid int, err error) {
 	if err := unix.Mkfifo(k.path(goes), 0o600); err != nil {
 		return 0, err
@@ -116,7 +116,7 @@ func waitForRead(pid int) {
 	}
 }
 
-// startInMemory runs the program from a memfd: a temporary directory may be mounted noexec, and nothing has to be cleaned up.
+// startInMemory runs the program from a memfd: a temporary directory may be mounted noexec, and a memfd needs no cleanup.
 func startInMemory(args ...string) (*Process, error) {
 	program, err := programInMemory()
 	if err != nil {

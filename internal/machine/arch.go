@@ -80,7 +80,7 @@ type Arch struct {
 	Single func(reg DWARFReg, raw []byte) (b []byte, ok bool)
 	// Code masks the address bits of a code address, if pointer authentication uses the other bits for a signature. 0 means that all bits are address bits.
 	Code uint64
-	// Chain describes how code with a frame pointer or a back chain links its frames. It is zero if the code does not link frames.
+	// Chain describes the links between frames of code with a frame pointer or a back chain. It is zero if the code does not link frames.
 	Chain Chain
 	// Trampolines lists the code that signal handlers return to.
 	Trampolines []Trampoline
@@ -91,10 +91,10 @@ type Arch struct {
 	plan  plan
 }
 
-// noNumber stands for a program counter that has no DWARF number. No table contains it.
+// noNumber is the number of a program counter that has no DWARF number. No table contains it.
 const noNumber DWARFReg = 0xffff
 
-// Chain describes where a frame stores the link to its caller's frame. Offsets are in bytes from the address in Base.
+// Chain describes the place at which a frame stores the link to its caller's frame. Offsets are in bytes from the address in Base.
 type Chain struct {
 	Base DWARFReg // the frame pointer, or the stack pointer for a back chain
 	// Linked is the offset at which the caller's value of Base was saved.

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// llvmArch describes how LLVM and its assembler name an architecture and its registers.
+// llvmArch holds the names that LLVM and its assembler give an architecture and its registers.
 type llvmArch struct {
 	arch   *Arch
 	triple string

@@ -470,8 +470,8 @@ func (c *Objfile) Within(function Symbol, addr machine.Addr) Symbol {
 	return c.SymbolAt(addr)
 }
 
-// Starting does the same as SymbolAt for an address where a function should start. In an unlinked object, finding the symbol that covers an address
-// takes longer the more symbols there are.
+// Starting is SymbolAt for an address at which a function should start. It is faster in an unlinked object, in which a search for the symbol that
+// covers an address takes time proportional to the number of symbols.
 func (c *Objfile) Starting(addr machine.Addr) Symbol {
 	if _, known := c.named[addr]; !known && c.Image != nil {
 		if list := c.Image.SymbolsStarting(addr); len(list) > 0 && list[0].Size > 0 {

@@ -33,7 +33,7 @@ func Free(path string) error {
 	return nil
 }
 
-// Regular reports whether [Create] may write to path: no file exists there, or it is a regular file.
+// Regular reports whether [Create] may write to path: path does not exist, or is a regular file.
 func Regular(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || info.Mode().IsRegular()

@@ -26,8 +26,8 @@ type Commit struct {
 // The process must stay stopped from before the view was made until [Commit.Write].
 //
 // Prepare returns an error if a commit is not possible: a frame was not found by CFI, the run has effects outside of the process's memory, a value is
-// unknown, or the place of the result is unknown. It takes the callee-saved registers from CFI, assuming that code preserves no more than its calling
-// convention requires (llc's -enable-ipra does). It does not write the errno of a function of <math.h>.
+// unknown, or the place of the result is unknown. It takes the callee-saved registers from CFI, assuming that code preserves only the registers that
+// its calling convention requires (with llc's -enable-ipra it preserves more). It does not write the errno of a function of <math.h>.
 func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deopt.Limits) (*frame.Resumed, *Commit, error) {
 	to, err := begin(session, s.Thread, s.Frames)
 	if err != nil {

@@ -136,8 +136,8 @@ func TestCommitRefusesOutput(t *testing.T) {
 	refusedCommit(t, p, frametest.Known(t, p), deopt.Choice{Frame: -1, To: deopt.AllCallers}, "7", "the interpreter called @printf, whose effect would be lost")
 }
 
-// TestCommitMemory requires that the process finds the interpreter's stores to globals and the heap, and that a commit writes nothing to the stack of
-// the frame that was left.
+// TestCommitMemory requires that a commit writes the interpreter's stores to globals and the heap, but not those to the stack of the frame that was
+// left.
 func TestCommitMemory(t *testing.T) {
 	text := livetest.Prelude + `
 declare i32 @printf(ptr, ...)

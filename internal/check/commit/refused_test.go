@@ -160,7 +160,7 @@ define i32 @main() {
 	refusedCommit(t, p, frametest.Known(t, p), innermost, "", "is a signal frame, and its handler has not returned")
 }
 
-// TestCommitKilled requires that a process killed while it is stopped is reported as gone.
+// TestCommitKilled requires that a commit reports the end of a process that was killed while it was stopped.
 func TestCommitKilled(t *testing.T) {
 	p := livetest.Lli(t, 19, printing(t), "mcjit")
 	s := frametest.Open(t, p)

@@ -42,8 +42,8 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 	return list, nil
 }
 
-// put puts size bytes of a word into a register: a general register gets the whole word; the other bytes of a vector register become zero unless they
-// are set too.
+// put puts size bytes of a word into a register: a general register gets the whole word; the other bytes of a vector register become zero unless
+// another word of the result sets them.
 func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	if !c.results.IsVector(w.Reg) {
 		c.set(w.Reg, v)

@@ -144,7 +144,7 @@ func TestRequestFails(t *testing.T) {
 		_, err := s.Request()
 		require.EqualError(t, err, want)
 	}
-	_, err = (&Stack{Frames: pending, Came: true}).Request() // the call has returned nothing
+	_, err = (&Stack{Frames: pending, Came: true}).Request() // the call was a void call
 	require.NoError(t, err)
 }
 

@@ -15,7 +15,7 @@ import (
 // [{"name", "demangled", "address", "safepoints": [Safepoint]}]}], "summary": FileSummary}.
 const FileSchema = "reframe.rootmaps/v1"
 
-// Safepoint holds what the record of a statepoint lists for a collector, without values.
+// Safepoint holds the locations that the record of a statepoint lists for a collector, without values.
 type Safepoint struct {
 	ID      uint64           `json:"id"`
 	Offset  uint32           `json:"offset"`            // of the return address in the function

@@ -342,7 +342,7 @@ func (w *walker) runThrough(tid int) error {
 	return nil
 }
 
-// hits returns how often the process reached a record.
+// hits returns the number of times that the process reached a record.
 func (w *walker) hits(record uint64) (n uint64, err error) {
 	list, err := w.session.Hits()
 	for _, h := range list {

@@ -1,5 +1,5 @@
-// Package stress deoptimizes a running program many times: at randomly chosen exits it rebuilds the frame, the interpreter runs it to the return of
-// its function, and the result is committed to the process, whose native code continues in the caller. The program must print the same output and end
+// Package stress deoptimizes a running program many times: at randomly chosen exits it rebuilds the frame, and the interpreter runs it to the return
+// of its function. The result is committed to the process, whose native code continues in the caller. The program must print the same output and end
 // in the same way as without deoptimizations.
 //
 // Its main function is [Run], which makes a [Report]. If something differs, Run repeats the program to find the one exit whose commit causes the

@@ -1,8 +1,8 @@
 // Package trace reports each exit of a running process as it happens: the frame that is left, with its values. It follows the code that the process
 // loads, registers and unloads.
 //
-// Its main type is [Exited], one exit. [Run] traces until the process or the trace ends, [RunTo] stops at one exit, [Plan] lists what a trace would
-// write into a process, and [Watcher] is for callers that do not only report exits. A [ptrace.Session] sets and removes the breakpoints.
+// Its main type is [Exited], one exit. [Run] traces until the process or the trace ends, [RunTo] stops at one exit, [Plan] lists the breakpoints that
+// a trace would set in a process, and [Watcher] is for callers that do not only report exits. A [ptrace.Session] sets and removes the breakpoints.
 //
 // # Security
 //

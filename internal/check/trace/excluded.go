@@ -60,7 +60,7 @@ func (l *loaded) addExcluded(s *survey, c *progspace.Objfile) {
 	}
 }
 
-// reason returns the reason why none of the seen records was selected, or "".
+// reason returns the reason why the filter selected no record, or "".
 func (p *excluded) reason(f *ExitFilter) string {
 	if p.selected || p.records == 0 {
 		return ""

@@ -30,7 +30,7 @@ type loaded struct {
 	atSites bool // breakpoints at the sites of records, in addition to those of at
 	at      []*names.Pattern
 	matches []patternMatches          // the matches of each pattern in at
-	entries func(string, uint64) bool // reports which records need a breakpoint at the entry of their function
+	entries func(string, uint64) bool // reports whether a record needs a breakpoint at the entry of its function
 	hold    bool                      // stop all threads at each exit
 	// reach is WatchCalls of [Options].
 	reach bool

@@ -105,7 +105,7 @@ func (p *Tracepoint) row() *TracepointRow {
 	return &TracepointRow{p.Function, names.IfMangled(p.Function), p.Offset, p.Record, p.Site, p.Moment, p.Module, p.Note}
 }
 
-// SharedError reports that breakpoints would be refused, because the code is in memory that other processes may execute too.
+// SharedError reports that breakpoints would be refused, because the code is in memory that other processes may also execute.
 type SharedError struct{ Places int }
 
 func (e *SharedError) Error() string {

@@ -71,8 +71,8 @@ type ExitFilter struct {
 	Sites    []string
 
 	AtReturn bool // set the breakpoint of a statepoint at the return address of its call
-	// AtPatchpointReturn does the same for a patchpoint whose innermost VM frame waits for the patchpoint's call: only the call's return gives the
-	// result that the VM's interpreter needs.
+	// AtPatchpointReturn sets the breakpoint of a patchpoint at the return address of its call, if the innermost VM frame waits for that call. Only the
+	// return gives the result of the call, which the VM's interpreter needs.
 	AtPatchpointReturn bool
 }
 
@@ -147,7 +147,7 @@ func (s *survey) refuse(why string) {
 
 // addObject adds the exits of all records of an object file. The kind of a site determines the record's address: for a stackmap and a patchpoint it
 // is the start of the site, for a statepoint and a deoptimize call the return address (LLVM, "Stack maps and patch points"). A deoptimize call does
-// not return, and a statepoint's callee may change what is live. So the breakpoint is at the call, where all recorded values are already in place.
+// not return, and a statepoint's callee may change the live values. So the breakpoint is at the call, where all recorded values are already in place.
 func (s *survey) addObject(c *progspace.Objfile) error {
 	if c.Records == nil {
 		return nil

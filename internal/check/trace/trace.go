@@ -25,7 +25,7 @@ type Options struct {
 	// Also holds further filters: an exit is selected if any filter selects it. AtReturn applies only to the first.
 	Also []ExitFilter
 	// At selects functions. If it is not empty, the breakpoints are at their entries instead of the sites of records, and an exit is the frame that
-	// calls the function. With Sites the sites of records get breakpoints too.
+	// calls the function. With Sites the sites of records also get breakpoints.
 	At    []*names.Pattern
 	Sites bool
 	// Entries reports whether the entry of a record's function gets a breakpoint too: [Tracepoint].Entry. If it is nil, no entry does.
@@ -36,7 +36,7 @@ type Options struct {
 	Every   uint64               // report only every n-th hit; 0 and 1: all
 	Limit   uint64               // end the trace after this number of hits that Every selects; 0: no limit
 	Stop    *condition.Condition // end the trace at the first exit that fulfils it, and report only that exit; nil: none
-	Log     bool                 // with Stop: report the exits before it too
+	Log     bool                 // with Stop: also report the exits before that exit
 	For     time.Duration        // end the trace after this time; 0: no limit
 	// Wants reports whether to handle a hit. Other hits are neither reported nor counted. It is called before frames are made, which takes far longer.
 	// If it is nil, all hits are handled.
@@ -45,7 +45,7 @@ type Options struct {
 	// read.
 	Describe described.Ask
 	// WatchCalls sets further breakpoints where code jumps to the return address of a record's call: at this call and at the jumps. They show whether a
-	// thread at that address has made the call. If it has not, the thread is not at an exit. Every, Limit and Quiet may not be set then.
+	// thread at that address has made the call. If it has not, the thread is not at an exit. WatchCalls cannot be combined with Every, Limit and Quiet.
 	WatchCalls bool
 	// Wait is set if a process without such exits may load code with exits later.
 	Wait bool

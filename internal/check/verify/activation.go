@@ -84,7 +84,7 @@ func (v *verifier) exitlessReason(function string) string {
 // maxUnfollowed bounds the activations for which verify keeps the reason why they are not followed.
 const maxUnfollowed = 1 << 12
 
-// notFollowed records why an activation is not followed from its entry.
+// notFollowed records the reason why an activation is not followed from its entry.
 func (v *verifier) notFollowed(x *trace.Exited, why error) {
 	to, _ := x.Returns(0)
 	v.unfollow(to, why)

@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
 	require.Equal(t, []string{Different}, outcomes(list)["func_1"])
 }
 
-// TestVerifyStatepointToBePatched requires that a statepoint with patch bytes calls nothing, neither in native code nor in the interpreter.
+// TestVerifyStatepointToBePatched requires that a statepoint with patch bytes makes no call, in native code and in the interpreter.
 func TestVerifyStatepointToBePatched(t *testing.T) {
 	path := livetest.Module(t, `target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-pc-linux-gnu"

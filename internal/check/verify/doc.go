@@ -3,8 +3,8 @@
 //
 // Its main type is [Verified], the outcome of one exit; [Run] verifies a process.
 //
-// A verifier (verify.go) receives exits from package trace and runs native code. For each exit it makes a prediction (prediction.go), whose phases are
-// types of their own, each in the file of its name.
+// A verifier (verify.go) receives exits from package trace and runs native code. For each exit it makes a prediction (prediction.go), whose phases
+// are separate types, each in the file with its name.
 //
 // # Security
 //

@@ -49,8 +49,8 @@ func (c *comparison) atNextHit() bool {
 	return true
 }
 
-// atNextHit compares the state at the next hit of the record with the run from the exit, when the run has reached the record the same number of
-// times. between is the number of hits in between.
+// atNextHit compares the state at the next hit of the record with the run from the exit, once the run has reached the record the same number of
+// times. between is the number of hits between the two.
 func (s *stateComparison) atNextHit(between uint64) *State {
 	out := &State{}
 	if s.exit.origin.fn != s.run.origin.fn {

@@ -151,8 +151,8 @@ func wordOf(img *memoryImage, at machine.Addr) machine.Addr {
 	return machine.Addr(binary.LittleEndian.Uint64(b[:]))
 }
 
-// mixed reports whether pointers to the two sides of a pair may have been mixed up: native code has stored its pointer in memory from which the
-// interpreter may load it, or the interpreter has stored to native code's object, for which it must have loaded such a pointer.
+// mixed reports whether the interpreter may use a pointer to native code's object of a pair. Native code has stored such a pointer in memory from
+// which the interpreter may load it, or the interpreter has stored to native code's object.
 func (o *objectPairs) mixed(in *interp.Interp) bool {
 	if o.stored {
 		return true

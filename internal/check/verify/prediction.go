@@ -11,13 +11,13 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// prediction is one comparison of native code with the interpreter, from an exit or from the entry of a function. Each phase has a type of its own:
+// prediction is one comparison of native code with the interpreter, from an exit or from the entry of a function. Each phase has its own type:
 //
-//   - [origin]: where both sides begin
+//   - [origin]: the place at which both sides begin
 //   - [interpreted]: the run of the interpreter, up to a native call or to its end
-//   - [nativeRun]: what native code did since
-//   - [effects] and [objectPairs]: what native calls changed, which the interpreter takes over
-//   - [comparison]: both sides at the return or at a crash; [stateComparison]: the state at an exit; they set out
+//   - [nativeRun]: the record of the run of native code
+//   - [effects] and [objectPairs]: the changes by native calls, which are passed to the interpreter
+//   - [comparison]: the comparison at the return or at a crash; [stateComparison]: that of the state at an exit; both set out
 //   - [reruns]: the run of the interpreter, repeated to explain a difference
 type prediction struct {
 	out     *Verified

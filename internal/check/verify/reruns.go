@@ -75,7 +75,7 @@ const maxArrivals = 100_000
 // can change it.
 var maxKept = 1 << 17
 
-// arrival is a moment at which a run is about to execute an instruction.
+// arrival is the state of a run just before it executes an instruction.
 type arrival struct {
 	steps  uint64 // number of instructions that the run had executed
 	values []arrived

@@ -39,7 +39,7 @@ type State struct {
 	reason error // Why, with its addresses
 }
 
-// undecided records why the state could not be compared; nil: it was.
+// undecided is the reason why the state could not be compared; nil if it was compared.
 func (s *State) undecided(why error) {
 	if s.reason = why; why != nil {
 		s.Why = why.Error()

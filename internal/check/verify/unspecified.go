@@ -252,8 +252,8 @@ func lanes(v interp.Value, width int) iter.Seq[uint64] {
 // arithmetic holds the instructions that compute floats.
 var arithmetic = []ir.Op{ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFPTrunc, ir.OpFPExt, ir.OpCall}
 
-// nanAsInteger repeats the run of the interpreter, and reports whether it computes a NaN, whose payload and sign LLVM leaves open (LangRef,
-// "Floating-Point NaN Values"), and later converts one to an integer, or loads one as an integer.
+// nanAsInteger repeats the run of the interpreter. It reports whether the run computes a NaN and later converts a NaN to an integer, or loads one as
+// an integer. LLVM does not define the payload and the sign of a NaN (LangRef, "Floating-Point NaN Values").
 func nanAsInteger(again *reruns) bool {
 	calculated, seen := map[uint64]bool{}, false // the calculated NaNs, without their signs
 	err := again.trace(func(t interp.Traced) {

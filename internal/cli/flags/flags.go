@@ -5,7 +5,7 @@
 //
 // # Security
 //
-// Values come from the user, or from a script that the user runs. The package opens nothing.
+// Values come from the user, or from a script that the user runs. The package opens no files.
 package flags
 
 import (

@@ -107,7 +107,7 @@ func (c *conn) reached(run *session.Run, lines []place, at *stopped) (stops bool
 	return stops
 }
 
-// set adds a breakpoint to the session, so that native code stops there.
+// set adds a breakpoint to the session, so that native code stops at it.
 func (c *conn) set(b *breakpoint, to session.Breakpoint) error {
 	if c.arguments.NoDebug {
 		return nil

@@ -36,7 +36,7 @@ var (
 	errAside  = errors.New("for something else")
 )
 
-// stopped describes where and why the target is stopped.
+// stopped describes the place and the reason of a stop of the target.
 type stopped struct {
 	reason      string
 	description string

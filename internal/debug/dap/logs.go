@@ -17,7 +17,7 @@ type logs struct {
 }
 
 // A client that takes no message for stalledFor has stalled. After that, waiting for the client may hold the process for at most 1/heldShare of the
-// time since then.
+// time since the client stalled.
 const (
 	stalledFor = time.Second
 	heldShare  = 20

@@ -137,7 +137,7 @@ func (r *Refused) Unwrap() error { return r.Why }
 // errToken is returned for a client without the server's token. It ends the connection.
 var errToken = errors.New("\"token\" of the launch configuration is missing or wrong: reframe printed it when it began to listen")
 
-// errDisconnected ends a connection whose client has gone.
+// errDisconnected ends a connection that the client has closed.
 var errDisconnected = errors.New("the client disconnected")
 
 // Serve serves one client until it disconnects, its connection ends, or ctx is done; none of these is an error. An attached process then continues,

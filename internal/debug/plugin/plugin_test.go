@@ -324,7 +324,7 @@ func TestStubIsReadOnly(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.PID))
 	require.NoError(t, err)
-	var end uint64 // of the stack, after which nothing is mapped
+	var end uint64 // of the stack; the memory after it is not mapped
 	for line := range strings.Lines(string(maps)) {
 		if strings.Contains(line, "[stack]") {
 			_, err := fmt.Sscanf(line[strings.IndexByte(line, '-')+1:], "%x", &end)

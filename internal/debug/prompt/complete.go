@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Complete lists completions for the last word of a line: names of commands, functions, blocks and values. begin is where that word starts.
+// Complete lists completions for the last word of a line: names of commands, functions, blocks and values. begin is the offset of that word.
 func (p *Prompt) Complete(line string) (begin int, offers []string) {
 	begin = strings.LastIndexAny(line, " \t(") + 1
 	typed := strings.Fields(line[:begin])

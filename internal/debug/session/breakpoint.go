@@ -20,7 +20,7 @@ type Breakpoint struct {
 	If   *condition.Condition // only exits that fulfil it; nil: all
 	VM   *condition.Condition // selects the place in the program of a virtual machine; nil: any
 	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
-	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops there. If it is nil, the process stops.
+	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops at the exit. If Meant is nil, the process stops.
 	Meant    func(*trace.Exited) bool
 	Once     bool // delete the breakpoint after the first hit
 	Disabled bool

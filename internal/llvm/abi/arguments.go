@@ -7,12 +7,13 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// argumentRules describes how arguments of the C convention are assigned to registers.
+// argumentRules holds the rules by which arguments of the C convention are assigned to registers.
 type argumentRules struct {
 	integers, floats int    // number of registers of each kind
 	vector           uint64 // least size of a vector in bytes: a smaller one is widened to it
-	// even reports whether a two-word integer starts at an even register, and an array is in registers as a whole or not at all. After one that does not
-	// fit, no further argument of its kind is in registers (AAPCS64, 6.8.2, rules C.10 to C.13; functionArgumentNeedsConsecutiveRegisters of LLVM).
+	// even reports whether a two-word integer starts at an even register, and an array is in registers as a whole or not at all. After an argument that
+	// does not fit, no further argument of its kind is in registers (AAPCS64, 6.8.2, rules C.10 to C.13; functionArgumentNeedsConsecutiveRegisters of
+	// LLVM).
 	even bool
 	// whole reports whether a two-word integer is never split between registers and the stack. aligned reports whether it is aligned to two words on the
 	// stack. halves reports whether a half is in an integer register.

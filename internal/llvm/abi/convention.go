@@ -107,7 +107,7 @@ func spelled(cc string) string {
 // their places ("Stack maps and patch points", llvm.experimental.patchpoint).
 func InAnyRegisters(cc string) bool { return spelled(cc) == "anyregcc" }
 
-// Taker says which side removes stack arguments.
+// Taker is the side that removes stack arguments.
 type Taker int
 
 const (

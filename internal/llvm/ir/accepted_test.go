@@ -200,7 +200,7 @@ func numbers(list []int) (text string) {
 	return text
 }
 
-// TestSitesOfTheProposal requires that the intrinsics of the proposal of 2013, which are named webkit and have 32-bit ids, are sites too.
+// TestSitesOfTheProposal requires that the intrinsics of the proposal of 2013, which are named webkit and have 32-bit ids, are also sites.
 func TestSitesOfTheProposal(t *testing.T) {
 	const src = `
 declare void @llvm.webkit.stackmap(i32, i32, ...)

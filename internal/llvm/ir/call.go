@@ -173,7 +173,7 @@ func (p *bodyParser) parseAsm() *InlineAsm {
 	return &InlineAsm{Text: text, Constraints: p.str()}
 }
 
-// parseArgs parses (T attributes value, …) and returns the positions of the arguments. Inline assembly accepts labels too.
+// parseArgs parses (T attributes value, …) and returns the positions of the arguments. Inline assembly also accepts labels.
 func (p *bodyParser) parseArgs(in *Instr, assembly bool) (at []int) {
 	call := in.Call
 	p.expect('(', "before arguments")

@@ -150,7 +150,8 @@ func requireAsAssembled(t *testing.T, version int, text string) {
 	require.Equal(t, assembled(t, version, text, m.typed), got)
 }
 
-// instRecord matches the record of an instruction, or of its source location, in the output of llvm-bcanalyzer. Some codes have no name there.
+// instRecord matches the record of an instruction, or of its source location, in the output of llvm-bcanalyzer. llvm-bcanalyzer has no name for some
+// codes.
 var instRecord = regexp.MustCompile(`(?m)^  (?:  )?<(FUNCTION_BLOCK|INST_[A-Z0-9]+|UnknownCode\d+|DEBUG_LOC_AGAIN|DEBUG_LOC)\b(?: abbrevid=\d+)?(?: op0=(\d+) op1=(\d+))?`)
 
 // recordCodes names the codes without a name (LLVM's LLVMBitCodes.h, FunctionCodes).

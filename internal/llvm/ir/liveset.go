@@ -40,7 +40,7 @@ type FileVersion struct {
 // kernel's tick (4 ms with CONFIG_HZ=250), or of full seconds on some file systems.
 const racy = 2 * time.Second
 
-// NewLiveSet returns a set that has read nothing yet.
+// NewLiveSet returns a set that has not read any file yet.
 func NewLiveSet(names []string) *LiveSet {
 	return &LiveSet{names: names, seed: maphash.MakeSeed(), seen: map[string]*stamp{}}
 }

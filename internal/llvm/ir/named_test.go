@@ -67,7 +67,7 @@ func TestFilesAndRead(t *testing.T) {
 		filepath.Join(dir, "[.ll"):              "syntax error in pattern",
 		t.TempDir():                             "contains no *.ll or *.bc file",
 		filepath.Join(dir, "dump", "half.ll"):   "half.ll:",
-		filepath.Join(dir, "dump", "half*.ll"):  "half.ll:", // none of them is valid
+		filepath.Join(dir, "dump", "half*.ll"):  "half.ll:", // no matched file is valid
 		filepath.Join(dir, "dump", "notes.txt"): "expected top-level entity",
 	} {
 		_, _, err := ReadNamed([]string{name})

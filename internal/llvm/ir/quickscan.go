@@ -82,8 +82,8 @@ func linesHoldTheirStrings(text string) bool {
 	}
 }
 
-// quickMetadata returns the end of the lines from the current token on that each hold exactly one metadata node, !7 = … or !name = …, and the number of
-// these lines.
+// quickMetadata returns the end of a sequence of lines that starts at the current token, and the number of these lines. Each line holds exactly one
+// metadata node, !7 = … or !name = ….
 func (p *moduleParser) quickMetadata() (past, lines int) {
 	src := p.src[:p.end]
 	pos := p.tok.pos

@@ -19,8 +19,8 @@ const (
 	DeoptimizeSite SiteKind = "deoptimize"
 )
 
-// These are the ids that LLVM gives statepoints without an id of their own (StatepointDirectives): rewrittenID by rewrite-statepoints-for-gc, and bundleID
-// by the code generator for a call with a deopt bundle that was not rewritten (seen: LLVM 14 to 22).
+// These are the ids that LLVM gives statepoints that have no id in the IR (StatepointDirectives): rewrittenID by rewrite-statepoints-for-gc, and
+// bundleID by the code generator for a call with a deopt bundle that was not rewritten (seen: LLVM 14 to 22).
 const (
 	rewrittenID uint64 = 0xABCDEF00
 	bundleID    uint64 = 0xABCDEF0F

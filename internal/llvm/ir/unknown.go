@@ -28,7 +28,7 @@ func (w Warning) String() string {
 // convention is the value of [Warning].What for an unknown calling convention. The parser keeps the names of these.
 const convention = "calling convention"
 
-// Meaning describes how the parser treated the word.
+// Meaning describes the parser's treatment of the word.
 func (w Warning) Meaning() string {
 	if w.What == convention {
 		return "the places of its arguments and results are unknown"
@@ -145,7 +145,7 @@ func (p *typeParser) typeHere(line int) bool {
 	switch {
 	case p.tok.kind == tokWord:
 		return isTypeWord(p.tok.text)
-	case p.tok.kind == tokLocal: // a type name, unless it is an operand, which nothing follows
+	case p.tok.kind == tokLocal: // a type name if a value, a star or a parenthesis follows; otherwise an operand
 		p.next()
 		switch p.tok.kind {
 		case tokLocal, tokGlobal, tokWord, tokInt, tokFloat, tokBytes:
@@ -168,7 +168,7 @@ func (p *attrParser) beginsLine() bool {
 	return before == "" || before[len(before)-1] == '\n'
 }
 
-// place is the position of an attribute list, which decides what may follow an unknown attribute.
+// place is the position of an attribute list. It determines the text that may follow an unknown attribute.
 type place uint8
 
 const (

@@ -165,7 +165,7 @@ func callOf(in *Instr) (string, bool) {
 	return f.Name, true
 }
 
-// TestBrokenVariables requires that malformed debug information names nothing.
+// TestBrokenVariables requires that malformed debug information names no values.
 func TestBrokenVariables(t *testing.T) {
 	for name, change := range map[string][]string{
 		"no variable":     {"!22 = !DILocalVariable(name: \"v\"", "!22 = !DIBasicType(name: \"v\""},

@@ -309,7 +309,7 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case constant:
 		return true // the code generator computed a constant
 	case l.Kind == stackmap.Direct:
-		// An argument that is passed in parts is recorded by its address, too.
+		// An argument that is passed in parts is also recorded by its address.
 		layout := f.site.Func.Module.Layout
 		// The record also holds an address for an alloca's address that is an integer, because its ptrtoint needs no instruction.
 		return t.Kind == ir.PointerKind || t.Kind == ir.IntKind && layout.StoreSize(t) >= uint64(layout.PointerBytes(0))

@@ -69,8 +69,8 @@ func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	return ""
 }
 
-// tooNarrow returns the reason if a location has fewer bytes than the module's 64-bit integer, or "". A location with more bytes proves nothing: LLVM records
-// the whole register of a truncated value.
+// tooNarrow returns the reason if a location has fewer bytes than the module's 64-bit integer, or "". A location with more bytes is no evidence,
+// because LLVM records the whole register of a truncated value.
 func tooNarrow(a *Alignment, e RecordEntry, s *ir.Site) string {
 	for k, v := range s.Live {
 		l, located := a.Location(k)

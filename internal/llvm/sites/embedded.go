@@ -25,9 +25,9 @@ const (
 // ErrNoBitcode is wrapped by the error for a target that contains no module of LLVM IR.
 var ErrNoBitcode = errors.New("no file or registered object that was read has a section " + bitcodeSection)
 
-// EmbeddedIR reads the modules in a target's files, and in the registered objects that were read (in a running target only those on a stack). It requires
-// llvm-dis. Bitcode is written by the author of the code, and nothing proves that the code was compiled from it, so the modules count as found
-// ([ir.Module].Found). notes lists the modules that could not be read. If none could be read, it returns an error.
+// EmbeddedIR reads the modules in a target's files, and in the registered objects that were read (in a running target only those on a stack). It
+// requires llvm-dis. The author of the code also writes the bitcode, and the code may have been compiled from another module. So the modules count as
+// found ([ir.Module].Found). notes lists the modules that could not be read. If none could be read, it returns an error.
 func EmbeddedIR(t *ptrace.Target) (modules []*ir.Module, notes []string, err error) {
 	e := &embedded{}
 	EachImage(t, e.image)

@@ -201,7 +201,7 @@ func pointersOfRecord(sp *stackmap.Statepoint) (*pointerGraph[stackmap.Location]
 	return g, true
 }
 
-// pinDeopt gives a pointer of the deopt bundle and its location a color of their own if a pair has the same location. The code generator may put the
+// pinDeopt gives a pointer of the deopt bundle and its location a new common color if a pair has the same location. The code generator may put the
 // deopt value and the pair at different locations.
 func pinDeopt(s *ir.Site, sp *stackmap.Statepoint, module *pointerGraph[ir.Value], record *pointerGraph[stackmap.Location]) {
 	pinned := map[int]int{} // the module's node by the record's; -1 if several values have the location

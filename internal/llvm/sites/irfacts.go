@@ -29,7 +29,7 @@ func X86Triple(triple string) bool {
 	return first == "x86_64" || first == "amd64" || first == ""
 }
 
-// LeavesFunction reports whether a site leaves the function: nothing runs after it in this frame.
+// LeavesFunction reports whether a site leaves the function: no code runs after the site in this frame.
 func LeavesFunction(s *ir.Site) bool { return s.Kind == ir.DeoptimizeSite || s.Kind == ir.GuardSite }
 
 // AllSites returns the sites and guards of a function in program order.

@@ -19,7 +19,7 @@ import (
 // ordered holds the possible sites of the records of one function, according to their order.
 type ordered struct {
 	sites map[int64]map[*ir.Site]bool // possible sites, by the offset of the record in the section
-	why   string                      // the reason why the order determines nothing, or ""
+	why   string                      // the reason why the order does not restrict the sites, or ""
 }
 
 // ordering is the pair of a module's function and a stack map's function whose orders were compared.

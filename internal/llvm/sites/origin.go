@@ -240,8 +240,8 @@ func (c *Compiled) Named() (name string, ok bool) {
 // NotGiven is the reason for a map that was not compiled from a given module.
 const NotGiven = "this map was compiled from none of the given modules"
 
-// assign decides which modules the maps of a program may have been compiled from. A module compiles to one map, so if it fits several maps, none of them
-// gets it.
+// assign determines the modules from which the maps of a program may have been compiled. A module compiles to one map, so a module that fits several
+// maps is assigned to none.
 func (ms *Modules) assign(maps []*Compiled) error {
 	taken := map[*ir.Module]bool{}
 	for _, c := range maps {
@@ -269,7 +269,7 @@ func (ms *Modules) assign(maps []*Compiled) error {
 		}
 	}
 	claims := map[*ir.Module]int{} // number of maps whose named functions the module defines
-	rivals := map[*ir.Module]int{} // number of maps whose records fit the module too
+	rivals := map[*ir.Module]int{} // number of maps whose records also fit the module
 	fits := map[*Compiled][]*ir.Module{}
 	for _, c := range maps {
 		if c.certain || len(c.pool) == 0 {

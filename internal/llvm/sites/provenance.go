@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// Provenance says how certain it is that the code of a function was compiled from a module's function.
+// Provenance is the certainty that the code of a function was compiled from a module's function.
 type Provenance struct {
 	Sure Sureness
 	Why  string // the evidence, or for [Contradicted] the difference

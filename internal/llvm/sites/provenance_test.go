@@ -129,8 +129,8 @@ func TestProvenanceOfOtherModules(t *testing.T) {
 	}
 }
 
-// TestProvenanceByBitcode requires that IR stored beside the code makes a module certain, whatever the names of its values. For another module the reason
-// must name the difference.
+// TestProvenanceByBitcode requires that IR that is stored with the code makes a module certain, even if the names of values differ. For another
+// module the reason must name the difference.
 func TestProvenanceByBitcode(t *testing.T) {
 	path := livetest.Module(t, sumModule)
 	object := filepath.Join(t.TempDir(), "sum.o")

@@ -153,7 +153,7 @@ func (c codeAt) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// FuzzCode requires that nothing past the bytes is read, and that the results are consistent.
+// FuzzCode requires that no byte past the code is read, and that the results are consistent.
 func FuzzCode(f *testing.F) {
 	f.Add([]byte{0x0d, 0xe1, 0xc0, 0xe5, 0, 0, 0, 0})
 	f.Add([]byte{0x82, 0x90, 0xef, 0, 0, 0})

@@ -110,7 +110,7 @@ type Place struct {
 // maxKnown limits the results that are cached.
 const maxKnown = 1 << 14
 
-// New returns a reader of an image, or of the separate file that holds its debug information. It reads nothing yet.
+// New returns a reader of an image, or of the separate file that holds its debug information. New reads no debug information.
 func New(img *object.Image, b *Budget) *Reader {
 	r := &Reader{code: img, bias: img.Bias, budget: b, sections: map[string]*section{}, abbrevs: map[uint64]*abbrevTable{},
 		heads: map[uint64]*unit{}, lines: map[uint64]*lineTable{}, known: map[machine.Addr]answer{}}

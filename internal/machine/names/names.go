@@ -17,8 +17,8 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
-// maxDemangled limits a demangled name to 2 to that power characters. A mangled name of 400 bytes can stand for 2⁴⁰ characters, because parts of a name can
-// refer to earlier parts (Itanium C++ ABI, 5.1.10).
+// maxDemangled limits a demangled name to 2 to that power characters. A mangled name of 400 bytes can expand to 2⁴⁰ characters, because parts of a
+// name can refer to earlier parts (Itanium C++ ABI, 5.1.10).
 const maxDemangled = 12
 
 // Demangled returns the demangled name of a C++ (Itanium ABI) or Rust symbol, or the name unchanged if it is not mangled.

@@ -234,7 +234,7 @@ func (f *coffFormat) arch() (*machine.Arch, error) {
 
 func (f *coffFormat) relocatable() bool { return !f.linked }
 
-// relative returns true: the value of a symbol is an offset in its section, in linked images too.
+// relative returns true: the value of a symbol is an offset in its section, also in linked images.
 func (f *coffFormat) relative() bool { return true }
 
 // stackMaps returns the full section name if the linker kept it. lld-link cuts the names of loaded sections to 8 characters.

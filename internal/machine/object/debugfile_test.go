@@ -44,8 +44,8 @@ func TestBuildID(t *testing.T) {
 	}
 }
 
-// TestDebugFrom requires that a stripped program with its separate file has its original symbols, whichever tool separated them. It must not use the symbols
-// of another program's file.
+// TestDebugFrom requires that a stripped program with its separate file has its original symbols, for each tool that separates symbols. It must not
+// use the symbols of another program's file.
 func TestDebugFrom(t *testing.T) {
 	dir := t.TempDir()
 	whole := livetest.CBinary(t, "threads.c", "-g")

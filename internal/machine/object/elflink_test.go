@@ -21,8 +21,8 @@ type target struct {
 	triple string
 	arch   *machine.Arch
 	flags  []string
-	// programs lists what llc accepts for the target: it does not lower statepoints on PowerPC and s390x, nor stackmaps on LoongArch. LLVM 14 has no stack maps
-	// on RISC-V and no LoongArch.
+	// programs lists the programs that llc accepts for the target. It does not lower statepoints on PowerPC and s390x, or stackmaps on LoongArch. LLVM
+	// 14 has no stack maps on RISC-V and no LoongArch.
 	programs []string
 	versions []int
 }
@@ -199,7 +199,7 @@ c:	nop
 	}
 }
 
-// TestRelocatedOfLinked requires that relocations for the loader give each function's link-time address, whatever bytes the file has.
+// TestRelocatedOfLinked requires that relocations for the loader give each function's link-time address, independent of the bytes in the file.
 func TestRelocatedOfLinked(t *testing.T) {
 	livetest.Slow(t)
 	dir := t.TempDir()
@@ -240,7 +240,7 @@ func TestRelocatedOfLinked(t *testing.T) {
 						zero++
 					}
 				}
-				// The load address changes nothing: addresses are those of the image.
+				// The load address must not change the result: addresses are those of the image.
 				img.Bias = 0x7f0000000000
 				again, _, err := img.StackMaps()[0].Relocated()
 				require.NoError(t, err)

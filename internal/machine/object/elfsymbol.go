@@ -18,7 +18,7 @@ func (f *elfFormat) table(s *Section) (*symbolTable, error) {
 	return t, nil
 }
 
-// openTable returns a symbol table and its rows, which are read on demand. If the rows cannot be read, the table defines nothing.
+// openTable returns a symbol table and its rows, which are read on demand. If the rows cannot be read, the table has no definitions.
 func (f *elfFormat) openTable(s *Section) (*symbolTable, *elfRows, error) {
 	img, header := f.image, f.file.Sections[s.index]
 	if header.Type != elf.SHT_SYMTAB && header.Type != elf.SHT_DYNSYM {

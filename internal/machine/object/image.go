@@ -198,8 +198,8 @@ func (i *Image) StackMaps() []*Section {
 // StackMapSection returns the name of the sections that [Image.StackMaps] looks for.
 func (i *Image) StackMapSection() string { return i.format.stackMaps() }
 
-// PlaceSections gives each section of an unlinked object a distinct address, as a loader would, so that an address identifies its section. The addresses
-// are valid only within the image. It does nothing to a linked image.
+// PlaceSections gives each section of an unlinked object a distinct address, as a loader would, so that an address identifies its section. The
+// addresses are valid only within the image. It does not change a linked image.
 func (i *Image) PlaceSections() {
 	if !i.Relocatable() {
 		return
@@ -298,8 +298,8 @@ func (i *Image) noBytes() error {
 	return errors.New("has no bytes in the image")
 }
 
-// Code returns the sections that hold loaded code. In an unlinked object a section at address 0 was not loaded: MCJIT of LLVM 19 and later leaves an empty
-// .text there beside the real .ltext.
+// Code returns the sections that hold loaded code. In an unlinked object a section at address 0 was not loaded: MCJIT of LLVM 19 and later leaves an
+// empty .text there, in addition to the real .ltext.
 func (i *Image) Code() []*Section {
 	var code []*Section
 	for _, s := range i.all {

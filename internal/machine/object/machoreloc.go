@@ -198,7 +198,7 @@ func (l *machoLinker) apply(r machoReloc, action relocAction) error {
 	field := l.data[r.off:]
 	var held uint64
 	switch {
-	case action == relocSigned || r.size == 4: // the upper half of a signed pointer says how to sign it
+	case action == relocSigned || r.size == 4: // the upper half of a signed pointer describes the signature
 		held = uint64(int64(int32(binary.LittleEndian.Uint32(field))))
 	default:
 		held = binary.LittleEndian.Uint64(field)

@@ -36,7 +36,7 @@ type Reader struct {
 	run     map[int64]bool          // the goroutines that threads run
 }
 
-// quiet makes Delve log nothing: it would write to standard error.
+// quiet turns off Delve's log, which goes to standard error.
 var quiet = sync.OnceFunc(func() {
 	logflags.SetLoggerFactory(func(bool, logflags.Fields, io.Writer) logflags.Logger { return silent{} })
 })

@@ -76,7 +76,7 @@ func (t *thread) SoftExc() bool                          { return false }
 func (t *thread) RestoreRegisters(proc.Registers) error  { return errReadOnly }
 func (t *thread) SetReg(uint64, *op.DwarfRegister) error { return errReadOnly }
 
-// registers holds what Delve needs to find the goroutine of a thread.
+// registers holds the registers that Delve needs to find the goroutine of a thread.
 type registers struct {
 	pc machine.Addr
 	g  machine.Addr // the running goroutine

@@ -196,7 +196,7 @@ func (v *view) overlaps(from machine.Addr, n int) bool {
 	return false
 }
 
-// clone returns a view with words of its own.
+// clone returns a view with its own copy of the words.
 func (v *view) clone() *view { return &view{v.Memory, v.arch, maps.Clone(v.words)} }
 
 // write replaces up to 8 bytes.

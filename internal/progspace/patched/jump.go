@@ -160,7 +160,7 @@ type exit struct {
 	called       bool // left by a call whose target pops the return address
 }
 
-// exits lists the targets of the written code in a region. known is false if it may lead to other places too.
+// exits lists the targets of the written code in a region. known is false if it may also lead to other places.
 func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) {
 	course := s.course(p)
 	if !s.leave(course) {

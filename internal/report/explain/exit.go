@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// CarriesOn describes where a frame resumes, and by which layout or site, or the reason why it does not resume.
+// CarriesOn describes the place at which a frame resumes, and the layout or site that determines it, or the reason why the frame does not resume.
 type CarriesOn struct {
 	Resume *frame.Resume `json:"resume,omitempty"`
 	By     string        `json:"by,omitempty"`
@@ -34,7 +34,7 @@ type WhenTried struct {
 	Why     string `json:"why,omitempty"` // why the value is unavailable
 }
 
-// carries describes where the frame resumes.
+// carries describes the place at which the frame resumes.
 func carries(f *deopt.Frame) *CarriesOn {
 	out := &CarriesOn{Resume: f.Resume}
 	plain := f.Recorded(f.Match())

@@ -40,7 +40,7 @@ type FDEName struct {
 	RowEnd   frame.Hex `json:"row_end"`
 }
 
-// unwound describes how each frame from the innermost to this one was found and unwound.
+// unwound describes the rules by which each frame, from the innermost to this one, was found and unwound.
 func (s standing) unwound() []UnwoundFrame {
 	var out []UnwoundFrame
 	for _, f := range s.thread.Frames {
@@ -72,7 +72,7 @@ func unwound(f *deopt.Frame) UnwoundFrame {
 	return out
 }
 
-// origin describes where the value of a register in this frame comes from: the thread, or a slot in which a callee saved it.
+// origin describes the source of a register's value in this frame: the thread, or a slot in which a callee saved the register.
 func (s standing) origin(reg machine.DWARFReg) string {
 	arch := s.frame.View().Target().Arch()
 	name := arch.RegisterName(reg)

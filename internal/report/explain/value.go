@@ -42,7 +42,7 @@ func (s standing) values() []Value {
 	return out
 }
 
-// read describes how the bytes of a value were read and interpreted.
+// read describes the bytes of a value, their source and their interpretation.
 func (s standing) read(x *Value) {
 	if x.Location == nil {
 		return

@@ -81,7 +81,7 @@ func TestLargeDifference(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestCollected requires that a value shows how the record describes it to the collector, and that a derived pointer links to its base.
+// TestCollected requires that a value shows its role for the collector, and that a derived pointer links to its base.
 func TestCollected(t *testing.T) {
 	for want, g := range map[string]*frame.GC{
 		"": nil, "no gc pair: the record does not list it for the collector": {}, "gc pair: it is its own base": {Pair: true},

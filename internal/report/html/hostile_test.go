@@ -118,7 +118,7 @@ func TestHostileStrings(t *testing.T) {
 	}
 }
 
-// TestHugeRecord requires that the page of a record with 10,000 values has the usual size, and reports how much it leaves out.
+// TestHugeRecord requires that the page of a record with 10,000 values has the usual size, and reports the size of the omitted parts.
 func TestHugeRecord(t *testing.T) {
 	operands := strings.Repeat(", i64 5, i64 %a, i64 81985529216486895, i32 7", 2500)
 	module := livetest.Module(t, livetest.Prelude+"define i64 @work(i64 %a) noinline {\n  %r = call i64 @wait(i64 %a)\n"+

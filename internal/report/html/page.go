@@ -181,7 +181,7 @@ func (v *Value) called() string { return cmp.Or(v.Name, fmt.Sprintf("#%d", v.Ind
 
 func (at *Place) called(k int) string { return at.Values[k].called() }
 
-// Collected returns how the record of a statepoint describes the value to the collector; "" if it does not concern the collector.
+// Collected returns the role of the value for the collector, according to the record of a statepoint; "" if the value has none.
 func (v *Value) Collected() string {
 	switch g := v.GC; {
 	case g == nil:

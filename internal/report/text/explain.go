@@ -259,7 +259,7 @@ func (p *explainer) value(x *explain.Value) {
 	p.collected(x.GC)
 }
 
-// collected prints how the record describes a value to the garbage collector.
+// collected prints the role of a value for the garbage collector, according to the record.
 func (p *explainer) collected(g *frame.GC) {
 	switch {
 	case g == nil:

@@ -37,8 +37,8 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 	}
 }
 
-// first returns the index of the first instruction of a block before which a site may be. In the entry block it is after the allocas, whose addresses
-// are live values too.
+// first returns the index of the first instruction of a block before which a site may be. In the entry block it is after the allocas, because their
+// addresses are also live values.
 func first(b *ir.Block) int {
 	n := 0
 	for n < len(b.Instrs)-1 {

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// stackMap adds a stackmap before an instruction, on a line of its own.
+// stackMap adds a line with a stackmap before an instruction.
 func (w *writer) stackMap(i *ir.Instr, id uint64, operands string) {
 	// One byte of shadow keeps the records of two blocks apart; other architectures have longer instructions.
 	shadow := 1
@@ -23,7 +23,7 @@ func (w *writer) stackMap(i *ir.Instr, id uint64, operands string) {
 	w.before(i, fmt.Sprintf("call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 %d%s)", id, shadow, operands))
 }
 
-// before adds an instruction before another one, on a line of its own.
+// before adds a line with an instruction before another instruction.
 func (w *writer) before(i *ir.Instr, instruction string) {
 	text := w.m.Text()
 	line := text[strings.LastIndexByte(text[:i.Pos], '\n')+1 : i.Pos]

@@ -14,7 +14,7 @@ import (
 // Schema names the JSON of a [Report].
 const Schema = "reframe.lint/v1"
 
-// Report lists sites of modules that could not be resumed, without running anything.
+// Report lists sites of modules that could not be resumed. Lint makes it from the files alone.
 type Report struct {
 	Schema   string    `json:"schema"`
 	Modules  []string  `json:"modules"`
@@ -38,7 +38,7 @@ type Rule string
 const (
 	Unrecorded       Rule = "unrecorded"        // a live value is not among the operands
 	GCLiveUnnamed    Rule = "gc-live"           // a live value is only in the gc-live bundle, whose records have no names
-	LostOperand      Rule = "lost-operand"      // LLVM records nothing of an operand, or only a part
+	LostOperand      Rule = "lost-operand"      // LLVM records no part of an operand, or only one part
 	UndefinedOperand Rule = "undefined-operand" // an operand is undef or poison
 	ClobberedOperand Rule = "clobbered-operand" // an operand may be in a register that the callee overwrites
 	WideVector       Rule = "wide-vector"       // an operand needs registers that not every processor has
@@ -51,7 +51,7 @@ const (
 	PatchBytes       Rule = "patch-bytes"       // the patchable region is too small
 	LayoutMisfit     Rule = "layout"            // a layout names something that does not exist
 	Swapped          Rule = "swapped"           // a layout gives a value the name of another one
-	NoLayout         Rule = "no-layout"         // no layout says where a deoptimize resumes
+	NoLayout         Rule = "no-layout"         // no layout gives the place at which a deoptimize resumes
 	VMLayout         Rule = "vm-layout"         // a layout of a virtual machine cannot read the operands
 	UnknownWord      Rule = "unknown-word"      // a word of the module is unknown to LLVM
 	WrongCallee      Rule = "wrong-callee"      // the code generator calls another value than the statepoint's callee

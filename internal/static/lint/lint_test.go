@@ -239,7 +239,7 @@ func TestLintFiles(t *testing.T) {
 			"11 warning: undefined-operand",
 		}},
 		{"clobbered.ll", "clobbered.layout.json", []string{"8 warning: clobbered-operand %v"}},
-		// Without the layout nothing needs %v.
+		// Without the layout, no code needs %v.
 		{"clobbered.ll", "", []string{}},
 	} {
 		var layouts []string
@@ -270,7 +270,7 @@ func TestLintPatchBytes(t *testing.T) {
 		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // the region has no call
 		{"x86_64-pc-linux-gnu", "gc.statepoint 0 @callee", ""},
 		{"x86_64-pc-linux-gnu", "gc.statepoint 5 @callee", warning},
-		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // the module calls nothing either
+		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // the module has no call at this site either
 		{"aarch64-unknown-linux-gnu", "stackmap 6", cannot},
 		{"aarch64-unknown-linux-gnu", "stackmap 8", ""},
 		{"aarch64-unknown-linux-gnu", "patchpoint 12 inttoptr (i64 4096 to ptr)", cannot},
@@ -311,7 +311,7 @@ attributes #0 = { "statepoint-num-patch-bytes"=%q }
 `, triple, call+"\n", bytes)
 }
 
-// TestLintPointerBesideAConstant requires that a record does not distinguish a pointer from a constant beside it in gc-live, except for a null that
+// TestLintPointerBesideAConstant requires that a record does not distinguish a pointer from a constant next to it in gc-live, except for a null that
 // is not relocated.
 func TestLintPointerBesideAConstant(t *testing.T) {
 	for _, c := range []struct {

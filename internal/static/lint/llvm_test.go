@@ -114,7 +114,7 @@ func TestLintOperands(t *testing.T) {
 }
 
 // operandModule returns a module with one site in line 5 that has %x of a type between two others. %x is read after a stackmap and a statepoint. It
-// is not read after a patchpoint, so that it is in a register there.
+// is not read after a patchpoint, so that it is in a register at the patchpoint.
 func operandModule(typ, site string) string {
 	words := strings.Fields(site)
 	operands := fmt.Sprintf("i64 %%a, %s %%x, i64 %%z", typ)
@@ -141,7 +141,7 @@ declare void @llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)
 @to = external global ` + typ + "\n"
 }
 
-// operandRecord returns what a release records of the middle one of three operands.
+// operandRecord returns the location that a release records for the middle one of three operands.
 func operandRecord(t *testing.T, version int, text string) string {
 	t.Helper()
 	object, ok := frametest.TryLLC(t, version, text)

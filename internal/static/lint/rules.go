@@ -311,7 +311,8 @@ func statepointCall(_ *verifier, in *ir.Instr) string {
 	return ""
 }
 
-// statepointTail requires that the numbers of transition and deopt arguments are 0, as bundles hold those today, and that nothing follows.
+// statepointTail requires that the numbers of transition and deopt arguments are 0, because bundles hold these arguments today, and that no argument
+// follows.
 func statepointTail(_ *verifier, in *ir.Instr) string {
 	n, _ := number(in.Args[3])
 	for _, a := range in.Args[5+n : 5+n+2] {

@@ -96,7 +96,7 @@ func (c *irCheck) maps() error {
 	return nil
 }
 
-// skipped records which maps were not checked, and why.
+// skipped records the maps that were not checked, with the reasons.
 func (c *irCheck) skipped() {
 	list := func(r *stackmap.Result, maps []int, one, several string) {
 		switch len(maps) {

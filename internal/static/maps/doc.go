@@ -1,4 +1,4 @@
-// Package maps lists the stack maps of a file, an archive, a process or a core, explains each location of a record, and checks what LLVM guarantees
+// Package maps lists the stack maps of a file, an archive, a process or a core, explains each location of a record, and checks LLVM's guarantees
 // about stack maps ([Maps.Check]).
 //
 // Its main type is [Maps], with an [Image] for each section; [OfFile] and [OfTarget] make one. A [Reading] explains a record.

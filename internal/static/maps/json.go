@@ -210,8 +210,8 @@ func variables(rec *stackmap.Record) []int {
 	return list
 }
 
-// Pointers returns the number of pointers in a location of a statepoint's gc values if it holds several, which LLVM records as one location of that
-// many times the pointer's size; otherwise 0.
+// Pointers returns the number of pointers in a location of a statepoint's gc values if the location holds several, and otherwise 0. LLVM records
+// several pointers as one location whose size is a multiple of the pointer's size.
 func (f *Function) Pointers(r *Reading, n int, l stackmap.Location) int {
 	if !r.statepoint || f.Image.Arch == nil || l.Kind != stackmap.Indirect && l.Kind != stackmap.Register {
 		return 0

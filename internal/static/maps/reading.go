@@ -70,7 +70,7 @@ func (f *Function) Read(rec *stackmap.Record, r *Reading) {
 	}
 }
 
-// place records which operand each location belongs to.
+// place records the operand to which each location belongs.
 func (r *Reading) place(a sites.Alignment) {
 	r.head = a.Head
 	if a.Moved {

@@ -372,7 +372,7 @@ func TestAgainstPython(t *testing.T) {
 	require.Greater(t, len(texts)-trues, 500)
 }
 
-// FuzzParse parses arbitrary text: users may paste anything as a condition.
+// FuzzParse parses arbitrary text, because users may paste any text as a condition.
 func FuzzParse(f *testing.F) {
 	f.Add("%i == 25 && %acc <= 0x10")
 	f.Add(`%"a b" != -1.5e3 || !(i % 3 > #2 << 4)`)

@@ -27,7 +27,7 @@ func spelled(v starlark.Value) starlark.Value {
 	return v
 }
 
-// texts compares two values of which at least one is a text that spells no number. It returns nil if neither is one.
+// texts compares two values if at least one is a text that does not spell a number. It returns nil if neither is such a text.
 func texts(op syntax.Token, x, y starlark.Value) (starlark.Value, error) {
 	x, y = spelled(x), spelled(y)
 	a, isX := x.(starlark.String)

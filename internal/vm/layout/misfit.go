@@ -35,7 +35,7 @@ func misfit(kind MisfitKind, path, format string, args ...any) Misfit {
 	return Misfit{Kind: kind, Path: path, Err: fmt.Errorf(format, args...)}
 }
 
-// Check compares a layout with the modules: each function, block, value and operand that it names must exist. Without modules it does nothing. The
+// Check compares a layout with the modules: each function, block, value and operand that it names must exist. Without modules it returns nil. The
 // error describes one mismatch; for an exit with an unknown function, that function.
 func (l *Layout) Check(ms *sites.Modules) error {
 	if len(ms.All) == 0 {
@@ -136,8 +136,9 @@ func (x *Exit) into(to *ir.Func) (wrong []Misfit) {
 	return wrong
 }
 
-// Destination returns the function in which the exit resumes from a site of a module (nil if unknown), and the number of its definitions. Of several
-// definitions it returns the module's own. It returns nil if there is none, or several without the module's own.
+// Destination returns the function in which the exit resumes from a site of a module (nil if unknown), and the number of its definitions. If there
+// are several definitions, it returns the module's own. It returns nil if there is no definition, or if there are several and the module's own is not
+// among them.
 func (x *Exit) Destination(ms *sites.Modules, left *ir.Module) (to *ir.Func, defined int) {
 	all := ms.Bodies(x.Resume.Function)
 	for _, f := range all {

@@ -206,7 +206,7 @@ func (c *checker) hand(params any, h *protocol.Host) (*ran, error) {
 	return &ran{a, h.Memory}, nil
 }
 
-// refused returns how the answer refuses the request, or "".
+// refused returns the reason with which the answer refuses the request, or "".
 func (r *ran) refused() string {
 	switch {
 	case r.answer.Unsupported != "":

@@ -155,7 +155,7 @@ func TestArkDepthOfTheCall(t *testing.T) {
 	require.Equal(t, 3, shape.Frames[1].Position.Operand)
 }
 
-// TestRows requires that rows, masks and strings are read up to the end of the memory, and that the reason names what is missing.
+// TestRows requires that rows, masks and strings are read up to the end of the memory, and that the reason names the missing data.
 func TestRows(t *testing.T) {
 	const text = `
 def frames(site):

@@ -16,7 +16,7 @@ const (
 	infoLocks = "locks"
 )
 
-// unknownCount stands for the number of values on an operand stack if the length of a row is unavailable.
+// unknownCount is used as the number of values on an operand stack if the length of a row is unavailable.
 const unknownCount = -1
 
 // unexpected lists the differences between a frame and info for its position.

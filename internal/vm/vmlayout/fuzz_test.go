@@ -44,7 +44,7 @@ func stream(data []byte) *Site {
 			s.Operands = append(s.Operands, constant([]string{"i64", "i16"}[next()%2], next()%70))
 		case 5:
 			s.Operands = append(s.Operands, Operand{Undef: true, Type: plain["i8"]})
-		case 6: // anything
+		case 6: // an operand of any kind
 			n := binary.LittleEndian.Uint64([]byte{byte(next()), byte(next()), byte(next()), byte(next()), byte(next()), byte(next()), byte(next()), byte(next())})
 			s.Operands = append(s.Operands, Operand{Constant: new(big.Int).SetUint64(n)})
 		default:

@@ -62,7 +62,7 @@ type seenPart struct {
 
 func (p *seenPart) end() machine.Addr { return p.at + machine.Addr(len(p.data)) }
 
-// watched returns the target with a memory that records what is read.
+// watched returns the target with a memory that records all reads.
 func (t *Target) watched() (*Target, *footprint) {
 	f := &footprint{memory: t.Memory}
 	return &Target{Memory: f, Order: t.Order, Symbol: func(name string) (machine.Addr, bool) {

@@ -348,8 +348,8 @@ func (from *Source) value(v *Value) frame.VMValue {
 	return out
 }
 
-// collected returns how the record lists a reference for the collector. A record that lists any reference lists all that are neither null nor
-// constant.
+// collected returns the role of a reference for the collector, according to the record. A record that lists any reference lists all that are neither
+// null nor constant.
 func (from *Source) collected(v *frame.VMValue, s *frame.Slot) *frame.GC {
 	switch {
 	case !strings.HasPrefix(v.Type, "ref") && !strings.Contains(v.Type, "addrspace("), s.Location != nil && s.Location.Constant != "":

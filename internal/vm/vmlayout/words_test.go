@@ -177,7 +177,7 @@ def frames(site):
 	}
 }
 
-// TestCodecsElsewhere requires that the process of a layout keeps equal codecs once, however often frames runs.
+// TestCodecsElsewhere requires that the process of a layout keeps equal codecs once, even if frames runs several times.
 func TestCodecsElsewhere(t *testing.T) {
 	l := elsewhere(t, `
 def decode(bits): return i32(bits)

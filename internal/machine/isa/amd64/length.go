@@ -1,6 +1,6 @@
 package amd64
 
-// These letters of the maps below say which bytes follow an opcode.
+// These letters of the maps below describe the bytes that follow an opcode.
 const (
 	xBad    = iota // not an instruction in 64-bit mode, or unknown here
 	xNone          // nothing

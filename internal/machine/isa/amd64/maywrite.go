@@ -18,7 +18,7 @@ func mayWrite(code []byte) (Set, x86asm.Inst) {
 	return named(code[:inst.Len]), inst
 }
 
-// These say which operand is a general register that the instruction writes.
+// These flags mark the operands that are general registers and that the instruction writes.
 const (
 	inReg  = 1 << iota // ModRM.reg
 	inRM               // ModRM.rm, if it is not memory

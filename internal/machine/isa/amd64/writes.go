@@ -22,7 +22,7 @@ func Of(regs ...machine.DWARFReg) Set {
 }
 
 // NotKept holds the general registers that are caller-saved in the C convention (System V ABI, AMD64 supplement, §3.2.1). Code that runs before the
-// function, such as a PLT stub, may change them too.
+// function, such as a PLT stub, may also change them.
 var NotKept = func() (s Set) {
 	for reg := range machine.DWARFReg(16) {
 		if !machine.AMD64.Preserved(reg) {
