@@ -102,8 +102,8 @@ func TestLocations(t *testing.T) {
 		{"constant of more than 64 bits", i128Type, constant(-1), "", "", "a constant of 64 bits holds only a part of a value of 128 bits"},
 		{"large constant", i64Type, index(0), "81985529216486895", "0x123456789abcdef", ""},
 		{"large constant, the second", i64Type, index(1), "-9223372036854775808", "0x8000000000000000", ""},
-		{"no such constant", i64Type, index(2), "", "", "constant 2 of a table of 2"},
-		{"negative index", i64Type, index(-1), "", "", "constant -1 of a table of 2"},
+		{"no such constant", i64Type, index(2), "", "", "constant index 2 is out of range; the table has 2 entries"},
+		{"negative index", i64Type, index(-1), "", "", "constant index -1 is out of range; the table has 2 entries"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := r.Slot(4, "%x", c.typ, c.l)

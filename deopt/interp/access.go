@@ -223,7 +223,7 @@ func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 			p = args[1]
 		}
 		if p.s.typ.Kind != ir.PointerKind || p.s.words != 1 {
-			return nil, troublef(KindModule, "%v through %v", i.Op, p.s.typ)
+			return nil, troublef(KindModule, "%v through an operand of type %v; expected a pointer", i.Op, p.s.typ)
 		}
 		if name := segments[p.s.typ.AddrSpace]; name != "" && ofX86(i.Block.Func.Module.Triple) {
 			return nil, unsupported("", "memory at the segment register %s", name)

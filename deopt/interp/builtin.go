@@ -22,7 +22,7 @@ type Invocation struct {
 // Uint returns argument i, an integer or pointer, as an unsigned integer. It returns an error if the call has fewer arguments or a bit is undefined.
 func (c *Invocation) Uint(i int) (uint64, error) {
 	if i >= len(c.Args) {
-		return 0, troublef(KindModule, "@%s is called with %d arguments, too few", c.Name, len(c.Args))
+		return 0, troublef(KindModule, "too few arguments in the call of @%s: got %d", c.Name, len(c.Args))
 	}
 	v, ok := c.Args[i].Uint()
 	if !ok {

@@ -42,7 +42,7 @@ func (d *decoder) call(i *ir.Instr, out slot) (step, error) {
 // callOf decodes a call of callee. For a statepoint or patchpoint, the callee is one of the arguments.
 func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (step, error) {
 	if i.Call.Tail == "musttail" && !returned(i) {
-		return nil, troublef(KindModule, "a musttail call without a return of its result right after it")
+		return nil, troublef(KindModule, "a musttail call must be followed by a ret of its result")
 	}
 	c := &callSite{i: i, args: args, out: out, plain: !passesMemory(i), gives: d.given(i), floats: callPromises(i, args, out)}
 	c.tail = i.Call.Tail == "musttail" && c.plain
@@ -344,7 +344,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 		return in.builtin(t, args, want, ret)
 	}
 	if in.run.nested == maxNested {
-		return troublef(KindDepth, "calls back from functions of the C library are nested deeper than %d", maxNested)
+		return troublef(KindDepth, "callbacks from functions of the C library are nested deeper than %d", maxNested)
 	}
 	base := in.frames.n
 	if err := in.prepare(f, args, want, ret); err != nil {

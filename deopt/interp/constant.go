@@ -62,7 +62,7 @@ func (in *Interp) evaluate(c *ir.Const) ([]word, error) {
 	switch c.Kind {
 	case ir.ConstInt, ir.ConstFloat:
 		if c.Int == nil || s.bits == 0 {
-			return nil, troublef(KindModule, "a number of type %v", c.Typ)
+			return nil, troublef(KindModule, "a numeric constant of type %v", c.Typ)
 		}
 		setBig(w, c.Int, s.bits)
 	case ir.ConstAggregate:

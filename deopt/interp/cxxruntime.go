@@ -339,7 +339,7 @@ func (in *Interp) runtimeAddr(name string) (machine.Addr, error) {
 		return 0, err
 	}
 	if v == nil {
-		return 0, troublef(KindInternal, "%s is not there", name)
+		return 0, troublef(KindInternal, "%s is missing from the interpreter's part of libstdc++", name)
 	}
 	return in.names.of(v)
 }

@@ -137,7 +137,7 @@ func firstArgument(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 }
 
 func wrongUse(i *ir.Instr) error {
-	return troublef(KindModule, "%s is called with arguments that it does not take", i.Call.Callee.Ref())
+	return troublef(KindModule, "invalid arguments for %s", i.Call.Callee.Ref())
 }
 
 // gcResult copies the result of the statepoint's callee from the slot of the statepoint's token.

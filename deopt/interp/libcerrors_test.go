@@ -50,7 +50,7 @@ func TestCProgramsThatEndWithAnError(t *testing.T) {
 		{"setjmp without end", `for (;;) { jmp_buf *b = malloc(sizeof *b); setjmp(*b); }`, interp.KindMemory, "", ""},
 		{"longjmp without end", `jmp_buf b; setjmp(b); longjmp(b, 1);`, interp.KindSteps, "", ""},
 		{"a format for another type", `printf("%s", 1);`, interp.KindModule, "%s got a value of type i32", ""},
-		{"too few arguments", `printf("%d %d", 1);`, interp.KindModule, "@printf is called with 2 arguments, too few", ""},
+		{"too few arguments", `printf("%d %d", 1);`, interp.KindModule, "too few arguments in the call of @printf: got 2", ""},
 		{"a format that ends", `printf("%-");`, interp.KindModule, "a format that ends inside a conversion", ""},
 		{"a conversion that is none", `printf("%k", 1);`, interp.KindUnsupported, "the conversion %k is not supported", ""},
 		{"a field of a million", `printf("%1000000d", 1);`, interp.KindUnsupported, "a format with a field of more than 65536 bytes is not supported", ""},

@@ -25,9 +25,9 @@ define ptr @pointer() {
 		{"cast", "define ptr @f() {\n  %r = musttail call ptr @pointer()\n  %c = bitcast ptr %r to ptr\n  ret ptr %c\n}", "0x0", ""},
 		{"undef for it", "define i64 @f() {\n  %r = musttail call i64 @g(i64 3)\n  ret i64 undef\n}", "3", ""},
 		{"something between", "define i64 @f() {\n  %r = musttail call i64 @g(i64 3)\n  %s = add i64 %r, 1\n  ret i64 %s\n}", "",
-			"@f, block %0, line 11: %r = call @g: a musttail call without a return of its result right after it"},
+			"@f, block %0, line 11: %r = call @g: a musttail call must be followed by a ret of its result"},
 		{"something else", "define i64 @f() {\n  musttail call void @nothing()\n  ret i64 5\n}", "",
-			"@f, block %0, line 11: call @nothing: a musttail call without a return of its result right after it"},
+			"@f, block %0, line 11: call @nothing: a musttail call must be followed by a ret of its result"},
 		{"of another type", "define i64 @f() {\n  %r = musttail call ptr @pointer()\n  ret i64 undef\n}", "",
 			"@f, block %0, line 11: %r = call @pointer: @pointer returns ptr, but replaces @f (musttail), which returns i64"},
 	} {

@@ -52,7 +52,7 @@ func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 			return args[first : first+int(count)], nil
 		}
 	}
-	return nil, troublef(KindModule, "%s has no valid number of arguments", i.Call.Callee.Ref())
+	return nil, troublef(KindModule, "%s has an invalid count of arguments", i.Call.Callee.Ref())
 }
 
 // patchpoint decodes patchpoint(id, bytes, target, count, arguments…, live values…). It calls its target; a null target reserves space for code that

@@ -103,7 +103,7 @@ func TestCheckOddities(t *testing.T) {
 	}
 	kept(check(machine.AMD64, binary.LittleEndian, Yk, ykRecord(14)))
 	r := check(machine.AMD64, binary.LittleEndian, Yk, ykRecord(300))[ruleRegisters]
-	require.Equal(t, "an extra location of location 0 of record 0: x86-64 has no register of number 300", r.Violations[0].What)
+	require.Equal(t, "an extra location of location 0 of record 0: x86-64 has no register with number 300", r.Violations[0].What)
 }
 
 // TestCheckMany requires that Check counts all violations and stores a bounded number of them.

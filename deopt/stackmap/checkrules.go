@@ -133,7 +133,7 @@ func (c *checker) location(p spot, i int, l Location) {
 	case l.Kind == Register:
 		c.part(p, i, l, info)
 	case info.Class != machine.General:
-		c.broken(ruleRegisters, p, "location %d of record %d: %s holds no address", i, r.ID, info.Name)
+		c.broken(ruleRegisters, p, "location %d of record %d: %s cannot hold an address", i, r.ID, info.Name)
 	}
 }
 
@@ -176,9 +176,9 @@ func (c *checker) register(p spot, reg machine.DWARFReg, of func() string) (mach
 		where += fmt.Sprintf(" of record %d", p.record.ID)
 	}
 	if ok {
-		c.broken(ruleRegisters, p, "%s: %s holds no values", where, info.Name)
+		c.broken(ruleRegisters, p, "%s: %s cannot hold values", where, info.Name)
 	} else {
-		c.broken(ruleRegisters, p, "%s: %s has no register of number %d", where, c.arch.Title, reg)
+		c.broken(ruleRegisters, p, "%s: %s has no register with number %d", where, c.arch.Title, reg)
 	}
 	return info, false
 }

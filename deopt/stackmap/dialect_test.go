@@ -141,9 +141,9 @@ func TestForcedDialect(t *testing.T) {
 		}
 	}
 	require.Equal(t, ".llvm_stackmaps+0x0: as layout v1: layout v1 has no version 3; layout v3 fits", text["v3 as v1"])
-	require.Equal(t, ".llvm_stackmaps+0x44: as layout v3: location of unknown kind 0; layout yk-old fits",
+	require.Equal(t, ".llvm_stackmaps+0x44: as layout v3: unknown location kind 0; layout yk-old fits",
 		text["yk-old as v3"], "the second location of V3 would begin with the last byte of the first variable's")
-	require.Equal(t, ".llvm_stackmaps+0x61: as layout yk: location of unknown kind 0; layout v3 fits", text["v3 as yk"])
+	require.Equal(t, ".llvm_stackmaps+0x61: as layout yk: unknown location kind 0; layout v3 fits", text["v3 as yk"])
 
 	_, err := Parse([]byte("nonsense"), Options{binary.LittleEndian, Yk})
 	require.EqualError(t, err, ".llvm_stackmaps+0x0: as layout yk: version 110 is not supported; expected 1, 2 or 3")

@@ -197,7 +197,7 @@ func (s *scan) locations(d []byte, p, count int) (int, bool) {
 	for end := p + count*size; p < end; p += size {
 		v := binary.LittleEndian.Uint64(d[p:])
 		if byte(v)-1 > byte(ConstantIndex)-1 {
-			return s.fail(p, "location of unknown kind %d", byte(v))
+			return s.fail(p, "unknown location kind %d", byte(v))
 		}
 		seen |= v
 	}
@@ -226,7 +226,7 @@ func (s *scan) variables(d []byte, p, count int) (int, bool) {
 			}
 			v := binary.LittleEndian.Uint64(d[p:])
 			if byte(v)-1 > byte(ConstantIndex)-1 {
-				return s.fail(p, "location of unknown kind %d", byte(v))
+				return s.fail(p, "unknown location kind %d", byte(v))
 			}
 			s.located = true
 			s.dirty = s.dirty || v&reservedLocation != 0

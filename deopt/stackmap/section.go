@@ -102,7 +102,7 @@ func (p *parser) skip(at int) (int, *Error) {
 		at++
 	}
 	if at < len(p.data) && at%alignment != 0 {
-		return at, &Error{int64(at), errors.New("a map that is not aligned to 8 bytes")}
+		return at, &Error{int64(at), errors.New("the map is not aligned to 8 bytes")}
 	}
 	return at, nil
 }

@@ -152,7 +152,7 @@ func (m *Map) NumConstants() int { return m.constants }
 // ConstantAt returns entry i of the constant table. It panics if there is no such entry.
 func (m *Map) ConstantAt(i int) uint64 {
 	if i < 0 || i >= m.constants {
-		panic(fmt.Sprintf("stackmap: constant %d of a table of %d", i, m.constants))
+		panic(fmt.Sprintf("stackmap: constant index %d is out of range; the table has %d entries", i, m.constants))
 	}
 	return u64(m.data, headerSize+len(m.first)*m.layout.functionSize+i*constantSize, m.big)
 }
@@ -165,7 +165,7 @@ func (m *Map) Constant(l Location) (uint64, error) {
 	case l.Kind != ConstantIndex:
 		return 0, fmt.Errorf("%v is not a constant", l.Kind)
 	case l.Offset < 0 || int(l.Offset) >= m.constants:
-		return 0, fmt.Errorf("constant %d of a table of %d", l.Offset, m.constants)
+		return 0, fmt.Errorf("constant index %d is out of range; the table has %d entries", l.Offset, m.constants)
 	}
 	return m.ConstantAt(int(l.Offset)), nil
 }

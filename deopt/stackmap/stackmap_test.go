@@ -137,7 +137,7 @@ func TestConstant(t *testing.T) {
 	m := written(t, &Blob{Version: 3, Dialect: V3, Constants: []uint64{11, 1 << 63}})
 	require.Equal(t, 2, m.NumConstants())
 	require.Equal(t, uint64(11), m.ConstantAt(0))
-	require.PanicsWithValue(t, "stackmap: constant 2 of a table of 2", func() { m.ConstantAt(2) })
+	require.PanicsWithValue(t, "stackmap: constant index 2 is out of range; the table has 2 entries", func() { m.ConstantAt(2) })
 	for _, c := range []struct {
 		at   Location
 		want uint64
@@ -147,8 +147,8 @@ func TestConstant(t *testing.T) {
 		{Location{Kind: Constant, Offset: -1}, 0xffffffffffffffff, ""},
 		{Location{Kind: Constant, Offset: -1 << 31}, 0xffffffff80000000, ""},
 		{Location{Kind: ConstantIndex, Offset: 1}, 0x8000000000000000, ""},
-		{Location{Kind: ConstantIndex, Offset: 2}, 0, "constant 2 of a table of 2"},
-		{Location{Kind: ConstantIndex, Offset: -1}, 0, "constant -1 of a table of 2"},
+		{Location{Kind: ConstantIndex, Offset: 2}, 0, "constant index 2 is out of range; the table has 2 entries"},
+		{Location{Kind: ConstantIndex, Offset: -1}, 0, "constant index -1 is out of range; the table has 2 entries"},
 		{Location{Kind: Direct, Offset: 0}, 0, "Direct is not a constant"},
 	} {
 		v, err := m.Constant(c.at)
@@ -193,7 +193,7 @@ func TestParseErrors(t *testing.T) {
 		{"records of a function wrap", 32, []byte{255, 255, 255, 255, 255, 255, 255, 255}, 32, "claims 18446744073709551615 of 2"},
 		{"locations past the end", 94, []byte{9, 0}, 96, "9 locations"},
 		{"most locations", 94, []byte{255, 255}, 96, "65535 locations"},
-		{"location of kind 0", 96, []byte{0}, 96, "unknown kind 0"},
+		{"location of kind 0", 96, []byte{0}, 96, "unknown location kind 0"},
 		{"location of kind 6", 132, []byte{6}, 132, "unknown kind 6"},
 		{"most live-outs", 162, []byte{255, 255}, 164, "65535 live-outs"},
 	} {
@@ -220,9 +220,9 @@ func TestYkErrors(t *testing.T) {
 	good := literals[len(literals)-1].data(binary.LittleEndian)
 	require.Len(t, good, 164)
 	for _, c := range []broken{
-		{"live variables past the end", 86, []byte{255, 255}, 137, "unknown kind 0"},
+		{"live variables past the end", 86, []byte{255, 255}, 137, "unknown location kind 0"},
 		{"kind of a location", 89, []byte{6}, 89, "unknown kind 6"},
-		{"locations of a live variable", 107, []byte{2}, 122, "unknown kind 0"},
+		{"locations of a live variable", 107, []byte{2}, 122, "unknown location kind 0"},
 		{"extra locations past the end", 97, []byte{255, 255}, 99, "65535 extra locations"},
 		{"frame pointer", 136, []byte{2}, 136, "has 2 as its frame pointer flag"},
 		{"saved registers past the end", 138, []byte{4}, 142, "4 saved registers"},

@@ -100,14 +100,17 @@ func AppendBlob(b []byte, order binary.AppendByteOrder, blob *Blob) ([]byte, err
 func (blob *Blob) check(l *layout) (records int, err error) {
 	records = len(blob.Unattributed)
 	if records > 0 && (l.counted || len(blob.Functions) == 1) {
-		return 0, fmt.Errorf("%d records without a function, which a map of layout %s with %d functions does not have",
+		return 0, fmt.Errorf("%d unattributed records; a map of layout %s with %d functions cannot have any",
 			records, l.dialect, len(blob.Functions))
 	}
 	for i := range blob.Functions {
 		f := &blob.Functions[i]
 		records += len(f.Records)
 		if l.extended != (f.Prologue != nil) {
-			return 0, fmt.Errorf("function %d: layout %s with a prologue: %v", i, l.dialect, f.Prologue != nil)
+			if l.extended {
+				return 0, fmt.Errorf("function %d: layout %s requires a prologue", i, l.dialect)
+			}
+			return 0, fmt.Errorf("function %d: layout %s has no prologues", i, l.dialect)
 		}
 		if err := checkAll(l, f.Records); err != nil {
 			return 0, fmt.Errorf("function %d: %w", i, err)
@@ -146,7 +149,7 @@ func (r *Record) check(l *layout) error {
 		}
 		counted, what = len(r.Vars), "live variables"
 	} else if r.Vars != nil {
-		return fmt.Errorf("live variables, which layout %s does not have", l.dialect)
+		return fmt.Errorf("layout %s has no live variables", l.dialect)
 	}
 	if counted > math.MaxUint16 {
 		return fmt.Errorf("%d %s do not fit into a count of 16 bits", counted, what)
@@ -164,7 +167,7 @@ func (r *Record) check(l *layout) error {
 	}
 	for i, at := range r.Locations {
 		if at.Kind < Register || at.Kind > ConstantIndex {
-			return fmt.Errorf("location %d of unknown %v", i, at.Kind)
+			return fmt.Errorf("location %d has the unknown %v", i, at.Kind)
 		}
 		if l.locationSize == 8 && at.Size > math.MaxUint8 {
 			return fmt.Errorf("location %d: a size of %d bytes does not fit into 8 bits", i, at.Size)

@@ -50,10 +50,10 @@ func TestAppendBlobErrors(t *testing.T) {
 		{&Blob{Version: 4, Dialect: V3}, "layout v3 has no version 4"},
 		{one(V1, 1, Record{Locations: []Location{wide}}), "function 0: record 1: location 0: a size of 256 bytes does not fit into 8 bits"},
 		{one(V2, 2, Record{Locations: []Location{ok, wide}}), "function 0: record 1: location 1: a size of 256 bytes does not fit into 8 bits"},
-		{one(V3, 3, Record{Locations: []Location{{}}}), "function 0: record 1: location 0 of unknown kind 0"},
+		{one(V3, 3, Record{Locations: []Location{{}}}), "function 0: record 1: location 0 has the unknown kind 0"},
 		{one(V3, 3, Record{Locations: make([]Location, 65536)}), "function 0: record 1: 65536 locations do not fit into a count of 16 bits"},
 		{one(V3, 3, Record{LiveOuts: make([]LiveOut, 65536)}), "function 0: record 1: 65536 live-outs do not fit into a count of 16 bits"},
-		{one(V3, 3, Record{Vars: []int{}}), "function 0: record 1: live variables, which layout v3 does not have"},
+		{one(V3, 3, Record{Vars: []int{}}), "function 0: record 1: layout v3 has no live variables"},
 		{one(V3, 3, Record{Extra: [][]int16{}}), "function 0: record 1: extra locations are given for 0 of 0 locations in layout v3"},
 		{one(YkOld, 3, Record{Locations: []Location{ok}}), "function 0: record 1: the live variables have 0 locations, and the record has 1"},
 		{one(YkOld, 3, Record{Locations: []Location{ok}, Vars: []int{2, -1}}), "function 0: record 1: -1 locations of a live variable do not fit into a count of 8 bits"},
@@ -62,10 +62,10 @@ func TestAppendBlobErrors(t *testing.T) {
 		{one(YkOld, 3, Record{Vars: []int{}, Extra: [][]int16{}}), "function 0: record 1: extra locations are given for 0 of 0 locations in layout yk-old"},
 		{one(Yk, 3, Record{Locations: []Location{ok}, Vars: []int{1}, Extra: [][]int16{{}, {}}}), "function 0: record 1: extra locations are given for 2 of 1 locations in layout yk"},
 		{one(Yk, 3, Record{Locations: []Location{ok}, Vars: []int{1}, Extra: [][]int16{make([]int16, 65536)}}), "function 0: record 1: 65536 extra locations do not fit into a count of 16 bits"},
-		{&Blob{Version: 3, Dialect: Yk, Functions: []BlobFunction{{}}}, "function 0: layout yk with a prologue: false"},
-		{&Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{Prologue: &Prologue{}}}}, "function 0: layout v3 with a prologue: true"},
-		{&Blob{Version: 3, Dialect: V3, Unattributed: []Record{{}}}, "1 records without a function, which a map of layout v3 with 0 functions does not have"},
-		{&Blob{Version: 1, Dialect: V1, Functions: []BlobFunction{{}}, Unattributed: []Record{{}}}, "1 records without a function, which a map of layout v1 with 1 functions does not have"},
+		{&Blob{Version: 3, Dialect: Yk, Functions: []BlobFunction{{}}}, "function 0: layout yk requires a prologue"},
+		{&Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{Prologue: &Prologue{}}}}, "function 0: layout v3 has no prologues"},
+		{&Blob{Version: 3, Dialect: V3, Unattributed: []Record{{}}}, "1 unattributed records; a map of layout v3 with 0 functions cannot have any"},
+		{&Blob{Version: 1, Dialect: V1, Functions: []BlobFunction{{}}, Unattributed: []Record{{}}}, "1 unattributed records; a map of layout v1 with 1 functions cannot have any"},
 	} {
 		b, err := AppendBlob([]byte{7}, binary.LittleEndian, c.blob)
 		require.EqualError(t, err, c.text)
