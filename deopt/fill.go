@@ -122,8 +122,9 @@ func (f *Frame) fillNamed(r *Reader) {
 func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	for _, l := range a.AfterDeopt() {
 		k := len(f.Slots)
-		f.Slots = append(f.Slots, frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Status: frame.Missing, Code: frame.AfterOmitted, Reason: sites.AfterMoved,
-			Location: new(stackmap.LocationOf(r.Map, l, r.Arch))})
+		slot := frame.Slot{Index: k, Name: fmt.Sprintf("loc%d", k), Location: new(stackmap.LocationOf(r.Map, l, r.Arch))}
+		slot.Clear(frame.Missing, frame.Because(frame.AfterOmitted, sites.AfterMoved))
+		f.Slots = append(f.Slots, slot)
 	}
 }
 

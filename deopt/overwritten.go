@@ -1,8 +1,6 @@
 package deopt
 
 import (
-	"fmt"
-
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/llvm/sites"
@@ -40,7 +38,7 @@ func (f *Frame) overwritten(all []*patched.Code) (matches []*Match) {
 		if s.Called() {
 			how = "call"
 		}
-		f.Notes = append(f.Notes, fmt.Sprintf("the %s that was written into the %s of its record leads to %v, where a call was made that returns to %v", how, s.Noun(), s.Stub, f.physical.PC))
+		f.AddNote(frame.Errorf("the %s that was written into the %s of its record leads to %v, where a call was made that returns to %v", how, s.Noun(), s.Stub, f.physical.PC))
 	}
 	if all[0].Bytes == 0 && !all[0].Trapped {
 		f.Notes = append(f.Notes, "no module gives the size of the record's shadow: the call written over the code after the record is assumed to be in the shadow")

@@ -219,7 +219,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		f.CFA = frame.HexOf(p.CFA)
 	}
 	if p.Guess != "" {
-		f.Notes = append(f.Notes, p.Guess)
+		f.AddNote(p.WhyGuess())
 	}
 	if p.Skipped != 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("a frame is missing before this one: it called %s, which jumped to the function of frame #%d (a tail call)",
@@ -253,7 +253,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 		f.Kind = frame.JIT
 	}
 	if f.code.MapsErr != nil {
-		f.Notes = append(f.Notes, "its stack map cannot be read: "+f.code.MapsErr.Error())
+		f.AddNote(frame.Errorf("its stack map cannot be read: %w", f.code.MapsErr))
 	}
 	if err := f.findRecord(name, f.code.SymbolAt(at).Owner); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (v *View) FrameOf(p unwind.Frame, callee *unwind.Frame, within *Frame) (*Fr
 	}
 	err := f.Fill()
 	if why := f.folded(); why != nil {
-		f.Notes = append(f.Notes, why.Error())
+		f.AddNote(why)
 	}
 	f.fillAlso()
 	if d := f.guess; d != nil && d.index != f.Index {

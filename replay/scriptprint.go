@@ -2,7 +2,6 @@ package replay
 
 import (
 	"io"
-	"regexp"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
@@ -22,8 +21,8 @@ type Printer interface {
 	JSON(w io.Writer, v any) error
 }
 
-// addresses matches addresses in a process. They have at least six digits, unlike offsets in functions.
-var addresses = regexp.MustCompile(`0x[0-9a-f]{6,}`)
+// unspelled hides an address, which differs between runs.
+func unspelled(uint64) string { return "0x…" }
 
 // stable returns a frame without the parts that vary between runs. It keeps the function and the slots, but not addresses. A pointer becomes ptr
 // unless it is null.
@@ -36,11 +35,11 @@ func stable(f *frame.Frame) *frame.Frame {
 			s.Value, s.Hex = "ptr", "0x…"
 		}
 		s.Variable = "" // debug information may be present only in some runs
-		s.Reason = addresses.ReplaceAllString(s.Reason, "0x…")
+		if why := s.Why(); why != nil {
+			s.Reason = frame.TextWith(why, unspelled)
+		}
 		out.Slots = append(out.Slots, s)
 	}
-	for _, n := range f.Notes {
-		out.Notes = append(out.Notes, addresses.ReplaceAllString(n, "0x…"))
-	}
+	out.Notes = f.Noted().With(unspelled)
 	return &out
 }

@@ -3,6 +3,7 @@ package frame
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Addressed is implemented by addresses, and by errors whose text may name some. The addresses differ between runs of a program, so they are
@@ -54,7 +55,50 @@ func respelled(args []any, spell func(uint64) string) []any {
 	return out
 }
 
+// hasAddress reports whether the text of an error has addresses that it keeps.
+func hasAddress(err error) (has bool) {
+	TextWith(err, func(uint64) string {
+		has = true
+		return ""
+	})
+	return has
+}
+
 func isError(arg any) bool {
 	_, is := arg.(error)
 	return is
+}
+
+// AddNote adds a note whose addresses [Frame.Noted] keeps.
+func (f *Frame) AddNote(why error) {
+	f.Notes = append(f.Notes, why.Error())
+	if hasAddress(why) {
+		f.noted = append(f.noted[:len(f.noted):len(f.noted)], why)
+	}
+}
+
+// Noted returns the notes of the frame with their addresses.
+func (f *Frame) Noted() Notes { return Notes{f.Notes, f.noted} }
+
+// Notes are texts with their addresses.
+type Notes struct {
+	texts     []string
+	addressed []error // those with addresses
+}
+
+// String returns the notes as text to append to a message; "" for none.
+func (n Notes) String() string { return Noted(n.texts) }
+
+// TextWith implements [Addressed].
+func (n Notes) TextWith(spell func(uint64) string) string { return Noted(n.With(spell)) }
+
+// With returns the notes with each address as spell writes it.
+func (n Notes) With(spell func(uint64) string) []string {
+	list := slices.Clone(n.texts)
+	for k, text := range list {
+		if at := slices.IndexFunc(n.addressed, func(why error) bool { return why.Error() == text }); at >= 0 {
+			list[k] = TextWith(n.addressed[at], spell)
+		}
+	}
+	return list
 }

@@ -33,3 +33,28 @@ func TestTextWith(t *testing.T) {
 	}
 	require.ErrorIs(t, Errorf("a: %w", inner), io.EOF)
 }
+
+// TestNotesAndReasonsKeepAddresses requires that slots, values of a VM and notes can be written without addresses.
+func TestNotesAndReasonsKeepAddresses(t *testing.T) {
+	hidden := func(uint64) string { return "0x…" }
+	why := Because(SaveUnreadable, 1, "rbx", Errorf("16 bytes at %v: %w", address(32), io.EOF))
+	const text = "the place where frame #1 saved rbx cannot be read: 16 bytes at 0x…: EOF"
+	s := Slot{Name: "%a", Value: "5", Hex: "0x5", Bytes: []byte{5}, Status: OK}
+	s.Clear(Missing, why)
+	require.Equal(t, text, TextWith(s.Why(), hidden))
+	require.Equal(t, Slot{Name: "%a", Status: Missing, Code: SaveUnreadable, Reason: why.Error(), why: why}, s)
+	v := VMValue{Type: "i32", Value: "5", Hex: "0x5", Status: OK, Bytes: []byte{5}}
+	v.Clear(Missing, why)
+	require.Equal(t, VMValue{Type: "i32", Hex: "0x5", Status: Missing, Code: SaveUnreadable, Reason: why.Error(), why: why}, v)
+	named := v.as("local[0]")
+	require.Equal(t, text, TextWith(named.Why(), hidden))
+
+	f := Frame{Notes: []string{"a note with 0x10"}}
+	f.AddNote(errors.New("no address"))
+	again := f
+	again.AddNote(why)
+	f.AddNote(Errorf("at %v", address(32)))
+	require.Equal(t, []string{"a note with 0x10", "no address", "at 0x…"}, f.Noted().With(hidden))
+	require.Equal(t, ": a note with 0x10; no address; "+text, again.Noted().TextWith(hidden))
+	require.Equal(t, Noted(again.Notes), again.Noted().String())
+}

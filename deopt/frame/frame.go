@@ -117,6 +117,7 @@ type Frame struct {
 	Direct []Direct `json:"direct,omitempty"`
 	VM     *VM      `json:"vm,omitempty"`    // set if a VM's layout reads the record
 	Notes  []string `json:"notes,omitempty"` // nearby records and why they were rejected; why slots have no names
+	noted  []error  // the notes whose addresses [Frame.Noted] keeps
 	// CompiledFrom is set only for commands that show it.
 	CompiledFrom *CompiledFrom `json:"compiled_from,omitempty"`
 }
@@ -204,7 +205,7 @@ type Slot struct {
 	// unless the slot was read.
 	Bytes []byte `json:"-"`
 
-	causes []Code // codes of the errors that the reason wraps; nil for none
+	why error // the error of Reason if it wraps other codes or has addresses, else nil
 }
 
 // Read reports whether the slot has a value, certain or guessed.

@@ -76,17 +76,23 @@ func (s *Slot) Why() error {
 	if s.Reason == "" {
 		return nil
 	}
+	if s.why != nil {
+		return s.why
+	}
 	return &recorded{s.Code, s.Reason}
 }
 
 // Clear removes the value of a slot, and sets its status and the reason. All code that makes a slot unavailable or undefined calls it.
 func (s *Slot) Clear(status Status, why error) {
-	s.Status, s.Code, s.Reason, s.causes = status, CodeOf(why), why.Error(), causes(why)
+	s.Status = status
+	s.because(why)
 	s.Value, s.Hex, s.Bytes, s.GC = "", "", nil, nil
 }
 
 // CausedBy reports whether the reason of the slot, or an error that it wraps, has a code. A slot that was read from JSON has the code of its reason only.
-func (s *Slot) CausedBy(code Code) bool { return s.Code == code || slices.Contains(s.causes, code) }
+func (s *Slot) CausedBy(code Code) bool {
+	return s.Code == code || slices.Contains(causes(s.why), code)
+}
 
 // causes returns the codes of the errors that the outermost error with a code wraps.
 func causes(why error) (codes []Code) {
@@ -103,5 +109,14 @@ func causes(why error) (codes []Code) {
 
 // Doubt marks the value of a slot as a guess.
 func (s *Slot) Doubt(why error) {
-	s.Status, s.Code, s.Reason, s.causes = Guessed, CodeOf(why), why.Error(), causes(why)
+	s.Status = Guessed
+	s.because(why)
+}
+
+// because sets the reason.
+func (s *Slot) because(why error) {
+	s.Code, s.Reason, s.why = CodeOf(why), why.Error(), nil
+	if len(causes(why)) > 0 || hasAddress(why) {
+		s.why = why
+	}
 }

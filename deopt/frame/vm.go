@@ -60,6 +60,27 @@ type VMValue struct {
 	// Kind and Bytes are the type and the bits of the decoded value. Bytes is nil unless the value was read.
 	Kind  Type   `json:"-"`
 	Bytes []byte `json:"-"`
+
+	why error // as in [Slot]
+}
+
+// Clear takes the value, and sets its status and the reason. It keeps the raw bits, which do not depend on how they are decoded.
+func (v *VMValue) Clear(status Status, why error) {
+	v.Value, v.Kind, v.Bytes = "", Type{}, nil
+	v.Status = status
+	v.because(why)
+}
+
+// Doubt marks the value as a guess.
+func (v *VMValue) Doubt(why error) {
+	v.Status = Guessed
+	v.because(why)
+}
+
+func (v *VMValue) because(why error) {
+	var s Slot
+	s.because(why)
+	v.Code, v.Reason, v.why = s.Code, s.Reason, s.why
 }
 
 // Interprets reports whether a layout describes the frame as one of the VM's interpreter. Its VM frames are then those that the interpreter runs.
@@ -70,7 +91,7 @@ func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.Ha
 
 // as converts a value to a slot with a name.
 func (v *VMValue) as(name string) Slot {
-	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Code: v.Code, Reason: v.Reason, Bytes: v.Bytes}
+	s := Slot{Name: name, Type: v.Kind, Value: v.Value, Hex: v.Hex, Status: v.Status, Code: v.Code, Reason: v.Reason, why: v.why, Bytes: v.Bytes}
 	s.Type.Source = v.Type
 	switch {
 	case v.Object != nil:

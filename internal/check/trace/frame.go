@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"errors"
 	"time"
 
 	"example.com/reframe/deopt"
@@ -66,8 +65,8 @@ func (p *Tracepoint) prepare(v *deopt.View) {
 		f.Notes = append(f.Notes, p.Note)
 	}
 	f.Notes = append(f.Notes, p.match.Uncertain()...)
-	if why := f.Uncertain(); why != "" {
-		f.Notes = append(f.Notes, why)
+	if why := f.WhyUncertain(); why != nil {
+		f.AddNote(why)
 	}
 	if p.Addr == p.match.Entry.Addr || p.Moment == frame.After { // a thread stopped before a call makes that call
 		p.why = f.Reached(p.match)
@@ -133,9 +132,9 @@ func (x *Exited) WhyNoRecord() error {
 	case x.Frame == nil:
 		return frame.Errorf("no frame was found: %w", x.End.Why())
 	case x.Frame.Record == nil:
-		return errors.New("no record describes the place" + frame.Noted(x.Frame.Notes))
+		return frame.Errorf("no record describes the place%v", x.Frame.Noted())
 	case x.doubtful():
-		return errors.New("the place may be reached without its site" + frame.Noted(x.Frame.Notes))
+		return frame.Errorf("the place may be reached without its site%v", x.Frame.Noted())
 	}
 	return nil
 }

@@ -114,8 +114,9 @@ func unread(format string, args ...any) error {
 }
 
 // without returns a value that is missing for a reason.
-func without(status frame.Status, why error) frame.VMValue {
-	return frame.VMValue{Status: status, Code: frame.CodeOf(why), Reason: why.Error()}
+func without(status frame.Status, why error) (v frame.VMValue) {
+	v.Clear(status, why)
+	return v
 }
 
 // Read reads the values of a shape's tokens.
@@ -304,8 +305,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) ([]frame.VMValue, bool) 
 		}
 		is := from.value(&v)
 		if mask.status == frame.Missing {
-			why := fmt.Errorf("whether it is a reference: %w", mask.why)
-			is.Status, is.Code, is.Reason, is.Value = frame.Missing, frame.CodeOf(why), why.Error(), ""
+			is.Clear(frame.Missing, frame.Errorf("whether it is a reference: %w", mask.why))
 		}
 		at := p.At + int64(i)
 		is.Index, is.Name = &at, p.Name
@@ -392,7 +392,8 @@ func (from *Source) typed(v *Value, got raw) frame.VMValue {
 	}
 	is, err := decode(v.Codec, from, []uint64{got.bits})
 	if err != nil {
-		out.Status, out.Code, out.Reason, out.Value, out.Type = frame.Missing, frame.LayoutUnread, "its bits "+string(out.Hex)+": "+err.Error(), "", ""
+		out.Clear(frame.Missing, unread("its bits %s: %v", out.Hex, err))
+		out.Type = ""
 		return out
 	}
 	from.decoded(&out, is)

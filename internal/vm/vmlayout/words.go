@@ -363,9 +363,9 @@ func (from *Source) words(v *Value) frame.VMValue {
 		switch got.status {
 		case frame.OK:
 		case frame.Guessed:
-			out.Status, out.Code, out.Reason = got.status, frame.CodeOf(got.why), got.why.Error()
+			out.Doubt(got.why)
 		default:
-			why := without(got.status, fmt.Errorf("its word %d: %w", k, got.why))
+			why := without(got.status, frame.Errorf("its word %d: %w", k, got.why))
 			why.Slot = out.Slot
 			return why
 		}
@@ -374,7 +374,7 @@ func (from *Source) words(v *Value) frame.VMValue {
 	}
 	is, err := decode(v.Codec, from, words)
 	if err != nil {
-		out.Status, out.Code, out.Reason = frame.Missing, frame.LayoutUnread, fmt.Sprintf("its words %s: %v", hexes(out.Words), err)
+		out.Clear(frame.Missing, unread("its words %s: %v", hexes(out.Words), err))
 		return out
 	}
 	from.decoded(&out, is)
