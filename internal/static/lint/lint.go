@@ -74,7 +74,7 @@ type Finding struct {
 	Do       string   `json:"do"`             // the fix
 	More     int      `json:"more,omitempty"` // number of further sites with the same mistake of a layout
 
-	key string // of a mistake of a layout; "" for other findings
+	key mistake // zero for findings that are not about a layout
 }
 
 // MaxNames bounds the values that one finding names: thousands of sites may each lack thousands of values.

@@ -3,9 +3,7 @@ package lint
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	"example.com/reframe/internal/llvm/ir"
 	"example.com/reframe/internal/vm/vmlayout"
@@ -29,42 +27,38 @@ func (l *linter) readByVM(s *ir.Site) bool {
 		return true
 	}
 	if r.Err != nil {
-		key := r.Err.Error()
-		if wrong != nil {
-			key = wrong.At + ": " + wrong.Err.Error() // without the record
-		}
-		l.vm(s, nil, key, fmt.Sprintf("%s does not read its operands: %v", r.Layout.Name, r.Err))
+		l.vm(s, mistake{layout: r.Layout.Name, of: vmlayout.PositionOf(r.Err)}, fmt.Sprintf("%s does not read its operands: %v", r.Layout.Name, r.Err))
 		return true
 	}
-	seen := map[string]int{}
-	for _, what := range r.Shape.Misfits(site) {
-		l.vm(s, seen, what, fmt.Sprintf("%s: %s", r.Layout.Name, what))
+	seen := map[mistake]int{}
+	for _, m := range r.Shape.Misfits(site) {
+		key := mistake{layout: r.Layout.Name, fits: true, kind: m.Kind, of: m.Of}
+		seen[key]++
+		key.nth = seen[key]
+		l.vm(s, key, fmt.Sprintf("%s: %s", r.Layout.Name, m.Text))
 	}
 	return true
 }
 
-// different matches the parts of a mistake that differ from site to site: numbers, and names of values.
-var different = regexp.MustCompile(`\([^)]*\)|%[\w.$"-]+|\d+`)
+// mistake identifies a mistake in a layout, or in the operands that it reads, at any site.
+type mistake struct {
+	layout string
+	fits   bool // the layout returned frames; kind and nth are set
+	kind   vmlayout.MisfitKind
+	of     string // the position of an error in the layout, or [vmlayout.Misfit.Of]
+	nth    int    // number among the equal mistakes of a site
+}
 
-// vm adds a finding about a layout of a virtual machine. key is the mistake without its record; seen counts the equal mistakes of one site.
-func (l *linter) vm(s *ir.Site, seen map[string]int, key, what string) {
-	if at, text, placed := strings.Cut(key, ": "); placed && strings.Count(at, ":") == 1 {
-		key = at + ": " + different.ReplaceAllString(text, "#")
-	} else {
-		key = different.ReplaceAllString(key, "#")
-	}
-	if seen != nil {
-		seen[key]++
-		key = fmt.Sprint(seen[key], " ", key)
-	}
+// vm adds a finding about a layout of a virtual machine.
+func (l *linter) vm(s *ir.Site, key mistake, what string) {
 	l.site(s, Finding{Rule: VMLayout, Severity: CannotResume, What: what, Do: "correct the layout, or the operands that the compiler writes", key: key})
 }
 
 // group merges equal findings of several sites about a mistake in a layout. It reports the layouts if they return frames for no site at all.
 func (l *linter) group() {
-	first, kept := map[string]int{}, l.out.Findings[:0]
+	first, kept := map[mistake]int{}, l.out.Findings[:0]
 	for _, f := range l.out.Findings {
-		if at, again := first[f.key]; again && f.key != "" {
+		if at, again := first[f.key]; again && f.key != (mistake{}) {
 			kept[at].More++
 			continue
 		}

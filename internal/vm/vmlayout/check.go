@@ -7,9 +7,31 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// Misfits lists mismatches between a shape and a module: operands of an impossible type, references that the collector does not know, derived
-// pointers instead of objects, undef instead of a value. It also lists differences between info for a position and the frame there.
-func (s *Shape) Misfits(site *Site) (list []string) {
+// Misfit is a mismatch between a shape and a module.
+type Misfit struct {
+	Kind MisfitKind
+	// Of holds what mismatches of one mistake have in common beside the kind: the types, or the error.
+	Of   string
+	Text string
+}
+
+// MisfitKind is a kind of mismatch.
+type MisfitKind int
+
+// The kinds of mismatches.
+const (
+	UndefOperand     MisfitKind = iota
+	UnlistedOperand             // a reference that the collector does not know
+	DerivedOperand              // a pointer into an object
+	OperandType                 // an operand of an impossible type
+	NumberAsOwner               // a lock whose owner is a number
+	NamelessConstant            // a method or class that the layout cannot name
+	InfoFails                   // info returns an error for the position of a frame
+	InfoDiffers                 // info for the position of a frame describes another one
+)
+
+// Misfits lists mismatches between a shape and a module. It also lists differences between info for a position and the frame there.
+func (s *Shape) Misfits(site *Site) (list []Misfit) {
 	s.places(func(where string, v *Value) {
 		if v.Kind != OperandValue || v.Operand >= len(site.Operands) {
 			return
@@ -21,21 +43,21 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 		}
 		switch {
 		case o.Undef:
-			list = append(list, name+": it is undef or poison in the module; mark a dead place with dead()")
+			list = append(list, Misfit{UndefOperand, "", name + ": it is undef or poison in the module; mark a dead place with dead()"})
 		case v.As == "ref" && o.Pair == Unpaired:
-			list = append(list, name+": a reference that the statepoint does not list for the collector")
+			list = append(list, Misfit{UnlistedOperand, "", name + ": a reference that the statepoint does not list for the collector"})
 		case v.As == "ref" && o.Pair == Derived:
-			list = append(list, name+": a pointer into an object; expected a reference to one")
+			list = append(list, Misfit{DerivedOperand, "", name + ": a pointer into an object; expected a reference to one"})
 		}
-		if why := misfit(v, o.Type); why != "" {
-			list = append(list, name+": "+why)
+		if err := misfit(v, o.Type); err != nil {
+			list = append(list, Misfit{OperandType, o.Type.Source + " " + v.As, fmt.Sprintf("%s: %v", name, err)})
 		}
 	})
 	for n := range s.Frames {
 		for k := range s.Frames[n].Monitors {
 			if v := &s.Frames[n].Monitors[k].Owner; v.Kind == OperandValue && v.As != "ref" && v.Codec == nil && v.Operand < len(site.Operands) {
 				if o := &site.Operands[v.Operand]; v.As != "" || o.Type.Kind == frame.Int || o.Type.Kind == frame.Float {
-					list = append(list, fmt.Sprintf("lock %d of frame %d, operand %d (%s): its owner is a number (%s); expected a reference", k, n, v.Operand, o.Name, cmp.Or(v.As, o.Type.Source)))
+					list = append(list, Misfit{NumberAsOwner, "", fmt.Sprintf("lock %d of frame %d, operand %d (%s): its owner is a number (%s); expected a reference", k, n, v.Operand, o.Name, cmp.Or(v.As, o.Type.Source))})
 				}
 			}
 		}
@@ -43,10 +65,10 @@ func (s *Shape) Misfits(site *Site) (list []string) {
 	return append(list, s.expected(site)...)
 }
 
-// misfit returns the reason why an operand of a type cannot be the value that the layout reads, or "".
-func misfit(v *Value, t frame.Type) string {
+// misfit returns the reason why an operand of a type cannot be the value that the layout reads, or nil.
+func misfit(v *Value, t frame.Type) error {
 	if t.IsZero() {
-		return ""
+		return nil
 	}
 	if v.Extend != "" {
 		return v.unwidened(t)
@@ -54,20 +76,20 @@ func misfit(v *Value, t frame.Type) string {
 	want := v.As
 	if v.Codec != nil && want == "" {
 		if t.Kind == frame.Float || t.Bits > 64 || t.Composite() {
-			return "it is " + t.Source + ", but the layout decodes bits"
+			return fmt.Errorf("it is %s, but the layout decodes bits", t.Source)
 		}
-		return ""
+		return nil
 	}
 	switch as := plain[want]; {
 	case want == "":
 	case t.Composite() || t.Bits < as.Bits:
-		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
+		return fmt.Errorf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Int && as.Kind == frame.Float && t.Bits != as.Bits:
-		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
+		return fmt.Errorf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Float && (as.Kind != frame.Float || as.Bits != t.Bits):
-		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
+		return fmt.Errorf("it is %s, but %s in the layout", t.Source, want)
 	case t.Kind == frame.Pointer && as.Kind == frame.Float:
-		return fmt.Sprintf("it is %s, but %s in the layout", t.Source, want)
+		return fmt.Errorf("it is %s, but %s in the layout", t.Source, want)
 	}
-	return ""
+	return nil
 }

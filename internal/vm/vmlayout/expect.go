@@ -19,8 +19,18 @@ const (
 // unknownCount is used as the number of values on an operand stack if the length of a row is unavailable.
 const unknownCount = -1
 
+// infoDifference is a difference between a frame and info for its position.
+type infoDifference struct {
+	has, says int    // the numbers of the frame and of info
+	what, key string // what is counted, and its key in info
+}
+
+func (d infoDifference) String() string {
+	return fmt.Sprintf("%d %s, but in info %q is %d", d.has, d.what, d.key, d.says)
+}
+
 // unexpected lists the differences between a frame and info for its position.
-func unexpected(resume string, stack, locks int, info map[string]string) (list []string) {
+func unexpected(resume string, stack, locks int, info map[string]string) (list []infoDifference) {
 	key := infoStack
 	if resume != frame.Reexecute {
 		key += " " + resume
@@ -30,7 +40,7 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 		has       int
 	}{{key, "on the operand stack", stack}, {infoLocks, "locks", locks}} {
 		if says, err := strconv.Atoi(info[x.key]); err == nil && says != x.has && x.has != unknownCount {
-			list = append(list, fmt.Sprintf("%d %s, but in info %q is %d", x.has, x.what, x.key, says))
+			list = append(list, infoDifference{x.has, says, x.what, x.key})
 		}
 	}
 	return list
@@ -38,7 +48,7 @@ func unexpected(resume string, stack, locks int, info map[string]string) (list [
 
 // expected compares the frames of a shape with the layout's info for their positions, if the record has constant positions and info reads no memory
 // of the target.
-func (s *Shape) expected(site *Site) (list []string) {
+func (s *Shape) expected(site *Site) (list []Misfit) {
 	if s.Layout == nil {
 		return nil
 	}
@@ -57,26 +67,26 @@ func (s *Shape) expected(site *Site) (list []string) {
 		info, err := s.Layout.infoOf(from, method, int64(position))
 		if err != nil {
 			if !needsTarget(err) {
-				list = append(list, fmt.Sprintf("frame %d: info of position %d: %v", n, int64(position), err))
+				list = append(list, Misfit{InfoFails, PositionOf(err), fmt.Sprintf("frame %d: info of position %d: %v", n, int64(position), err)})
 			}
 			continue
 		}
 		for _, why := range unexpected(f.Resume, len(f.Stack), len(f.Monitors), info) {
-			list = append(list, fmt.Sprintf("frame %d, at position %d: %s", n, int64(position), why))
+			list = append(list, Misfit{InfoDiffers, why.key, fmt.Sprintf("frame %d, at position %d: %v", n, int64(position), why)})
 		}
 	}
 	return list
 }
 
 // unnamed lists the methods and classes that are constants in the record, and that the layout cannot name although it reads no memory.
-func (s *Shape) unnamed(from *Source, site *Site) (list []string) {
+func (s *Shape) unnamed(from *Source, site *Site) (list []Misfit) {
 	check := func(where, what string, v *Value) {
 		bits, known := site.constant(v)
 		if v == nil || !known || bits == 0 || v.Kind == ConstValue && v.Const.Type == "symbol" || !s.Layout.has(what) {
 			return
 		}
 		if _, err := s.Layout.nameOf(what, from, bits); err != nil && !needsTarget(err) {
-			list = append(list, fmt.Sprintf("%s: the name of its %s: %v", where, what, err))
+			list = append(list, Misfit{NamelessConstant, what + " " + PositionOf(err), fmt.Sprintf("%s: the name of its %s: %v", where, what, err)})
 		}
 	}
 	for n := range s.Frames {

@@ -325,4 +325,13 @@ func (l *Layout) wrong(r *run, err error) *Error {
 	return e
 }
 
+// PositionOf returns the position of an error in the layout, or its text if it has none.
+func PositionOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.At != "" {
+		return e.At
+	}
+	return err.Error()
+}
+
 func lineOf(p syntax.Position) string { return fmt.Sprintf("%d:%d", p.Line, p.Col) }

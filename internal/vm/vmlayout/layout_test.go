@@ -224,7 +224,7 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 			site := &Site{Kind: "statepoint", Operands: operands}
 			shape, err := l.Frames(site)
 			require.NoError(t, err)
-			require.Equal(t, c.before, shape.Misfits(site))
+			require.Equal(t, c.before, texts(shape.Misfits(site)))
 			bits := map[int]uint64{}
 			for k, o := range operands {
 				if o.Constant == nil {
@@ -261,7 +261,7 @@ def frames(site):
 	site := &Site{Operands: operands}
 	shape, err := l.Frames(site)
 	require.NoError(t, err)
-	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, but the layout widens it to i64: only integers are widened"}, shape.Misfits(site))
+	require.Equal(t, []string{"local[3] of frame 0, operand 3 (%d): it is f64, but the layout widens it to i64: only integers are widened"}, texts(shape.Misfits(site)))
 	read := slots(operands, map[int]uint64{0: 0xffff_fffe, 1: 0xffff_fffe, 2: 7, 3: 1, 4: 1, 5: 0xc1}) // bit 7 is above the i7
 	var got []string
 	for _, v := range shape.Read(&Source{Slots: read, Order: binary.LittleEndian}).Frames[0].Locals {
@@ -294,7 +294,7 @@ def frames(site):
 	one := &Site{Operands: operands[:1]}
 	shape, err = narrow.Frames(one)
 	require.NoError(t, err)
-	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, but the layout widens it to i16, which is narrower"}, shape.Misfits(one))
+	require.Equal(t, []string{"local[0] of frame 0, operand 0 (%a): it is i32, but the layout widens it to i16, which is narrower"}, texts(shape.Misfits(one)))
 }
 
 // TestDecoration requires that method 0 reaches method_name, and that an error in info, which only decorates a frame, does not make the frame
@@ -367,4 +367,12 @@ type counted struct {
 func (c *counted) ReadMemory(p []byte, addr machine.Addr) error {
 	*c.reads++
 	return c.memory.ReadMemory(p, addr)
+}
+
+// texts returns the texts of mismatches.
+func texts(list []Misfit) (texts []string) {
+	for _, m := range list {
+		texts = append(texts, m.Text)
+	}
+	return texts
 }

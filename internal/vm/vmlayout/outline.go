@@ -134,7 +134,9 @@ func (o *outliner) frame(n int) OutlineFrame {
 			is.Notes = append(is.Notes, "info of its position: "+o.known(err).Error())
 		}
 		if !f.rows() {
-			is.Notes = append(is.Notes, unexpected(f.Resume, len(f.Stack), len(f.Monitors), is.Info)...)
+			for _, d := range unexpected(f.Resume, len(f.Stack), len(f.Monitors), is.Info) {
+				is.Notes = append(is.Notes, d.String())
+			}
 		}
 	}
 	return is

@@ -62,6 +62,6 @@ func TestErrorsOfNames(t *testing.T) {
 		vm := shape.Read(&Source{Memory: memory{}, Static: memory{}})
 		require.Equal(t, "the name of its method: a.star:7:21: read_string: 27 bytes at 0x5: not mapped", vm.Frames[0].Reason, name)
 		require.Equal(t, "the name of its class: a.star:9:1: class_name returned a int; expected a text", vm.Objects[0].Reason, name)
-		require.Equal(t, []string{"object 1: the name of its class: a.star:9:1: class_name returned a int; expected a text"}, shape.Misfits(&Site{}), name)
+		require.Equal(t, []string{"object 1: the name of its class: a.star:9:1: class_name returned a int; expected a text"}, texts(shape.Misfits(&Site{})), name)
 	}
 }

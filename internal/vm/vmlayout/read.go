@@ -110,7 +110,7 @@ type raw struct {
 
 // unread returns the reason why a value cannot be read as the layout requires.
 func unread(format string, args ...any) error {
-	return frame.Because(frame.LayoutUnread, fmt.Sprintf(format, args...))
+	return frame.Because(frame.LayoutUnread, frame.Errorf(format, args...))
 }
 
 // without returns a value that is missing for a reason.
@@ -130,8 +130,11 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Resume: f.Resume}
 		var method *subject
-		is.Method, is.MethodBits, method, is.Reason = s.name(from, "method", f.Method)
-		unread := method == nil && is.Reason != ""
+		var why error
+		if is.Method, is.MethodBits, method, why = s.name(from, "method", f.Method); why != nil {
+			is.Reason = why.Error()
+		}
+		unread := method == nil && why != nil
 		if f.Position != nil {
 			got := from.raw(f.Position)
 			if got.status != frame.OK {
@@ -154,7 +157,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 			is.Monitors = append(is.Monitors, m)
 		}
 		for _, why := range unexpected(f.Resume, stack, len(is.Monitors), is.Info) {
-			is.Reason, is.Mismatch = join(is.Reason, why), join(is.Mismatch, why)
+			is.Reason, is.Mismatch = join(is.Reason, why.String()), join(is.Mismatch, why.String())
 		}
 		for k := range f.Extra {
 			if is.Extra == nil {
@@ -168,7 +171,10 @@ func (s *Shape) Read(from *Source) *frame.VM {
 		o := &s.Objects[n]
 		is := frame.VMObject{ID: o.ID}
 		var class *subject
-		is.Class, is.ClassBits, class, is.Reason = s.name(from, "class", o.Class)
+		var why error
+		if is.Class, is.ClassBits, class, why = s.name(from, "class", o.Class); why != nil {
+			is.Reason = why.Error()
+		}
 		elements := map[int64]bool{}
 		for k := range o.Fields {
 			elements[o.Fields[k].At] = o.Fields[k].Element
@@ -197,34 +203,34 @@ func join(a, b string) string {
 
 // name returns the name of a method or a class: from the layout's function, or else from the record. of is nil if the method or class could not be
 // read.
-func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, of *subject, why string) {
+func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uint64, of *subject, why error) {
 	if v == nil {
-		return "", 0, nil, ""
+		return "", 0, nil, nil
 	}
 	if v.Kind == ConstValue && v.Const.Type == "symbol" {
-		return v.Const.Text, 0, &subject{Name: v.Const.Text, Named: true}, ""
+		return v.Const.Text, 0, &subject{Name: v.Const.Text, Named: true}, nil
 	}
 	got := from.raw(v)
 	if got.status != frame.OK {
-		return "", 0, nil, fmt.Sprintf("its %s: %v", what, got.why)
+		return "", 0, nil, frame.Errorf("its %s: %w", what, got.why)
 	}
 	text := string(frame.HexOf(got.bits))
 	of = &subject{Bits: got.bits, Name: text}
 	if !s.Layout.has(what) {
-		return text, got.bits, of, ""
+		return text, got.bits, of, nil
 	}
 	named, err := from.ask(nameKey{s.Layout, what, got.bits, 0}, func(from *Source) (out answered, err error) {
 		out.text, err = s.Layout.nameOf(what, from, got.bits)
 		return out, err
 	})
 	if err != nil && got.bits == 0 { // in many encodings 0 does not denote a method, and has no name
-		return text, 0, nil, ""
+		return text, 0, nil, nil
 	}
 	if err != nil {
-		return text, got.bits, of, fmt.Sprintf("the name of its %s: %v", what, err)
+		return text, got.bits, of, frame.Errorf("the name of its %s: %w", what, err)
 	}
 	of.Name = named.text
-	return named.text, got.bits, of, ""
+	return named.text, got.bits, of, nil
 }
 
 // info returns the layout's info for a position.
@@ -457,8 +463,8 @@ func (from *Source) raw(v *Value) raw {
 			return r // the slot has the text
 		}
 		if v.Extend != "" {
-			if why := v.unwidened(s.Type); why != "" {
-				return raw{slot: s, status: frame.Missing, why: unread("%s", why)}
+			if why := v.unwidened(s.Type); why != nil {
+				return raw{slot: s, status: frame.Missing, why: unread("%v", why)}
 			}
 			r.bits, r.have = v.widened(wordOf(s.Bytes, from.Order), s.Type), widths[v.As]
 			return r

@@ -74,17 +74,17 @@ func (v *Value) widened(bits uint64, from frame.Type) uint64 {
 	return cut(bits, v.As)
 }
 
-// unwidened returns the reason why an operand of a type cannot be widened as the token requires, or "".
-func (v *Value) unwidened(t frame.Type) string {
+// unwidened returns the reason why an operand of a type cannot be widened as the token requires, or nil.
+func (v *Value) unwidened(t frame.Type) error {
 	switch as := plain[v.As]; {
 	case t.IsZero():
-		return fmt.Sprintf("the layout widens it to %s, and no module gives its type", v.As)
+		return fmt.Errorf("the layout widens it to %s, and no module gives its type", v.As)
 	case t.Kind != frame.Int:
-		return fmt.Sprintf("it is %s, but the layout widens it to %s: only integers are widened", t.Source, v.As)
+		return fmt.Errorf("it is %s, but the layout widens it to %s: only integers are widened", t.Source, v.As)
 	case t.Bits > as.Bits:
-		return fmt.Sprintf("it is %s, but the layout widens it to %s, which is narrower", t.Source, v.As)
+		return fmt.Errorf("it is %s, but the layout widens it to %s, which is narrower", t.Source, v.As)
 	}
-	return ""
+	return nil
 }
 
 // cut clears the bits above a type's width.
