@@ -3,7 +3,6 @@ package stackmap
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/reframe/internal/machine"
 )
@@ -48,7 +47,7 @@ type Result struct {
 	Broken     int // number of these places that violate the rule
 	Unknown    int // number of these places where the result is unknown; Skipped has the reason
 	Violations []Violation
-	Skipped    string // why the rule was not checked, or not everywhere; "" if it was checked everywhere
+	Skipped    []string // why the rule was not checked, or not everywhere; each reason once
 }
 
 // Add counts a violation, and stores it if there are not too many.
@@ -68,8 +67,8 @@ func (r *Result) AddUnknown(why string) {
 
 // Skip records why a rule was not checked, or not everywhere. It records each reason once.
 func (r *Result) Skip(why string) {
-	if !slices.Contains(strings.Split(r.Skipped, "; "), why) {
-		r.Skipped = strings.TrimPrefix(r.Skipped+"; "+why, "; ")
+	if !slices.Contains(r.Skipped, why) {
+		r.Skipped = append(r.Skipped, why)
 	}
 }
 

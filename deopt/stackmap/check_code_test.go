@@ -59,7 +59,7 @@ func TestCheckOtherCode(t *testing.T) {
 				require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 1}, r, "%s %d", c.arch.Name, offset)
 			case "?":
 				require.Equal(t, 1, r.Unknown, "%s %d", c.arch.Name, offset)
-				require.Equal(t, "after an unknown instruction", r.Skipped)
+				require.Equal(t, []string{"after an unknown instruction"}, r.Skipped)
 			default:
 				require.Len(t, r.Violations, 1, "%s %d", c.arch.Name, offset)
 				require.Equal(t, want, r.Violations[0].What)
@@ -141,7 +141,7 @@ func TestCheckWork(t *testing.T) {
 	code.reads = 0
 	results = Check(s, machine.AMD64, code)
 	require.Zero(t, results[ruleInside].Broken)
-	require.Equal(t, "where functions overlap", results[ruleBoundary].Skipped)
+	require.Equal(t, []string{"where functions overlap"}, results[ruleBoundary].Skipped)
 	require.Positive(t, results[ruleBoundary].Unknown)
 	require.Less(t, code.reads, size+maxOverlap+16<<20)
 }

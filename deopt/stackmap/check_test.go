@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -222,8 +223,8 @@ func TestCheckUnknown(t *testing.T) {
 		out := map[int]result{}
 		for i, r := range Check(s, arch, code) {
 			require.Zero(t, r.Broken, "%+v", r)
-			if r.Skipped != "" {
-				out[i] = result{r.Checked, r.Unknown, r.Skipped}
+			if len(r.Skipped) > 0 {
+				out[i] = result{r.Checked, r.Unknown, strings.Join(r.Skipped, "; ")}
 			} else {
 				require.Zero(t, r.Unknown)
 			}
@@ -294,9 +295,9 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, 1, results[ruleAddress].Broken)
 	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Broken: 1, Unknown: 2,
 		Violations: []Violation{{Rule: rules[ruleInside].Name, Function: 0x1010, Record: 9, Pos: results[ruleInside].Violations[0].Pos, What: "offset 0xffffffff of record 9: the function has 0x4 bytes"}},
-		Skipped:    "for functions outside of executable memory"}, results[ruleInside])
+		Skipped:    []string{"for functions outside of executable memory"}}, results[ruleInside])
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 3,
-		Skipped: "for offsets outside of their function; for functions outside of executable memory"}, results[ruleBoundary])
+		Skipped: []string{"for offsets outside of their function", "for functions outside of executable memory"}}, results[ruleBoundary])
 
 	// If the end of the first function is unknown, the start of the second one bounds it.
 	blob = sampleBlob()
@@ -316,9 +317,9 @@ func TestCheckNowhere(t *testing.T) {
 	code.unplaced = 16 + 24
 	results := Check(parsedBlob(t, blob), machine.AMD64, code)
 	const why = "the address of a function is unknown"
-	require.Equal(t, Result{Rule: rules[ruleAddress], Checked: 2, Unknown: 1, Skipped: why}, results[ruleAddress])
-	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Unknown: 2, Skipped: why}, results[ruleInside])
-	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: why}, results[ruleBoundary])
+	require.Equal(t, Result{Rule: rules[ruleAddress], Checked: 2, Unknown: 1, Skipped: []string{why}}, results[ruleAddress])
+	require.Equal(t, Result{Rule: rules[ruleInside], Checked: 4, Unknown: 2, Skipped: []string{why}}, results[ruleInside])
+	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 2, Skipped: []string{why}}, results[ruleBoundary])
 }
 
 // TestCheckNarrow checks a map of a 32-bit ABI on a 64-bit architecture, where addresses have 4 bytes.

@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"fmt"
-	"regexp"
-)
+import "fmt"
 
 // Group holds differences of exits that are equal, or that came later in the same activation. Only the first is reported in full.
 type Group struct {
@@ -25,8 +22,6 @@ func (v *verifier) suspect(p *prediction, key string) {
 	}
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
-
 // key returns a key that is the same for equal differences, and the text of the difference.
 func (v *Verified) key() (key, text string) {
 	f := v.Exit.Frame
@@ -36,7 +31,7 @@ func (v *Verified) key() (key, text string) {
 		key, text = v.VMState.Differences[0].key(), v.VMState.Differences[0].String()
 	case v.Interpreter.Failed != "" || v.Native.Failed != "":
 		text = v.Interpreter.Failed + v.Native.Failed
-		key = f.Function + "|" + digits.ReplaceAllString(text, "")
+		key = at + "|failure"
 	case len(v.Result) > 0 && !v.Result[0].Same:
 		key, text = at+"|result", "the result from "+at
 	default:

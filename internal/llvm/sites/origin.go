@@ -32,7 +32,7 @@ type Compiled struct {
 	certain bool             // a name that is unique in the program proves that the map belongs to pool
 	known   bool             // From and Why are set
 	From    []*ir.Module     // modules that it may have been compiled from
-	Why     string           // the reason if From is empty
+	Why     error            // the reason if From is empty
 }
 
 // Peers holds the maps of one program: those linked into an image, or those in the members of an archive.
@@ -97,11 +97,11 @@ func (ms *Modules) OfRecord(of Namer, e RecordEntry, name string) (Candidates, e
 	if name != "" && !slices.Contains(names, name) {
 		names = slices.Concat([]string{name}, names)
 	}
-	if len(c.From) == 0 && c.Why != "" {
+	if len(c.From) == 0 && c.Why != nil {
 		if len(names) > 0 && len(ms.Definitions(names...)) == 0 {
 			return Candidates{Why: fmt.Sprintf("no names: no given module defines @%s", names[0])}, nil
 		}
-		return Candidates{Why: "no names: " + c.Why}, nil
+		return Candidates{Why: "no names: " + c.Why.Error()}, nil
 	}
 	from, refused := ms.notContradicted(c, e.Function)
 	if refused != nil {
@@ -237,8 +237,8 @@ func (c *Compiled) Named() (name string, ok bool) {
 	return "", false
 }
 
-// NotGiven is the reason for a map that was not compiled from a given module.
-const NotGiven = "this map was compiled from none of the given modules"
+// ErrNotGiven is the reason for a map that was not compiled from a given module.
+var ErrNotGiven = errors.New("this map was compiled from none of the given modules")
 
 // assign determines the modules from which the maps of a program may have been compiled. A module compiles to one map, so a module that fits several
 // maps is assigned to none.
@@ -312,13 +312,13 @@ func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]in
 	switch {
 	case slices.ContainsFunc(fitting, shared):
 		name, _ := c.Named()
-		c.Why = fmt.Sprintf("several functions are called @%s, and it is unknown which of them this is", name)
+		c.Why = fmt.Errorf("several functions are called @%s, and it is unknown which of them this is", name)
 	case len(fitting) > 0:
 		c.From = fitting
 	case len(c.pool) > 0 && !slices.ContainsFunc(c.pool, func(m *ir.Module) bool { return claims[m] > 1 }):
 		c.From = c.pool // they belong to this map or to none
 	default:
-		c.Why = NotGiven
+		c.Why = ErrNotGiven
 	}
 }
 

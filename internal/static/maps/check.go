@@ -1,6 +1,8 @@
 package maps
 
 import (
+	"strings"
+
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/stackmap"
 	"example.com/reframe/internal/machine"
@@ -93,7 +95,7 @@ func (r *CheckReport) Broken() int {
 }
 
 func (i *Image) rule(r stackmap.Result) CheckRule {
-	out := CheckRule{Rule: r.Rule.Name, Fact: r.Rule.Fact, Checked: r.Checked, Broken: r.Broken, Unknown: r.Unknown, Skipped: r.Skipped}
+	out := CheckRule{Rule: r.Rule.Name, Fact: r.Rule.Fact, Checked: r.Checked, Broken: r.Broken, Unknown: r.Unknown, Skipped: strings.Join(r.Skipped, "; ")}
 	for _, v := range r.Violations {
 		c := CheckViolation{What: v.What}
 		if v.Pos < 0 {

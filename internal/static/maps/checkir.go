@@ -74,7 +74,7 @@ func (c *irCheck) maps() error {
 		}
 		switch {
 		case len(origin.From) > 0:
-		case origin.Why == sites.NotGiven:
+		case origin.Why == sites.ErrNotGiven:
 			c.missing = append(c.missing, n)
 		default:
 			c.doubtful = append(c.doubtful, n)
@@ -114,7 +114,7 @@ func (c *irCheck) skipped() {
 		}
 		list(r, c.missing, "no given module is what it was compiled from", "no given module is what they were compiled from")
 		list(r, c.doubtful, "several functions have the same name, and it is unknown which of them it has", "several functions have the same name, and it is unknown which of them they have")
-		if r.Checked == 0 && r.Skipped == "" && c.results[recordHasSite.Name].Checked == 0 {
+		if r.Checked == 0 && len(r.Skipped) == 0 && c.results[recordHasSite.Name].Checked == 0 {
 			r.Skip("no given module defines, by name, a function that has a record here")
 		}
 	}
