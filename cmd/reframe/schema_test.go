@@ -71,7 +71,8 @@ func TestFramesAndResumeSchema(t *testing.T) {
 	plain := livetest.C(t, "nojit.c", nil)
 	direct := livetest.Lli(t, 19, livetest.Module(t, clitest.AllocasModule), "mcjit")
 	vm, informed := livetest.Lli(t, 19, "vmsimple.ll", "orc"), filepath.Join(t.TempDir(), "informed.star")
-	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  return frame('m', 3)\ndef info(method, position):\n  return {'line': 7}\n"), 0o644))
+	require.NoError(t, os.WriteFile(informed, []byte("def frames(site):\n  skip(site.operands)\n  f = frame('m', 3)\n  f.local(0, ref(1))\n  f.local(1, ref(2))\n  return f\n"+
+		"def info(method, position):\n  return {'line': 7}\ndef text(v):\n  return 'two' if v.bits == 2 else fail('not two')\n"), 0o644))
 	paired := livetest.Lli(t, 19, livetest.Raw(t, clitest.DerivedPointersModule), "mcjit")
 	double := livetest.Lli(t, 19, livetest.Module(t, twice), "mcjit")
 	core, stackmap := livetest.Gcore(t, exit), filepath.Join(t.TempDir(), "stackmap.core")
@@ -170,6 +171,6 @@ var elsewhere = []string{
 	"provider", "debugger", // of processes that another debugger holds
 	"registers",                                           // of frames --registers
 	"goroutine", "goroutines", "state", "start", "labels", // of Go programs
-	"words", "text", "element", "notes", "mismatch", "one_of", "one_of_more", // of values of several words, of layouts that describe objects or differ, and of ambiguous pointers
+	"words", "element", "notes", "mismatch", "one_of", "one_of_more", // of values of several words, of layouts that describe objects or differ, and of ambiguous pointers
 	"floating_point", "reason", "known", "environment", // of resume, in a thread whose floating-point environment is not the default
 }

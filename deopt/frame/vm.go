@@ -52,7 +52,11 @@ type VMValue struct {
 	Status Status `json:"status,omitempty"`
 	Code   Code   `json:"code,omitempty"` // the kind of the reason
 	Reason string `json:"reason,omitempty"`
-	Text   string `json:"text,omitempty"`   // the layout's text for the object of a reference, such as a string
+	Text   string `json:"text,omitempty"` // the layout's text for the object of a reference, such as a string
+	// TextCode and TextReason tell why the layout has no text for the object. The value itself is not affected.
+	TextCode   Code   `json:"text_code,omitempty"`
+	TextReason string `json:"text_reason,omitempty"`
+
 	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
 	GC     *GC    `json:"gc,omitempty"`     // for a reference read from a statepoint's slot

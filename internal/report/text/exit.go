@@ -138,7 +138,11 @@ func (w *exitPrinter) vmValue(v *frame.VMValue) string {
 	if v.Text != "" {
 		return Printable(v.Text)
 	}
-	return Printable(cmp.Or(v.Value, string(v.Hex)))
+	value := Printable(cmp.Or(v.Value, string(v.Hex)))
+	if v.TextReason != "" {
+		value += " (no text: " + shortened(v.TextReason) + ")"
+	}
+	return value
 }
 
 // shortened returns a reason as it appears on the line of an exit.

@@ -110,6 +110,9 @@ func vmText(s Style, v *frame.VMValue) (plain, painted string) {
 	if v.Text != "" {
 		plain += " " + Printable(v.Text)
 	}
+	if v.TextReason != "" {
+		plain += " (no text: " + Printable(v.TextReason) + ")"
+	}
 	switch {
 	case v.Object != nil:
 		plain = fmt.Sprintf("object %d", *v.Object)

@@ -114,7 +114,7 @@ func (s *Shape) describeAll(from *Source, vm *frame.VM) {
 			return out, err
 		})
 		if v.Text = shortened(text.text); err != nil {
-			v.Text = "(" + shortened(err.Error()) + ")"
+			v.Text, v.TextCode, v.TextReason = "", frame.LayoutUnread, shortened(err.Error())
 		}
 	}
 	for n := range vm.Frames {

@@ -96,7 +96,9 @@ func TestDescribe(t *testing.T) {
 			require.Equal(t, `"good"`, shape.Read(from).Frames[0].Locals[0].Text)
 			m[0x1000] = "\x04"
 			vm = shape.Read(from)
-			require.Equal(t, "(a.star:18:13: read: 4 bytes at 0x1000: not mapped)", vm.Frames[0].Locals[0].Text)
+			require.Empty(t, vm.Frames[0].Locals[0].Text)
+			require.Equal(t, "a.star:18:13: read: 4 bytes at 0x1000: not mapped", vm.Frames[0].Locals[0].TextReason)
+			require.Equal(t, frame.LayoutUnread, vm.Frames[0].Locals[0].TextCode)
 			require.Equal(t, frame.OK, vm.Frames[0].Locals[0].Status)
 		})
 	}
