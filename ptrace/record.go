@@ -513,7 +513,7 @@ func (m *Module) gone() bool {
 	return err == nil && !os.SameFile(there, own)
 }
 
-// spans returns the list itself: the descriptor, and the entries as they were when the list was walked.
+// spans returns the memory of the list: the descriptor, and the entries as they were when the list was read.
 func (r *Registry) spans() []span {
 	list := []span{{r.Descriptor, r.head}}
 	for _, e := range r.Entries {
@@ -522,21 +522,21 @@ func (r *Registry) spans() []span {
 	return list
 }
 
-// touched is the memory of a stopped process; it keeps every page that is read.
+// touched is the memory of a stopped process. It stores every page that is read.
 type touched struct {
 	memory
 	pages map[machine.Addr][]byte
-	parts map[machine.Addr][]byte // ranges on pages that cannot be read whole, such as those that a minimal core has a part of
-	held  int                     // the size of parts in bytes
+	parts map[machine.Addr][]byte // parts of pages that cannot be read completely, such as pages of which a minimal core contains a part
+	held  int                     // total size of parts in bytes
 }
 
-// KeepTouched makes a target keep every page that is read from now on, for writing a core. The target must belong to a session or be a core.
+// KeepTouched makes a target store every page that is read from now on, to write a core. The target must belong to a session or be a core.
 func (t *Target) KeepTouched() {
 	t.touched = &touched{piecemeal{t.memory, t.source}, map[machine.Addr][]byte{}, map[machine.Addr][]byte{}, 0}
 	t.memory = t.touched
 }
 
-// maxTouched bounds the number of pages that are kept.
+// maxTouched bounds the number of pages that are stored.
 const maxTouched = 1 << 16
 
 // ReadMemory implements [machine.Memory].
@@ -557,7 +557,7 @@ func (t *touched) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// readPart reads memory, and keeps what it has read.
+// readPart reads memory, and stores the bytes that it has read.
 func (t *touched) readPart(p []byte, addr machine.Addr) error {
 	if err := t.memory.ReadMemory(p, addr); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// snapshot is all memory of a process that waits, by pages.
+// snapshot returns all memory of a waiting process, by pages.
 func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	t.Helper()
 	maps, err := readMaps(pid)
@@ -40,8 +40,8 @@ func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	return pages
 }
 
-// requireTrue requires that all memory read through a core, from the core itself or from files, equals that of the process. It returns the number of
-// bytes in the core.
+// requireTrue requires that all memory read through a core, from the core itself or from files, equals the memory of the process. It returns the
+// number of bytes that the core itself contains.
 func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held int) {
 	t.Helper()
 	for _, r := range core.source.(*coreMemory).regions {
@@ -67,7 +67,7 @@ func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held
 	return held
 }
 
-// TestRecordedMomentIsTrue requires that a core has the state of the process at the capture, whatever happens to the process afterwards.
+// TestRecordedMomentIsTrue requires that a core contains the state of the process at the capture, whatever the process does afterwards.
 func TestRecordedMomentIsTrue(t *testing.T) {
 	withoutRseq(t)
 	for name, args := range map[string][]string{"its file is there": nil, "its file is gone": {"deleted"}} {
@@ -105,7 +105,7 @@ func TestRecordedMomentIsTrue(t *testing.T) {
 	}
 }
 
-// TestRecordedMomentIsOne requires that all memory in a core of a running process is from the same moment.
+// TestRecordedMomentIsOne requires that all memory in a core of a running process is of the same moment.
 func TestRecordedMomentIsOne(t *testing.T) {
 	livetest.Slow(t)
 	p := program(t, "agree.c", nil)
@@ -172,8 +172,8 @@ func TestRecordedMomentIsOne(t *testing.T) {
 	require.Greater(t, held, rounds*3*4)
 }
 
-// If an object was unregistered and another one registered in its memory, the object that was read is no longer valid, although the descriptor is the
-// same.
+// TestRegisteredAnew requires that, if an object was unregistered and another one was registered at the same address, the object that was read is no
+// longer valid, although the descriptor is the same.
 func TestRegisteredAnew(t *testing.T) {
 	object := hostObject(t)
 	c, _ := smallCore(t, object)
@@ -183,7 +183,7 @@ func TestRegisteredAnew(t *testing.T) {
 	e := r.Entries[0]
 	require.NotNil(t, e.Image(), e.Bad)
 	require.True(t, r.holds(e, target.source))
-	torn := *e // read while its memory had another use
+	torn := *e // read while the memory was in use for something else
 	torn.content = &content{start: e.Start, size: e.Size, parts: newCopied([]span{{e.Start, slices.Clone(e.content.spans()[0].data)}}, "")}
 	torn.content.parts.ranges[0].data[64] ^= 1
 	require.False(t, r.holds(&torn, target.source))
@@ -191,7 +191,7 @@ func TestRegisteredAnew(t *testing.T) {
 	sections := at + int(binary.LittleEndian.Uint64(object[40:]))
 	for row := sections; row+elfcore.SectionSize <= len(b); row += elfcore.SectionSize {
 		if binary.LittleEndian.Uint64(b[row+8:])&uint64(elf.SHF_EXECINSTR) != 0 {
-			binary.LittleEndian.PutUint64(b[row+16:], 0x7000) // it is loaded elsewhere
+			binary.LittleEndian.PutUint64(b[row+16:], 0x7000) // the object has another load address
 			break
 		}
 	}
@@ -202,7 +202,7 @@ func TestRegisteredAnew(t *testing.T) {
 	require.False(t, r.holds(again, target.source))
 }
 
-// The entry of an object may lie across two pages.
+// TestRecordEntryAcrossPages records an object whose entry crosses a page boundary.
 func TestRecordEntryAcrossPages(t *testing.T) {
 	c, _ := smallCore(t, hostObject(t))
 	const entry = 0x20000ff0
@@ -227,7 +227,8 @@ func TestRecordEntryAcrossPages(t *testing.T) {
 	require.Equal(t, objectBytes(t, large.Registries[0].Entries[0]), objectBytes(t, small.Registries[0].Entries[0]))
 }
 
-// TestRecordNoAccess requires that memory without access rights, such as the guard of a stack, is reported as such: no larger core holds it.
+// TestRecordNoAccess requires that memory without access rights, such as the guard of a stack, is unavailable for that reason, because no larger core
+// would contain it.
 func TestRecordNoAccess(t *testing.T) {
 	c, _ := smallCore(t, nil)
 	c.load(0x20000000, 0, nil, elfcore.Page)
@@ -236,8 +237,8 @@ func TestRecordNoAccess(t *testing.T) {
 	require.EqualError(t, err, "8 bytes at 0x20000000: not in the core: the process had no access to it (PROT_NONE of mprotect(2))")
 }
 
-// TestRecordChurn requires that the core of a process that loads and unloads an object, and ends and starts its threads in between, can be read,
-// with the objects of the moment.
+// TestRecordChurn requires that a core of a process which repeatedly loads and unloads an object, and ends and starts threads, can be read, and
+// contains the objects of that moment.
 func TestRecordChurn(t *testing.T) {
 	livetest.Slow(t)
 	object := livetest.PICObject(t, 19, "tick.ll")
@@ -260,7 +261,7 @@ func TestRecordChurn(t *testing.T) {
 			for n, e := range r.Entries {
 				if was.Entries[n].image != nil {
 					require.Empty(t, e.Bad)
-					require.Equal(t, objectBytes(t, was.Entries[n]), objectBytes(t, e)) // their difference shows what happened
+					require.Equal(t, objectBytes(t, was.Entries[n]), objectBytes(t, e)) // if they differ, the message shows both
 					objects, places[e.Start] = objects+1, true
 				}
 			}
@@ -283,7 +284,7 @@ func TestOrderedMappings(t *testing.T) {
 		ordered([]machine.Mapping{file, {Start: 0x1000, End: 0x4000}, {Start: 0x2000, End: 0x4000}, {Start: 0x8000, End: 0x9000}}))
 }
 
-// TestRecordWithoutFirstThread requires that a process whose first thread has ended can still be recorded, and that what the core lacks is
+// TestRecordWithoutFirstThread requires that a process whose first thread has ended can be recorded, and that the data which the core lacks is
 // reported.
 func TestRecordWithoutFirstThread(t *testing.T) {
 	p := program(t, "leader.c", nil)
@@ -302,7 +303,7 @@ func TestRecordWithoutFirstThread(t *testing.T) {
 	require.Len(t, core.Threads(), 1)
 }
 
-// objectBytes returns the bytes of an object that was read, in hexadecimal digits.
+// objectBytes returns the bytes of an object that was read, in hexadecimal.
 func objectBytes(t *testing.T, e *Entry) string {
 	t.Helper()
 	b := make([]byte, e.Size)

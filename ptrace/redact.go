@@ -16,11 +16,11 @@ import (
 
 // Redaction selects memory that a core omits: a range of addresses, or all mappings with a name.
 type Redaction struct {
-	Text  string        // the text of the user
+	Text  string        // the text that the user gave
 	Range machine.Range // empty if Text is a name
 }
 
-// rangeLike matches text that is meant as a range, also without 0x as in /proc/PID/maps.
+// rangeLike matches text that is probably a range, with or without 0x, as in /proc/PID/maps.
 var rangeLike = regexp.MustCompile(`^(?:0[xX]|[0-9]+$|[0-9a-fA-F]+[-+][0-9a-fA-FxX]+$)`)
 
 // ParseRedaction parses START-END, START+SIZE, or the name of a mapping: a path, the last part of a path, or a name such as [heap]. Addresses begin
@@ -77,12 +77,12 @@ func parseAddress(text string) (uint64, error) {
 	return v, nil
 }
 
-// RedactionError reports a redaction that matches no memory of the target, so that no core is written.
+// RedactionError reports a redaction that matches no memory of the target. No core is then written.
 type RedactionError struct {
 	Redaction
-	Unmapped machine.Addr // for a range: its first unmapped address
+	Unmapped machine.Addr // for a range: the first unmapped address
 	Near     string       // for a name: the most similar name of a mapping, or ""
-	Nameless bool         // only for a name: the target is a core, whose mappings have no names except paths
+	Nameless bool         // for a name: the target is a core, whose only names of mappings are paths
 }
 
 func (e *RedactionError) Error() string {
@@ -98,7 +98,7 @@ func (e *RedactionError) Error() string {
 	return s + "no mapping has this name"
 }
 
-// redacted returns the memory that redactions select, and the memory that a source core omits on request, in order of address.
+// redacted returns the memory that redactions select, and the memory that a source core omits on request, sorted by address.
 func (t recorder) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 	maps := slices.Concat(t.maps, r.maps, r.after)
 	out, err := redactedIn(maps, list, t.core != nil)
@@ -108,20 +108,21 @@ func (t recorder) redacted(list []Redaction, r *recorded) ([]addrRange, error) {
 	return out, err
 }
 
-// redactsCommand reports whether the redacted memory contains arguments of the program. Then the note with the command line must be cleared too.
+// redactsCommand reports whether the redacted memory contains arguments of the program. If it does, the note with the command line must also be
+// cleared.
 func (t recorder) redactsCommand(about *coreAbout, redacted []addrRange) bool {
 	arguments := about.arguments
 	if s := stringsAtStart(about.auxv, t.arch.Order, t.source); s != nil && arguments.start >= arguments.end {
 		arguments = addrRange{s.random, s.path}
 	}
 	if arguments.start >= arguments.end {
-		return len(redacted) > 0 // the address of the arguments is unknown: the redacted memory may contain them
+		return len(redacted) > 0 // the address of the arguments is unknown, so the redacted memory may contain them
 	}
 	return arguments.meets(redacted)
 }
 
-// redactedIn returns the memory that redactions select in mappings, in order of address and without overlaps. For a range, that includes the other
-// mappings of the same part of a file.
+// redactedIn returns the memory that redactions select in mappings, sorted by address and without overlaps. For a range it includes other mappings of
+// the same part of a file.
 func redactedIn(maps []machine.Mapping, list []Redaction, inCore bool) (out []addrRange, err error) {
 	known := joinedRanges(rangesOf(maps, place))
 	for _, r := range list {
@@ -171,17 +172,17 @@ func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
 	return e
 }
 
-// maxNear bounds the number of names that a mistyped name is compared with.
+// maxNear bounds the number of names with which a mistyped name is compared.
 const maxNear = 1 << 10
 
-// aliases returns all mappings of the parts of files that are mapped in a range. A file is identified by its path and, for a process, its inode.
-// Several parts of one file count as one, including the gaps between them, so that the time is linear.
+// aliases returns all mappings of the parts of files that are mapped in a range. A file is identified by its path and, for a process, by its inode.
+// Several parts of a file count as one part that includes the gaps between them, so that the time is linear.
 func aliases(r addrRange, maps []machine.Mapping) (out []addrRange) {
 	type file struct {
 		path  string
 		inode uint64
 	}
-	type part struct{ from, to uint64 } // offsets
+	type part struct{ from, to uint64 } // offsets in a file
 	parts := map[file]part{}
 	for _, m := range maps {
 		start, end := max(m.Start, r.start), min(m.End, r.end)
@@ -217,7 +218,8 @@ func joinedRanges(list []addrRange) (out []addrRange) {
 	return out
 }
 
-// blanked reads the memory of a core with zeros in its holes, so that the rest of a page can be copied. The caller removes the holes from the copies.
+// blanked reads the memory of a core, with zeros for its holes, so that the rest of a page can be copied. The caller must remove the holes from the
+// copies.
 type blanked struct {
 	machine.Memory
 	ranges []addrRange // in order of address
@@ -228,7 +230,7 @@ func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
 	whole := addrRange{addr, addr + machine.Addr(len(p))}
 	known := outside(whole, b.ranges)
 	if len(known) == 0 || known[0] == whole {
-		return b.Memory.ReadMemory(p, addr) // an error if the range has no memory
+		return b.Memory.ReadMemory(p, addr) // returns an error if no memory exists there
 	}
 	clear(p)
 	for _, left := range known {
@@ -239,13 +241,13 @@ func (b blanked) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// meets reports whether a range overlaps one of others, which are in ascending order.
+// meets reports whether a range overlaps one of others, which must be sorted.
 func (r addrRange) meets(others []addrRange) bool {
 	left := outside(r, others)
 	return len(left) != 1 || left[0] != r
 }
 
-// cut divides the parts of a mapping so that a core keeps nothing of the given ranges, which are in ascending order.
+// cut splits the parts of a mapping so that a core contains nothing of the given ranges, which must be sorted.
 func cut(parts []keptPart, ranges []addrRange) (out []keptPart) {
 	for _, p := range parts {
 		if !p.keep || !p.place().meets(ranges) {

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// secretSize and besideSize are those of testdata/secrets.c.
+// secretSize and besideSize are the sizes of the secrets in testdata/secrets.c and of the bytes next to them.
 const secretSize, besideSize = 32, 8
 
 // secretive starts testdata/secrets.c, and returns the address and the text of each secret.
@@ -42,7 +42,7 @@ func secretive(t *testing.T) (p *livetest.Process, at map[string]machine.Addr, s
 	return p, at, secrets
 }
 
-// holdsPart reports whether a file has 8 bytes of a secret anywhere.
+// holdsPart reports whether a file contains 8 consecutive bytes of a secret.
 func holdsPart(t *testing.T, file string, secret []byte) bool {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -55,7 +55,7 @@ func holdsPart(t *testing.T, file string, secret []byte) bool {
 	return false
 }
 
-// recordRedacted records a process without the memory of the redactions.
+// recordRedacted records a process without the memory that the redactions select.
 func recordRedacted(t *testing.T, p *livetest.Process, memory CoreMemory, redactions ...string) (path string, out *RecordedCore) {
 	t.Helper()
 	target, err := Capture(p.PID, Options{Record: true, Hold: memory != Minimal})
@@ -77,8 +77,8 @@ func parsed(t *testing.T, texts ...string) (list []Redaction) {
 	return list
 }
 
-// requireRedacted requires that the core does not contain any of the secrets, that reads of them report redaction, and that the neighbouring bytes
-// are available.
+// requireRedacted requires that the core contains none of the secrets, that reads of secrets report the redaction, and that the adjacent bytes are
+// available.
 func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secrets map[string][]byte, having ...string) {
 	t.Helper()
 	core := openCore(t, path)
@@ -101,8 +101,8 @@ func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secr
 	require.Contains(t, core.Notes, "160 bytes of memory were redacted (record --redact): values in them are unavailable")
 }
 
-// TestRedactedBytesAreNowhereInTheCore requires that a core of each kind has no redacted byte and all others; that a small core made from it omits
-// the same; and that gdb reads the core, shows all frames, and cannot read the redacted bytes.
+// TestRedactedBytesAreNowhereInTheCore requires that each kind of core contains no redacted bytes, but all others, and that a small core made from it
+// omits the same bytes. gdb must read the core, show all frames, and be unable to read the redacted bytes.
 func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	p, at, secrets := secretive(t)
 	var redactions []string
@@ -141,7 +141,8 @@ func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	}
 }
 
-// TestRedactByName requires that all mappings of a name are omitted. If it is the name of the stack, the command line in the kernel's note is omitted too.
+// TestRedactByName requires that all mappings of a name are omitted. If it is the name of the stack, the command line in the kernel's note must also
+// be omitted.
 func TestRedactByName(t *testing.T) {
 	p, _, secrets := secretive(t)
 	target := survey(t, p.PID)
@@ -156,7 +157,7 @@ func TestRedactByName(t *testing.T) {
 	}
 }
 
-// TestRedactionThatFitsNoMemory requires an error, and no core, for a name or an address without memory in the process.
+// TestRedactionThatFitsNoMemory requires an error, and no core, for a name or an address that matches no memory of the process.
 func TestRedactionThatFitsNoMemory(t *testing.T) {
 	p, at, _ := secretive(t)
 	target, err := Capture(p.PID, Options{Record: true})
@@ -209,17 +210,17 @@ func TestParseRedaction(t *testing.T) {
 	}
 }
 
-// TestCorruptListOfRedactedMemory requires that a note with a corrupt list is reported, and that the core is read.
+// TestCorruptListOfRedactedMemory requires that a note with a corrupt list is reported, and that the core can still be read.
 func TestCorruptListOfRedactedMemory(t *testing.T) {
 	p, at, _ := secretive(t)
 	path, _ := recordRedacted(t, p, Minimal, fmt.Sprintf("%v+%d", at["stack"], secretSize))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	note, err := hex.DecodeString("0300465252454652414d4500") // its type, and its owner
+	note, err := hex.DecodeString("0300465252454652414d4500") // type and owner of the note
 	require.NoError(t, err)
 	desc := bytes.Index(content, note) + len(note)
 	require.Greater(t, desc, len(note))
-	copy(content[desc+8:], make([]byte, 8)) // its end
+	copy(content[desc+8:], make([]byte, 8)) // the end of the range
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	require.Contains(t, openCore(t, path).Notes, "its list of redacted memory is corrupt: the reason why memory is not in the core may be wrong")
 }

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// again updates the data about a stopped process. It keeps what has not changed, by the same pointers. Reading everything for each object that a JIT
-// registers would take longer and longer.
+// again updates the data about a stopped process. It reuses unchanged data by the same pointers, because reading everything again for each object
+// that a JIT registers would take more and more time.
 func (t reading) again() error {
 	maps, err := readMaps(t.via)
 	if err != nil {
@@ -26,7 +26,7 @@ func (t reading) again() error {
 	return nil
 }
 
-// followRegistries updates the lists of registered objects from those at an earlier moment.
+// followRegistries updates the lists of registered objects, starting from those of an earlier moment.
 func (t reading) followRegistries(before []*Registry) {
 	at := func(addr machine.Addr) *Registry {
 		i := slices.IndexFunc(before, func(r *Registry) bool { return r.Descriptor == addr })
@@ -53,14 +53,14 @@ func (t reading) followRegistries(before []*Registry) {
 	t.Registries = now
 }
 
-// registered updates only the lists of registered objects, which costs less than again, and reports whether it could.
+// registered updates only the lists of registered objects, which is cheaper than again, and reports whether that succeeded.
 func (t reading) registered() bool {
 	for _, r := range t.Registries {
 		if !r.follow(t.source) {
 			return false
 		}
 		if len(r.Entries) > 0 {
-			t.read(r.Entries[0], len(r.Entries)) // a new entry is the first
+			t.read(r.Entries[0], len(r.Entries)) // the first entry is the new one
 		}
 	}
 	return true
@@ -72,14 +72,14 @@ const (
 	actionUnregister = 2
 )
 
-// follow applies the descriptor's last action to the list, and reports whether it could. If not, the list must be read again.
+// follow applies the descriptor's last action to the list, and reports whether that was possible. If not, the list must be read again.
 func (r *Registry) follow(mem memory) bool {
 	head := make([]byte, descriptorSize)
 	if r.Broken != "" || mem.ReadMemory(head, r.Descriptor) != nil || r.arch.Order.Uint32(head) != 1 {
 		return false
 	}
 	if bytes.Equal(head, r.head) {
-		return true // each change writes its entry into the descriptor
+		return true // each change writes its entry into the descriptor, so nothing has changed
 	}
 	order := r.arch.Order
 	action, relevant, first := order.Uint32(head[4:]), machine.Addr(order.Uint64(head[8:])), machine.Addr(order.Uint64(head[16:]))

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// refused tries all ways into a process, which must fail alike.
+// refused tries each way to open a process. All must fail with the same error.
 func refused(t *testing.T, pid int, sentinel error, text string) {
 	t.Helper()
 	for name, try := range map[string]func() error{
@@ -57,7 +57,7 @@ func TestZombie(t *testing.T) {
 
 func Test32Bit(t *testing.T) {
 	if !livetest.Runs32Bit(t) {
-		return // then no process is refused
+		return // root may trace all processes
 	}
 	p := livetest.C(t, "bits32.c", []string{"-m32", "-nostdlib", "-static", "-fno-stack-protector", "-fno-pie"})
 	before := states(t, p.PID)
@@ -65,7 +65,7 @@ func Test32Bit(t *testing.T) {
 	require.Equal(t, before, states(t, p.PID))
 }
 
-// TestKernelThread requires that kernel threads are recognized, and refused; a container shows none.
+// TestKernelThread requires that kernel threads are recognized and refused. In a container none is visible.
 func TestKernelThread(t *testing.T) {
 	require.False(t, kernelThread(os.Getpid()))
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -85,7 +85,7 @@ func TestKernelThread(t *testing.T) {
 	t.Logf("%d kernel threads", tried)
 }
 
-// TestTraced requires that the error names the process that traces already.
+// TestTraced requires that the error for a traced process names the tracer.
 func TestTraced(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	target := capture(t, p.PID, Options{Hold: true})
@@ -102,8 +102,8 @@ func TestTraced(t *testing.T) {
 
 const asNobody = "REFRAME_TEST_CAPTURE"
 
-// TestThreadTraced requires that one thread with another tracer makes the capture fail. The other threads, seized before, must be released when the
-// error is made, so that the search for the tracer does not find this process.
+// TestThreadTraced requires that a capture fails if one thread has another tracer. The threads that were seized before must be released before the
+// error is created. Otherwise the search for the tracer would find this process.
 func TestThreadTraced(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
@@ -128,7 +128,7 @@ func TestThreadTraced(t *testing.T) {
 	}
 }
 
-// TestPermission requires an error with advice when permission is missing. The test runs itself as another user.
+// TestPermission requires an error with advice if a permission is missing. The test starts itself again as another user.
 func TestPermission(t *testing.T) {
 	livetest.NeedsTools(t)
 	if pid, err := strconv.Atoi(os.Getenv(asNobody)); err == nil {
@@ -148,7 +148,7 @@ func TestPermission(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(dir, "test")
 	require.NoError(t, os.WriteFile(path, self, 0o755))
-	require.NoError(t, os.Chmod(path, 0o755)) // whatever the umask is
+	require.NoError(t, os.Chmod(path, 0o755)) // independently of the umask
 	cmd := exec.Command(path, "-test.run=^TestPermission$", "-test.v")
 	cmd.Env = []string{fmt.Sprintf("%s=%d", asNobody, p.PID)}
 	cmd.Dir = dir
@@ -156,6 +156,6 @@ func TestPermission(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "PASS: TestPermission")
-	time.Sleep(10 * time.Millisecond) // the time for a report; a slow machine may miss one, but never fails wrongly
+	time.Sleep(10 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }

@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	refusedPID  = "REFRAME_TEST_REFUSED"      // the process to look at
-	refusedRoot = "REFRAME_TEST_REFUSED_ROOT" // the folder to make the root of the file system before, or ""
-	guardKilled = "REFRAME_TEST_GUARD_KILLED" // the address, in hexadecimal, of a breakpoint whose tracer is killed, or ""
+	refusedPID  = "REFRAME_TEST_REFUSED"      // the process to open
+	refusedRoot = "REFRAME_TEST_REFUSED_ROOT" // the folder that becomes the root of the file system, or ""
+	guardKilled = "REFRAME_TEST_GUARD_KILLED" // the hexadecimal address of a breakpoint whose tracer is killed, or ""
 )
 
-// TestTry is the helper program of TestRefusedByName and TestSeccompReading: it runs under restrictions, and prints the result of each way to open a
+// TestTry is the helper program of TestRefusedByName and TestSeccompReading. It runs under restrictions, and prints the result of each way to open a
 // process.
 func TestTry(t *testing.T) {
 	pid, err := strconv.Atoi(os.Getenv(refusedPID))
@@ -57,7 +57,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// tries runs TestTry through a command prefix, and returns its line for each way.
+// tries runs TestTry with a command prefix, and returns its output line for each way.
 func tries(t *testing.T, program string, under []string, pid int, env ...string) map[string]string {
 	t.Helper()
 	command := append(under[:len(under):len(under)], program, "-test.run=^TestTry$")
@@ -77,7 +77,7 @@ func tries(t *testing.T, program string, under []string, pid int, env ...string)
 	return result
 }
 
-// forAll copies a program to where every user may run it.
+// forAll copies a program to a path at which every user may execute it.
 func forAll(t *testing.T, program string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "reframe")
@@ -88,12 +88,13 @@ func forAll(t *testing.T, program string) string {
 	require.NoError(t, err)
 	path := filepath.Join(dir, filepath.Base(program))
 	require.NoError(t, os.WriteFile(path, text, 0o755))
-	require.NoError(t, os.Chmod(path, 0o755)) // whatever the umask is
+	require.NoError(t, os.Chmod(path, 0o755)) // independently of the umask
 	return path
 }
 
-// hiding returns a command prefix that runs as another user, for whom /proc hides the processes of others (hidepid of proc(5)), and additions to its
-// environment. If mounting is denied, the root of the file system is a folder whose /proc has only the process's own entry.
+// hiding returns a command prefix that runs a program as another user, for whom /proc hides the processes of others (hidepid of proc(5)), and
+// additions to the program's environment. If mounting is denied, the root of the file system is a folder whose /proc contains only the process's own
+// entry.
 func hiding(t *testing.T) (under []string, env string) {
 	t.Helper()
 	mounted := []string{livetest.Tool(t, "unshare"), "-m", "sh", "-c", `mount -t proc -o hidepid=2 proc /proc && exec "$@"`, "sh"}
@@ -106,7 +107,7 @@ func hiding(t *testing.T) (under []string, env string) {
 	return nil, refusedRoot + "=" + root
 }
 
-// as returns a command prefix that runs as another user with only these capabilities: "sys_ptrace", or "" for none.
+// as returns a command prefix that runs a program as another user with only one capability: "sys_ptrace", or "" for none.
 func as(t *testing.T, user, capability string) []string {
 	t.Helper()
 	set := "-all"
@@ -116,7 +117,8 @@ func as(t *testing.T, user, capability string) []string {
 	return []string{livetest.Tool(t, "setpriv"), "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set", set, "--inh-caps", set, "--ambient-caps", set}
 }
 
-// TestRefusedByName requires the true reason for each way in which the kernel denies reading or tracing a process. It needs root, which CI has.
+// TestRefusedByName requires the correct reason for each way in which the kernel can deny reading or tracing a process. It requires root, which CI
+// has.
 func TestRefusedByName(t *testing.T) {
 	livetest.Slow(t)
 	const nobody, other, tracing = "65534", "65533", "sys_ptrace"
@@ -132,7 +134,7 @@ func TestRefusedByName(t *testing.T) {
 	require.NoError(t, zombie.Start())
 	defer zombie.Wait() //nolint: its status does not matter
 	requireState(t, zombie.Process.Pid, 'Z')
-	bare := t.TempDir() // without /proc
+	bare := t.TempDir() // a root folder without /proc
 	hidden, hiddenRoot := hiding(t)
 	program := forAll(t, os.Args[0])
 	without := func(call string) []string {
@@ -167,7 +169,7 @@ func TestRefusedByName(t *testing.T) {
 		"no /proc":                    {nil, p.PID, refusedRoot + "=" + bare, all, "/proc is not mounted here, and the process cannot be read without it"},
 		"hidden by /proc":             {hidden, p.PID, hiddenRoot, all, "/proc hides it, as the mount option hidepid does"},
 	}
-	if exec.Command(inner[0], append(inner[1:len(inner):len(inner)], "true")...).Run() == nil { // otherwise only TestDenials has this case
+	if exec.Command(inner[0], append(inner[1:len(inner):len(inner)], "true")...).Run() == nil { // if it fails, only TestDenials covers this case
 		ways["another user namespace"] = way{inner, p.PID, "", all, "CAP_SYS_PTRACE of this user namespace does not permit it"}
 	}
 	for name, way := range ways {
@@ -180,7 +182,8 @@ func TestRefusedByName(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// TestSeccompReading requires that all works where process_vm_readv(2) and process_vm_writev(2) are denied: memory is read by /proc/PID/mem then.
+// TestSeccompReading requires that everything works if process_vm_readv(2) and process_vm_writev(2) are denied, because memory is then read from
+// /proc/PID/mem.
 func TestSeccompReading(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "1")
@@ -192,14 +195,13 @@ func TestSeccompReading(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// TestGuardKilledWithoutTheFile requires that the code under breakpoints is put back, after the tracer was killed, where /proc/PID/mem cannot be
-// opened.
+// TestGuardKilledWithoutTheFile requires that the code under breakpoints is restored after the tracer was killed, if /proc/PID/mem cannot be opened.
 func TestGuardKilledWithoutTheFile(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := readMaps(p.PID)
 	require.NoError(t, err)
-	at := maps[slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Exec })].Start // an address in the program, which no longer reaches it
+	at := maps[slices.IndexFunc(maps, func(m machine.Mapping) bool { return m.Exec })].Start // an address in the program that is no longer executed
 	before, err := readAll(live(p.PID), at, 64)
 	require.NoError(t, err)
 	got := tries(t, forAll(t, os.Args[0]), as(t, "65534", "sys_ptrace"), p.PID, fmt.Sprintf("%s=%x", guardKilled, uint64(at)))

@@ -28,13 +28,13 @@ func hostArch() *machine.Arch {
 	if tracer.Supported {
 		panic("ptrace is built for processes of " + runtime.GOARCH + ", of which it has no regset.Sets")
 	}
-	return machine.AMD64 // this build cannot read processes at all
+	return machine.AMD64 // this build cannot read processes
 }
 
 // maxXsave bounds the size of an XSAVE area. With AMX it has 11 KiB.
 const maxXsave = 1 << 16
 
-// rawRegisters holds the undecoded registers of one thread. Decoding them after the stop keeps the stop short.
+// rawRegisters holds the registers of one thread as the kernel provides them. They are decoded after the stop, to keep the stop short.
 type rawRegisters struct {
 	arch *machine.Arch
 	sets [][]byte // in the order of regset.Sets; nil for a missing set
@@ -50,14 +50,14 @@ func newRawRegisters(a *machine.Arch) rawRegisters {
 	return r
 }
 
-// touch makes the kernel allocate the pages of new memory now: during a stop that would take longer than filling them.
+// touch makes the kernel allocate the pages of new memory before the stop, because allocating them takes longer than filling them.
 func touch(b []byte) {
 	for i := 0; i < len(b); i += elfcore.Page {
 		b[i] = 0
 	}
 }
 
-// tracerRegisters returns the registers that the tracer read of a thread.
+// tracerRegisters returns the registers of a thread that the tracer has read.
 func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	r := rawRegisters{arch, append([][]byte{bytes.Clone(generalBytes(&raw.General))}, raw.Others...)}
 	for len(r.sets) < len(regset.Sets[arch]) {
@@ -66,12 +66,12 @@ func tracerRegisters(raw *tracer.Raw) rawRegisters {
 	return r
 }
 
-// generalBytes returns the memory of the general registers in the kernel's layout, without copying it.
+// generalBytes returns the memory of the general registers, which has the kernel's layout, without copying it.
 func generalBytes(g *tracer.General) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(g)), unsafe.Sizeof(*g))
 }
 
-// fetch reads the registers of a stopped thread. It fails only without the general registers; decode reports other sets that are missing.
+// fetch reads the registers of a stopped thread. It fails only if the general registers cannot be read; decode reports other missing sets.
 func (r *rawRegisters) fetch(tid int) error {
 	for i, set := range regset.Sets[r.arch] {
 		n, err := system.RegisterSet(tid, set.Kind, r.sets[i])
@@ -85,7 +85,7 @@ func (r *rawRegisters) fetch(tid int) error {
 	return nil
 }
 
-// set returns the set that a core stores in a note of this kind.
+// set returns the register set that a core stores in a note of the given type.
 func (r *rawRegisters) set(kind elf.NType) []byte {
 	for i, set := range regset.Sets[r.arch] {
 		if set.Kind == kind && i < len(r.sets) {
@@ -98,10 +98,10 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 // is64 reports whether the thread runs 64-bit code. For a 32-bit thread the kernel provides smaller sets.
 func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
-// inSyscall reports whether the thread was stopped in a system call. The kernel records the call's number, or -1.
+// inSyscall reports whether the thread was stopped in a system call. In that case the kernel provides the call's number, otherwise -1.
 func (r *rawRegisters) inSyscall() bool {
 	if !r.is64() {
-		return false // it will not be examined
+		return false // frames of this thread are not examined
 	}
 	if r.arch == machine.AMD64 {
 		return int64(r.arch.Order.Uint64(r.sets[0][15*8:])) >= 0 // orig_rax
@@ -117,7 +117,7 @@ func (r *rawRegisters) general(reg machine.DWARFReg) machine.Addr {
 			return machine.Addr(r.arch.Order.Uint64(r.sets[0][p.At:]))
 		}
 	}
-	return 0 // every table has them
+	return 0 // every table contains the register
 }
 
 // fsBase is the offset of fs_base in struct user_regs_struct (sys/user.h).
@@ -136,7 +136,7 @@ func (r *rawRegisters) threadBlock() machine.Addr {
 	return machine.Addr(r.arch.Order.Uint64(b[at:]))
 }
 
-// words returns the registers that may hold pointers. A few among them never do, which does no harm.
+// words returns the registers that may contain pointers. The result includes a few that never do, which has no effect.
 func (r *rawRegisters) words() (list []uint64) {
 	for _, b := range [][]byte{r.sets[0], r.set(regset.ARMTLS)} {
 		for ; len(b) >= 8; b = b[8:] {
@@ -184,8 +184,8 @@ func setVectors(regs *machine.Registers, area *xsave.Area) {
 	})
 }
 
-// setFloatControl sets the registers that control floating-point arithmetic from the set that contains them. An XSAVE area begins like an FXSAVE
-// area: in the kernel's copy, parts in their initial state are filled in (copy_xstate_to_uabi_buf of arch/x86/kernel/fpu/xstate.c).
+// setFloatControl sets the registers that control floating-point arithmetic. b is the set that contains them. An XSAVE area begins like an FXSAVE
+// area: in its copy, the kernel fills in components that are in their initial state (copy_xstate_to_uabi_buf of arch/x86/kernel/fpu/xstate.c).
 func setFloatControl(regs *machine.Registers, b []byte) {
 	if c, err := machine.FloatControlOf(regs.Arch(), b); err != nil {
 		regs.ForgetFloatControl(err)
@@ -194,7 +194,7 @@ func setFloatControl(regs *machine.Registers, b []byte) {
 	}
 }
 
-// setVectorLength sets the register that counts the 8-byte parts of an SVE vector, from NT_ARM_SVE.
+// setVectorLength sets the register that gives the length of SVE vectors in units of 8 bytes, from NT_ARM_SVE.
 func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	if n := regset.VectorLength(b); n > 0 {
 		regs.SetUint(machine.ARM64VG, n/8)
@@ -203,7 +203,7 @@ func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	}
 }
 
-// setPlaces sets registers from b, which must contain all of them.
+// setPlaces sets registers from b, which must contain all of the places.
 func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 	for _, p := range places {
 		regs.Set(p.Reg, b[p.At:][:p.Size])
@@ -212,7 +212,7 @@ func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 
 var errNoVectors = errors.New("the kernel provided no vector registers")
 
-// registerWord returns the index of a general register's word in [tracer.General].
+// registerWord returns the index in [tracer.General] of a general register.
 func registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 	for _, p := range regset.Notes[arch][0].Places {
 		if p.Reg == reg {

@@ -23,7 +23,7 @@ func pattern(n, width int) []byte {
 	return b
 }
 
-// requirePatterns compares vector registers of width bytes, and mask registers, with the patterns of regs.c.
+// requirePatterns compares vector registers, of width bytes, and mask registers with the patterns of regs.c.
 func requirePatterns(t *testing.T, regs *machine.Registers, width int) {
 	t.Helper()
 	for reg, want := range patterns(width) {
@@ -37,7 +37,7 @@ func requirePatterns(t *testing.T, regs *machine.Registers, width int) {
 	}
 }
 
-// patterns are the registers that regs.c fills, nil where vectors of this width come without them.
+// patterns returns the expected contents of registers, or nil for a register that does not exist with vectors of this width.
 func patterns(width int) map[machine.DWARFReg][]byte {
 	list := map[machine.DWARFReg][]byte{}
 	for n := range 16 {
@@ -56,7 +56,7 @@ func patterns(width int) map[machine.DWARFReg][]byte {
 	return list
 }
 
-// The general registers by DWARF number, as regs.c loads them; the test adds those that differ between its two modes.
+// held holds the general registers by DWARF number, as regs.c loads them. The test adds the registers that differ between its two modes.
 var held = map[machine.DWARFReg]uint64{
 	1: 0x1111111111111111, 3: 0x3333333333333333, 4: 0x4444444444444444, 5: 0x5555555555555555, 6: 0x6666666666666666,
 	8: 0x8888888888888888, 9: 0x9999999999999999, 10: 0xaaaaaaaaaaaaaaaa,
@@ -72,7 +72,7 @@ func TestRegisters(t *testing.T) {
 		more  map[machine.DWARFReg]uint64
 	}{
 		{"spin", "spinning", map[machine.DWARFReg]uint64{0: 0x123456789abcdef0, 2: 0x2222222222222222, 11: 0xbbbbbbbbbbbbbbbb}},
-		// In a system call that starts over rax is -ERESTARTNOHAND (514), and rcx the address after it.
+		// When a system call that can be restarted is interrupted, rax is -ERESTARTNOHAND (514), and rcx is the address after the call.
 		{"pause", "paused", map[machine.DWARFReg]uint64{0: 1<<64 - 514, 2: uint64(at["paused"])}},
 	} {
 		t.Run(c.how, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestRegisters(t *testing.T) {
 			_, err := regs.Bytes(33)
 			require.EqualError(t, err, "st0: a capture does not read this register")
 
-			// The stack: 256 words of known content from the stack pointer on, and the red zone below it.
+			// The stack has 256 words of known content at the stack pointer, and a red zone below it.
 			b := make([]byte, 8)
 			for i := 256 - 16; i < 512; i++ {
 				require.NoError(t, target.ReadMemory(b, at["stack"]+machine.Addr(8*i)))
@@ -114,7 +114,7 @@ func TestRegisters(t *testing.T) {
 	}
 }
 
-// compareWithGDB compares every register of every thread that gdb has too.
+// compareWithGDB compares every register of every thread that gdb also has.
 func compareWithGDB(t *testing.T, pid int, target *Target) {
 	t.Helper()
 	names := "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip"

@@ -15,18 +15,18 @@ import (
 type Process struct {
 	PID     int
 	Command string // the command line, with the program's directory removed
-	JIT     bool   // it has code that is in no file, as a JIT generates
+	JIT     bool   // the process has executable memory without a file, as a JIT allocates
 }
 
 // longCommand bounds the number of bytes of a command line that are read.
 const longCommand = 4096
 
-// Running returns the processes of this user, or for root all processes, except this one. Processes with JIT code come first; each group is ordered
-// by number. Running omits kernel threads and ended processes. It takes about 30 µs for each; processes not examined within the time are assumed to
-// have no JIT code.
+// Running returns the processes of this user, or for root all processes, except this one. Processes with JIT-compiled code come first; each group is
+// sorted by number. Kernel threads and ended processes are omitted. Examining a process takes about 30 µs. Processes that were not examined within
+// the time count as having no JIT-compiled code.
 func Running(within time.Duration) []Process {
 	deadline := time.Now().Add(within)
-	dirs, _ := os.ReadDir("/proc") // missing on other systems
+	dirs, _ := os.ReadDir("/proc") // an error means that this system has no /proc
 	var all []Process
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(dir.Name())
@@ -60,7 +60,7 @@ func owned(pid int) bool {
 	return len(ids) > 1 && ids[1] == strconv.Itoa(user)
 }
 
-// commandOf returns the command line of the process (proc_pid_cmdline(5)): "" for a kernel thread, and for an ended process.
+// commandOf returns the command line of the process (proc_pid_cmdline(5)). It is "" for a kernel thread or an ended process.
 func commandOf(pid int) string {
 	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Processes with code of a JIT come first, and kernel threads not at all.
+// TestRunning requires that processes with JIT-compiled code come first, and that kernel threads are omitted.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	plain := livetest.C(t, "nojit.c", nil)
@@ -31,7 +31,7 @@ func TestRunning(t *testing.T) {
 	for _, p := range all {
 		require.NotEmpty(t, strings.TrimSpace(p.Command))
 	}
-	// With no time, the memory of the processes is not examined, but all processes are listed.
+	// Without time, the memory of the processes is not examined, but all processes are listed.
 	for _, p := range Running(-time.Second) {
 		require.False(t, p.JIT)
 	}

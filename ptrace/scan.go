@@ -7,15 +7,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Found is memory that begins like a stack map section of version 3. Parsing it to its end shows whether it is a stack map.
+// Found is memory that begins like a stack map section of version 3. Only parsing shows whether it is a stack map.
 type Found struct {
 	Addr machine.Addr
-	Data []byte // up to the end of its mapping, or of the readable part
+	Data []byte // bytes up to the end of the mapping, or of its readable part
 }
 
-// Limits on a scan. LLVM's own heap, which is most of the scanned memory, takes about 30 MB in lli.
+// Limits on a scan. Most of the scanned memory is LLVM's own heap, of which lli has about 30 MB.
 const (
-	maxScan      = 1 << 30 // bytes of memory searched
+	maxScan      = 1 << 30 // bytes of memory that are searched
 	scanChunk    = 1 << 20
 	maxFound     = 1024
 	maxFoundSize = 64 << 20 // bytes of one candidate
@@ -28,8 +28,8 @@ const (
 	mapFunction = 24
 )
 
-// scan searches memory that is in no file of a program ([searched]) for stack map sections: the header 3, 0, 0 and a first function whose address is
-// in executable memory. Unrelocated copies in the heap have the function address 0, so they are not candidates. whole is false if the scan did not
+// scan searches memory that is not in a file of a program ([searched]) for stack map sections: the header 3, 0, 0 and a first function whose address
+// is in executable memory. Unrelocated copies in the heap have 0 as the function's address, so they do not match. whole is false if the scan did not
 // reach the end.
 func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []Found, whole bool) {
 	var code []machine.Mapping
@@ -42,7 +42,7 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 		_, ok := findMapping(code, addr)
 		return ok
 	}
-	// Candidates in one mapping overlap, since each copy ends at the end of the mapping.
+	// Candidates in one mapping overlap, because each extends to the end of the mapping.
 	const overlap = 16
 	room := maxFoundSum / overlap
 	if n := mem.size(); n < uint64(room) {
@@ -57,7 +57,7 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 			continue
 		}
 		for at := r.Start; at < r.End; at += scanChunk {
-			// Chunks overlap by one header, since a header may cross the end of a chunk.
+			// Chunks overlap by one header, because a header may cross the end of a chunk.
 			n := min(uint64(len(chunk)), uint64(r.End-at))
 			if budget -= int(n); budget < 0 {
 				return found, false
@@ -89,14 +89,14 @@ func scan(mem memory, order binary.ByteOrder, maps []machine.Mapping) (found []F
 	return found, true
 }
 
-// filePlace is a byte of a file that may be mapped more than once.
+// filePlace is a position in a file, which may be mapped more than once.
 type filePlace struct {
 	path          string
 	inode, offset uint64
 }
 
-// searched reports whether a mapping may contain memory of a JIT. It has no file, or a file that the kernel or the JIT created for memory
-// (memfd_create(2), MAP_SHARED|MAP_ANONYMOUS, shm_open(3), shmget(2), a file that was deleted when it was mapped). Devices are not read.
+// searched reports whether a mapping may contain memory of a JIT: it has no file, or a file that the kernel or the JIT created for memory
+// (memfd_create(2), MAP_SHARED|MAP_ANONYMOUS, shm_open(3), shmget(2), or a file that was deleted when it was mapped). Devices are not read.
 func searched(r machine.Mapping) bool {
 	switch {
 	case !r.Read || r.Path == "[vvar]" || r.Path == "[vvar_vclock]" || r.Path == "[vsyscall]":
@@ -112,7 +112,7 @@ func searched(r machine.Mapping) bool {
 	return r.Share && strings.HasSuffix(r.Path, deletedSuffix) && !strings.HasPrefix(r.Path, "/dev/")
 }
 
-// candidates returns the offsets in b, aligned to 8, at which a section may begin within the first scanChunk bytes.
+// candidates returns the offsets, aligned to 8, at which a section may begin in the first scanChunk bytes of b.
 func candidates(b []byte, order binary.ByteOrder, executable func(machine.Addr) bool) []int {
 	var offsets []int
 	for off := 0; off < scanChunk && off+mapHeader+mapFunction <= len(b); off += 8 {

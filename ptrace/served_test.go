@@ -34,17 +34,17 @@ const (
 
 	fuseNoFlush   = 1 << 5  // flag of open: closing the file sends no request
 	fuseKeepCache = 1 << 1  // flag of open: cached pages stay valid
-	fuseAsyncRead = 1 << 0  // flag of init, which libfuse sets too: a process that waits for a page can be killed
+	fuseAsyncRead = 1 << 0  // flag of init, which libfuse also sets: a process that waits for a page can be killed
 	fuseMaxPages  = 1 << 22 // flag of init: requests have a limit of pages
 )
 
-// servedPages is the number of pages of the file that serve provides. It answers no request for one with an odd number.
+// servedPages is the number of pages of the file that serve provides. serve never answers a request for a page with an odd number.
 const servedPages = 4
 
-// serve is a file system with the one file "file". It answers the requests that the kernel writes to /dev/fuse until the other end of a pipe is closed.
+// serve implements a file system with one file named file. It answers the kernel's requests from /dev/fuse until the other end of a pipe is closed.
 //
-// A request to poll the file fails the test: it comes if the file is added to an epoll instance, and then no signal ends the wait for its answer, nor do
-// all other waits of that instance end (fuse_file_poll of fs/fuse/file.c). Go's run time has one for all files that os.Open opens.
+// A request to poll the file fails the test. The kernel sends it if the file is added to an epoll instance, as Go's run time does with files that
+// os.Open opens. No signal ends the wait for the answer, and all other waits at that instance are blocked (fuse_file_poll of fs/fuse/file.c).
 func serve(t *testing.T, fd int, closing *os.File) {
 	request := make([]byte, 1<<17)
 	for {
@@ -66,7 +66,7 @@ func serve(t *testing.T, fd int, closing *os.File) {
 		op, unique, node, arguments := binary.NativeEndian.Uint32(r[4:]), r[8:16], binary.NativeEndian.Uint64(r[16:]), r[40:]
 		content, failure := []byte(nil), unix.Errno(0)
 		switch op {
-		case fuseForget, fuseForgetMany, fuseInterrupt: // these requests have no answer
+		case fuseForget, fuseForgetMany, fuseInterrupt: // these requests are not answered
 			continue
 		case fuseInit:
 			content = initialized()
@@ -99,7 +99,7 @@ func serve(t *testing.T, fd int, closing *os.File) {
 	}
 }
 
-// initialized returns struct fuse_init_out: each request for content is for one page.
+// initialized returns struct fuse_init_out. It makes the kernel request one page at a time.
 func initialized() []byte {
 	b := make([]byte, 64)
 	binary.NativeEndian.PutUint32(b, 7)
@@ -111,7 +111,7 @@ func initialized() []byte {
 	return b
 }
 
-// attributes returns struct fuse_attr of the folder, node 1, or of the file.
+// attributes returns struct fuse_attr of the folder (node 1) or of the file.
 func attributes(node uint64) []byte {
 	b := make([]byte, 88)
 	size, mode := uint64(servedPages*elfcore.Page), uint32(unix.S_IFREG|0o755)
@@ -125,7 +125,7 @@ func attributes(node uint64) []byte {
 	return b
 }
 
-// servedPage returns a page of the file. The first one begins as an ELF image whose section headers are in the second one.
+// servedPage returns a page of the file. The first page begins as an ELF image whose section headers are in the second page.
 func servedPage(number uint64) []byte {
 	b := make([]byte, elfcore.Page)
 	for i := range b {
@@ -146,7 +146,7 @@ func servedPage(number uint64) []byte {
 	return b
 }
 
-// servedProcess starts the program served, and serves its file system until the test ends.
+// servedProcess starts the program served, and provides its file system until the test ends.
 func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
 	t.Helper()
 	p = program(t, "served.c", nil, t.TempDir())
@@ -165,7 +165,7 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 		defer close(served)
 		serve(t, fd, closing)
 	}()
-	t.Cleanup(func() { // when the last descriptor is closed, all that waits for the file system fails
+	t.Cleanup(func() { // when the last descriptor is closed, all waits for the file system fail
 		p.Kill()
 		closed.Close()
 		<-served
@@ -187,8 +187,8 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 	return p, at
 }
 
-// TestPagesOfAFileSystemThatDoesNotAnswer requires that no verb waits for pages of a FUSE file that its server never provides: present pages are
-// read, the others are unavailable, breakpoints there are refused, and the process continues.
+// TestPagesOfAFileSystemThatDoesNotAnswer requires that no verb waits for pages of a FUSE file that the server never provides. Present pages must be
+// read, absent pages must be unavailable, breakpoints there must be refused, and the process must continue.
 func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	const page = elfcore.Page

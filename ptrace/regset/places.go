@@ -15,7 +15,7 @@ type Place struct {
 	Size int // in bytes
 }
 
-// inTurn returns places for registers with consecutive numbers, one after the other.
+// inTurn returns places for registers with consecutive numbers, one after another.
 func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 	list := make([]Place, count)
 	for i := range list {
@@ -38,7 +38,7 @@ type Note struct {
 // asm/ptrace.h, for x86-64 from asm/user.h. If a vector register contains a floating-point register, the note of floating-point registers holds only
 // that part of the vector register.
 var Notes = map[*machine.Arch][]Note{
-	machine.AMD64: { // struct user_regs_struct, struct user_fpregs_struct
+	machine.AMD64: { // user_regs_struct, user_fpregs_struct
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, amd64General()},
 		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(17, 16, 160, 16)},
 	},
@@ -46,7 +46,7 @@ var Notes = map[*machine.Arch][]Note{
 	machine.ARM64BE: arm64Notes(machine.ARM64BE),
 	machine.PPC64:   ppc64Notes(machine.PPC64),
 	machine.PPC64LE: ppc64Notes(machine.PPC64LE),
-	machine.RISCV64: { // struct user_regs_struct, struct __riscv_d_ext_state
+	machine.RISCV64: { // user_regs_struct, __riscv_d_ext_state
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, append(inTurn(machine.RISCV64.PC, 1, 0, 8), inTurn(1, 31, 8, 8)...)},
 		{elfcore.OwnerCore, elf.NT_FPREGSET, inTurn(32, 32, 0, 8)},
 	},
@@ -85,14 +85,14 @@ func ppc64Notes(a *machine.Arch) []Note {
 func amd64General() []Place {
 	var list []Place
 	for i, reg := range []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7} {
-		if reg >= 0 { // DWARF has no numbers for orig_rax, cs and eflags
+		if reg >= 0 { // orig_rax, cs and eflags have no DWARF numbers
 			list = append(list, Place{machine.DWARFReg(reg), 8 * i, 8})
 		}
 	}
 	return list
 }
 
-// s390xFloating returns f0 to f15 in the order of their names, which differs from the order of their numbers.
+// s390xFloating returns the places of f0 to f15 in the order of their names, which is not that of their numbers.
 func s390xFloating() []Place {
 	var list []Place
 	for _, reg := range machine.S390X.Registers() {

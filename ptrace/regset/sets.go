@@ -15,14 +15,14 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Set is a set of registers that one ptrace(2) request reads (PTRACE_GETREGSET), and that cores contain as a note.
+// Set is a set of registers that one ptrace(2) request reads (PTRACE_GETREGSET). A core contains it as a note.
 type Set struct {
 	Owner string
 	Kind  elf.NType
 	Room  int // maximum size in bytes
 }
 
-// Sets and notes that linux/elf.h names.
+// Types of sets and notes, as defined in linux/elf.h.
 const (
 	X86XState     = 0x202 // NT_X86_XSTATE
 	X86Layout     = 0x205 // NT_X86_XSAVE_LAYOUT
@@ -32,7 +32,7 @@ const (
 	armPACMask    = 0x406 // NT_ARM_PAC_MASK
 )
 
-// sveRoom is enough for vectors of 2048 bits: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
+// sveRoom is the size of the largest NT_ARM_SVE, with vectors of 2048 bits: struct user_sve_header, z0 to z31, p0 to p15, ffr, fpsr, fpcr.
 const sveRoom = 9 << 10
 
 // VectorLength returns the length in bytes of a thread's SVE vectors, from the beginning of NT_ARM_SVE: struct user_sve_header of asm/ptrace.h. It
@@ -49,11 +49,11 @@ func VectorLength(b []byte) uint64 {
 	return n
 }
 
-// xsaveRoom is enough for an XSAVE area. With AMX it has 11 KiB.
+// xsaveRoom is an upper bound of the size of an XSAVE area. With AMX an area has 11 KiB.
 const xsaveRoom = 16 << 10
 
-// Sets holds the register sets that are read of a process's threads. The first is the set of the general registers, the second that of the vector
-// registers. A kernel or a processor may lack any set but the first.
+// Sets holds the register sets that are read from a process's threads. The first is the set of general registers, the second that of vector
+// registers. A kernel or a processor may lack any set except the first.
 var Sets = map[*machine.Arch][]Set{
 	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},
@@ -69,8 +69,8 @@ var Sets = map[*machine.Arch][]Set{
 	},
 }
 
-// Others returns the sets of an architecture except the general registers. name is Go's name of the architecture. It returns none if processes of the
-// architecture are not supported.
+// Others returns the sets of an architecture, without the general registers. name is Go's name of the architecture. If processes of the architecture
+// are not supported, Others returns none.
 func Others(name string) []Set {
 	arch, _ := machine.ByName(name)
 	if sets := Sets[arch]; len(sets) > 0 {

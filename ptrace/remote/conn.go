@@ -50,7 +50,7 @@ type piped struct {
 	in, out *os.File // in is read by this program, out is written
 }
 
-// start runs a command by the shell, as gdb's target remote | COMMAND does. Its standard error is that of this program.
+// start runs a command in the shell, as gdb's target remote | COMMAND does. The command shares this program's standard error.
 func start(command string) (stream, error) {
 	if command == "" {
 		return nil, errors.New("the command after | is empty")
@@ -86,7 +86,7 @@ func (p *piped) SetDeadline(t time.Time) error {
 	return errors.Join(p.in.SetReadDeadline(t), p.out.SetWriteDeadline(t))
 }
 
-// patience is the time that a command has to end after its input has ended. Then it is killed, with the commands that it started.
+// patience is the time in which a command must end after its input was closed. After that, the command and its children are killed.
 const patience = 2 * time.Second
 
 func (p *piped) Close() error {
@@ -103,7 +103,7 @@ func (p *piped) Close() error {
 	return nil
 }
 
-// Limits on packets. A stub may announce a size up to maxPacket; the packets of gdbserver have 16 KiB, those of lldb-server 128 KiB.
+// Limits on packets. A stub may announce a packet size up to maxPacket; gdbserver announces 16 KiB, lldb-server 128 KiB.
 const (
 	leastPacket = 400
 	maxPacket   = 256 << 10
@@ -117,9 +117,9 @@ type conn struct {
 	stream  stream
 	in      *bufio.Reader
 	timeout time.Duration // for each request
-	end     time.Time     // of all requests; zero for none
+	end     time.Time     // deadline for all requests; zero for none
 	acks    bool          // packets are acknowledged
-	lost    error         // set by the first error after which the stream is unusable
+	lost    error         // the first error after which the stream cannot be used
 }
 
 func newConn(ctx context.Context, s stream, timeout time.Duration, end time.Time) *conn {
@@ -142,7 +142,7 @@ func (c *conn) ask(request string) ([]byte, error) {
 	return reply, nil
 }
 
-// skip returns the packet after one that was no reply to the last request.
+// skip returns the next packet. It is called after a packet that was not the reply to the last request.
 func (c *conn) skip() ([]byte, error) {
 	reply, err := c.reply()
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *conn) skip() ([]byte, error) {
 	return reply, c.lost
 }
 
-// explain returns an error that names the cause, for an error of the stream.
+// explain returns an error that names the cause of an error of the stream.
 func (c *conn) explain(err error) error {
 	switch {
 	case c.ctx.Err() != nil:
@@ -191,7 +191,7 @@ func (c *conn) limit() error {
 	return c.stream.SetDeadline(limit)
 }
 
-// reply returns the next packet of the stub.
+// reply returns the next packet from the stub.
 func (c *conn) reply() ([]byte, error) {
 	for range retries {
 		reply, whole, err := c.receive()
@@ -213,7 +213,7 @@ func (c *conn) reply() ([]byte, error) {
 	return nil, errors.New("replies have wrong checksums")
 }
 
-// send writes a packet and, if packets are acknowledged, waits until the stub has it.
+// send writes a packet. If packets are acknowledged, it waits for the acknowledgement.
 func (c *conn) send(request string) error {
 	packet := []byte{'$'}
 	for i := range len(request) {
@@ -256,7 +256,7 @@ func (c *conn) acknowledged() (bool, error) {
 			return true, nil
 		case '-':
 			return false, nil
-		case '$': // the reply came without an acknowledgement: a stub that never sends one
+		case '$': // the reply came without an acknowledgement, because the stub sends none
 			return true, c.in.UnreadByte()
 		}
 	}
@@ -278,7 +278,7 @@ func (c *conn) receive() (reply []byte, whole bool, err error) {
 		if b == '$' {
 			break
 		}
-		if b == '%' { // a notification, which no request asked for
+		if b == '%' { // a notification, which is not the reply to a request
 			if _, _, err := c.body(); err != nil {
 				return nil, false, err
 			}
@@ -287,7 +287,7 @@ func (c *conn) receive() (reply []byte, whole bool, err error) {
 	return c.body()
 }
 
-// body reads a packet after its first character: its data up to #, and the checksum.
+// body reads the rest of a packet after its first character: the data up to #, and the checksum.
 func (c *conn) body() (data []byte, whole bool, err error) {
 	sum := byte(0)
 	for {
@@ -306,7 +306,7 @@ func (c *conn) body() (data []byte, whole bool, err error) {
 			}
 			sum += b
 			data = append(data, b^0x20)
-		case '*': // the character before it is repeated
+		case '*': // repeats the previous character
 			if b, err = c.in.ReadByte(); err != nil {
 				return nil, false, err
 			}

@@ -16,23 +16,23 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// control implements [holder.Control] in all-stop mode, in which all threads stop at each report of the stub.
+// control implements [holder.Control] in all-stop mode, in which all threads are stopped when the stub reports a stop.
 type control struct {
 	*stub
-	vCont    string                  // the actions of vCont that the stub supports, with a ; before each; "" without vCont
-	inserted map[machine.Addr]*point // the breakpoints
-	at       map[int]place           // the threads whose hits were reported, while they have not moved
-	entered  map[int]place           // the places of hits to which threads return without another hit, for example from the handler of a signal
-	stepped  place                   // of the last thread that stopped at a trap
-	early    *holder.Stop            // a stop that came while threads were moved off breakpoints
+	vCont    string                  // the actions of vCont that the stub supports, each after a semicolon; "" if it does not support vCont
+	inserted map[machine.Addr]*point // breakpoints by address
+	at       map[int]place           // positions of the threads whose hits were reported, until they move
+	entered  map[int]place           // positions of hits to which threads return without a new hit, for example from a signal handler
+	stepped  place                   // position of the last thread that stopped at a trap
+	early    *holder.Stop            // a stop that occurred while threads were stepped over breakpoints
 	running  bool
 	gone     bool           // the process has ended
-	asked    bool           // an interrupt was sent, and its stop has not come yet
-	signals  []signal       // to deliver when the process resumes
-	lending  bool           // a child of vfork(2) uses the memory: the breakpoints are not in it
+	asked    bool           // an interrupt was sent, and its stop has not yet been reported
+	signals  []signal       // signals to deliver when the process resumes
+	lending  bool           // a child of vfork(2) uses the memory, from which the breakpoints are therefore removed
 	last     int            // the last signal during a step
-	idle     traps          // stops that nothing explains
-	named    map[int]string // the names of threads
+	idle     traps          // successive stops for which no reason was found
+	named    map[int]string // names of threads
 }
 
 // place is a position of a thread: its program counter and its stack pointer.
@@ -40,24 +40,24 @@ type place struct{ pc, sp machine.Addr }
 
 // point is a breakpoint.
 type point struct {
-	packet string // after the Z or the z
-	in     bool   // it is in the process
+	packet string // the packet without its first letter, Z or z
+	in     bool   // the breakpoint is inserted in the process
 	failed bool   // the stub has refused to remove it
 }
 
-// signal is a signal for a thread, as the stub numbers it.
+// signal is a signal for a thread, with the stub's number.
 type signal struct {
 	id     string
 	number int
 }
 
-// traps counts successive stops at an address that nothing explains.
+// traps counts successive stops at an address for which no reason was found.
 type traps struct {
 	at    machine.Addr
 	count int
 }
 
-// Limits on what a stub reports while the process runs. The kernel has a limit on pending signals, too (RLIMIT_SIGPENDING).
+// Limits on the reports of a stub while the process runs. The kernel also limits the number of pending signals (RLIMIT_SIGPENDING).
 const (
 	maxTraps   = 100
 	maxSignals = 64 << 10
@@ -79,7 +79,7 @@ func newControl(s *stub) (*control, error) {
 // State implements [holder.Control].
 func (c *control) State() (*holder.State, error) {
 	out := &holder.State{Kind: holder.Remote, Addr: c.addr, Memory: c.stub}
-	c.auxv = nil // it may be that of an earlier program
+	c.auxv = nil // it may belong to an earlier program
 	if auxv, err := c.transfer("auxv", ""); err == nil {
 		c.auxv = auxv
 	}
@@ -135,7 +135,7 @@ func (c *control) read(id threadID, names func() map[int]string) (machine.Thread
 	return th, nil
 }
 
-// nameOf returns the name of a thread. It is read once.
+// nameOf returns the name of a thread, which is read only once.
 func (c *control) nameOf(tid int, names func() map[int]string) string {
 	name, known := c.named[tid]
 	switch {
@@ -146,14 +146,14 @@ func (c *control) nameOf(tid int, names func() map[int]string) string {
 	}
 	listed := names()
 	if name, known = listed[tid]; !known && listed == nil && c.pid > 0 && c.canOpen {
-		text, _ := c.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", c.pid, tid), 64) // without it the thread has no name
+		text, _ := c.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", c.pid, tid), 64) // if it cannot be read, the thread has no name
 		name = strings.TrimSuffix(string(text), "\n")
 	}
 	c.named[tid] = name
 	return name
 }
 
-// idOf returns a thread in the protocol's form.
+// idOf returns a thread as the protocol names it.
 func (c *control) idOf(tid int) threadID {
 	switch {
 	case c.unthreaded:
@@ -175,7 +175,7 @@ func (c *control) Insert(addr machine.Addr) error {
 	}
 	for _, kind := range []string{"0", "1"} {
 		p := &point{packet: fmt.Sprintf("%s,%x,%d", kind, uint64(addr), size)}
-		if c.lending { // returned sets it
+		if c.lending { // returned sets it later
 			c.inserted[addr] = p
 			return nil
 		}
@@ -221,7 +221,7 @@ func (c *control) Remove(addr machine.Addr) error {
 		return nil
 	}
 	err := c.take(p)
-	if err != nil && c.lost == nil && c.unmapped(addr) { // the breakpoint has vanished with the code
+	if err != nil && c.lost == nil && c.unmapped(addr) { // the breakpoint was removed together with its memory
 		err = nil
 	}
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *control) unmapped(addr machine.Addr) bool {
 	return n == 0 && errors.Is(err, errUnreadable)
 }
 
-// take removes a breakpoint from the process, if it is there.
+// take removes a breakpoint from the process, if it is inserted.
 func (c *control) take(p *point) error {
 	if !p.in {
 		return nil
@@ -248,7 +248,7 @@ func (c *control) take(p *point) error {
 	return err
 }
 
-// put sets a breakpoint again, unless it is in the process.
+// put inserts a breakpoint again, unless it is inserted.
 func (c *control) put(p *point) error {
 	if p.in {
 		return nil
@@ -258,7 +258,7 @@ func (c *control) put(p *point) error {
 	return err
 }
 
-// order sends a packet whose only good reply is OK. what is the operation.
+// order sends a packet to which the reply must be OK. what names the operation for errors.
 func (c *control) order(packet, what string) error {
 	reply, err := c.ask(packet)
 	switch {
@@ -286,7 +286,7 @@ func (c *control) Step(ctx context.Context, tid int) (holder.Stop, error) {
 	return stop, err
 }
 
-// step is Step. faulted is set if the instruction did not run, because it raises a signal or ctx is done.
+// step implements Step. faulted is set if the instruction was not executed, because it raises a signal or ctx is done.
 func (c *control) step(ctx context.Context, tid int) (stop holder.Stop, faulted bool, err error) {
 	for {
 		if err := c.send1(c.idOf(tid)); err != nil {
@@ -297,17 +297,18 @@ func (c *control) step(ctx context.Context, tid int) (stop holder.Stop, faulted 
 		if err != nil || stop.Kind != signalled {
 			return stop, false, err
 		}
-		// The signal waits until the instruction has run, because its handler would return to the instruction. An instruction that raises it does so again.
+		// Deliver the signal only after the instruction has been executed, because the signal's handler would return to the instruction. An
+		// instruction that raises the signal does so again.
 		if slices.Contains(faults, c.linuxSignal(c.last)) || ctx.Err() != nil {
 			return holder.Stop{Kind: holder.Stepped, Thread: tid}, true, nil
 		}
 	}
 }
 
-// faults are the signals that instructions raise, as Linux numbers them: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
+// faults are the signals that instructions raise, with Linux's numbers: SIGILL, SIGBUS, SIGFPE and SIGSEGV.
 var faults = []int{4, 7, 8, 11}
 
-// send1 makes a thread run one instruction.
+// send1 makes a thread execute one instruction.
 func (c *control) send1(id threadID) error {
 	packet := "s"
 	switch {
@@ -317,14 +318,14 @@ func (c *control) send1(id threadID) error {
 			packet += ":" + id.text
 		}
 	case id.text != "":
-		if _, err := c.ask("Hc" + id.text); err != nil { // Ignore the reply, as gdb does: the report names the thread that has stopped
+		if _, err := c.ask("Hc" + id.text); err != nil { // ignore the reply, as gdb does, because the report names the thread that has stopped
 			return err
 		}
 	}
 	return c.launch(packet)
 }
 
-// launch sends a packet that lets the process run. Its reply is the report of a stop.
+// launch sends a packet that resumes the process. The reply is the report of the next stop.
 func (c *control) launch(packet string) error {
 	if err := c.tell(packet); err != nil {
 		return err
@@ -349,8 +350,8 @@ func (c *control) Resume() error {
 	return c.proceed()
 }
 
-// moveOff makes a thread run the instruction at a breakpoint, while the breakpoint is not in the process. It sets early if the process has stopped for
-// another reason.
+// moveOff makes a thread execute the instruction at a breakpoint while the breakpoint is removed. It sets early if the process stops for another
+// reason.
 func (c *control) moveOff(tid int, from place, p *point) error {
 	if err := c.take(p); err != nil {
 		return err
@@ -358,7 +359,7 @@ func (c *control) moveOff(tid int, from place, p *point) error {
 	stepping, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errStep)
 	defer cancel()
 	stop, faulted, err := c.step(stepping, tid)
-	if errors.Is(err, errStep) { // the instruction waits, for example in a system call: the other threads must run
+	if errors.Is(err, errStep) { // the instruction waits, for example in a system call, so the other threads must run
 		stop, err = c.interrupt(tid)
 	}
 	if err == nil && (c.gone || stop.Kind == holder.Exec) {
@@ -386,12 +387,12 @@ func (c *control) moveOff(tid int, from place, p *point) error {
 
 var errStep = errors.New("the stub does not report the end of an instruction")
 
-// proceed lets all threads run, and delivers the signal that waits.
+// proceed resumes all threads, and delivers the pending signals.
 func (c *control) proceed() error {
 	clear(c.at)
 	if c.vCont == "" {
 		if !c.unthreaded {
-			if _, err := c.ask("Hc-1"); err != nil { // as gdb, which ignores the reply: valgrind's stub always lets all threads run
+			if _, err := c.ask("Hc-1"); err != nil { // like gdb, ignore the reply: valgrind's stub always resumes all threads
 				return err
 			}
 		}
@@ -406,7 +407,7 @@ func (c *control) proceed() error {
 	var later []signal
 	given := map[string]bool{}
 	for _, sig := range c.signals {
-		if given[sig.id] || given[""] { // a thread gets one at a time
+		if given[sig.id] || given[""] { // only one signal for each thread
 			later = append(later, sig)
 			continue
 		}
@@ -418,14 +419,14 @@ func (c *control) proceed() error {
 	}
 	if c.signals = later; !given[""] {
 		packet += ";c"
-		if c.multi { // other processes of the stub stay as they are
+		if c.multi { // other processes of the stub must stay stopped
 			packet += fmt.Sprintf(":p%x.-1", c.pid)
 		}
 	}
 	return c.launch(packet)
 }
 
-// signalled is the kind of a stop at a signal, which only Step sees.
+// signalled is the kind of a stop at a signal, which only Step gets.
 const signalled holder.StopKind = -1
 
 // Wait implements [holder.Control].
@@ -435,7 +436,7 @@ func (c *control) Wait(ctx context.Context) (holder.Stop, error) {
 		if err != nil || stop.Kind != holder.Interrupted {
 			return stop, err
 		}
-		if err := c.proceed(); err != nil { // the stop of an earlier interrupt, after another stop had come first
+		if err := c.proceed(); err != nil { // the stop belongs to an earlier interrupt, before which another stop was reported
 			return stop, err
 		}
 	}
@@ -444,7 +445,7 @@ func (c *control) Wait(ctx context.Context) (holder.Stop, error) {
 // Interrupt implements [holder.Control].
 func (c *control) Interrupt() (holder.Stop, error) { return c.interrupt(0) }
 
-// interrupt is Interrupt. step is the thread that runs one instruction, or 0.
+// interrupt implements Interrupt. step is the thread that executes one instruction, or 0.
 func (c *control) interrupt(step int) (holder.Stop, error) {
 	if c.early == nil {
 		if err := c.raw(3); err != nil { // "Interrupts"
@@ -464,7 +465,7 @@ func (c *control) interrupt(step int) (holder.Stop, error) {
 
 var errInterrupt = errors.New("the stub does not stop the process")
 
-// wait waits for a stop. step is the thread that runs one instruction, or 0.
+// wait waits for a stop. step is the thread that executes one instruction, or 0.
 func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 	if c.early != nil {
 		stop := *c.early
@@ -477,9 +478,10 @@ func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 			return holder.Stop{}, err
 		}
 		switch {
-		case len(reply) > 0 && reply[0] == 'O': // text that the program prints through the stub
+		case len(reply) > 0 && reply[0] == 'O': // output of the program through the stub
 			continue
-		case len(reply) > 0 && reply[0] == 'F': // the program asks the debugger to open a file: it gets an error (EUNKNOWN of "Protocol-specific Representation of Datatypes")
+		// The program asks the debugger to open a file, and gets an error (EUNKNOWN of "Protocol-specific Representation of Datatypes").
+		case len(reply) > 0 && reply[0] == 'F':
 			if err := c.tell("F-1,270f"); err != nil {
 				return holder.Stop{}, err
 			}
@@ -488,7 +490,7 @@ func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 		c.running = false
 		asked := c.asked
 		stop, again, err := c.stopped(reply, step)
-		if c.native() { // lldb-server answers an interrupt with the next stop, for whatever reason, and ignores one while the process is stopped
+		if c.native() { // lldb-server answers an interrupt with the next stop for any reason, and ignores an interrupt while the process is stopped
 			if c.asked = false; again && asked {
 				stop, again = holder.Stop{Kind: holder.Interrupted, Thread: stop.Thread}, false
 			}
@@ -496,7 +498,7 @@ func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 		switch {
 		case err != nil || !again:
 			return stop, err
-		case step > 0: // the other threads must not run while a breakpoint is not in the process
+		case step > 0: // the other threads must not run while a breakpoint is removed
 			err = c.send1(c.idOf(step))
 		default:
 			err = c.Resume()
@@ -543,24 +545,24 @@ func parseStop(reply []byte) (r report, err error) {
 	return r, nil
 }
 
-// Numbers of signals, the same in gdb's numbering and in that of Linux.
+// Numbers of signals that are the same in gdb and in Linux.
 const (
 	sigInt  = 2
 	sigTrap = 5
 )
 
-// Numbers of signals that Linux has.
+// Linux's numbers of signals.
 const (
 	sigStop     = 19
 	sigRealTime = 32 // the first real-time signal (SIGRTMIN of asm/signal.h)
 )
 
-// interrupts reports whether stubs report an interrupt with this signal.
+// interrupts reports whether stubs report an interrupt as this signal.
 func (c *control) interrupts(number int) bool {
 	return number == 0 || number == sigInt || number == sigTrap || c.linuxSignal(number) == sigStop
 }
 
-// stopped handles the report of a stop. again means that the process must resume. step is the thread that runs one instruction, or 0.
+// stopped handles the report of a stop. again means that the process must be resumed. step is the thread that executes one instruction, or 0.
 func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool, err error) {
 	switch {
 	case len(reply) == 0:
@@ -577,7 +579,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	if r.kind == 'W' || r.kind == 'X' {
 		if text := r.fields["process"]; text != "" {
 			if pid, err := strconv.ParseUint(text, 16, 31); err == nil && c.multi && int(pid) != c.pid {
-				return stop, true, nil // another process of the stub
+				return stop, true, nil // the report is about another process of the stub
 			}
 		}
 		clear(c.inserted)
@@ -591,7 +593,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	if err != nil {
 		return stop, false, err
 	}
-	if c.multi && id.pid > 0 && id.pid != c.pid { // another process of the stub
+	if c.multi && id.pid > 0 && id.pid != c.pid { // the report is about another process of the stub
 		return stop, true, c.idles(0)
 	}
 	stop.Thread = id.tid
@@ -607,7 +609,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 			return stop, false, nil
 		}
 	}
-	switch r.fields["reason"] { // of lldb-server
+	switch r.fields["reason"] { // lldb-server sends this field
 	case "exec":
 		c.forget()
 		stop.Kind = holder.Exec
@@ -626,7 +628,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 		if _, here := c.inserted[now.pc]; here && (r.number == sigTrap || soft || hard) {
 			c.at[id.tid], c.idle = now, traps{}
 			again := c.entered[id.tid]
-			delete(c.entered, id.tid) // if this is another place, the thread may have left the handler by siglongjmp(3)
+			delete(c.entered, id.tid) // at another place, the thread may have left the handler by siglongjmp(3)
 			if again == now && step == 0 {
 				return stop, true, nil
 			}
@@ -638,7 +640,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	case step == id.tid && (r.number == sigTrap || r.number == 0):
 		stop.Kind = holder.Stepped
 		return stop, false, nil
-	case soft || hard: // the breakpoint has been removed meanwhile
+	case soft || hard: // the breakpoint has been removed since
 		return stop, true, c.idles(stop.PC)
 	case c.asked && c.interrupts(r.number):
 		c.asked = false
@@ -667,7 +669,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	return stop, true, nil
 }
 
-// forget drops what belongs to a program that no longer runs.
+// forget drops the data about a program that no longer runs.
 func (c *control) forget() {
 	clear(c.inserted)
 	clear(c.named)
@@ -676,7 +678,7 @@ func (c *control) forget() {
 	c.signals, c.lending = nil, false
 }
 
-// idles counts a stop that nothing explains, and returns an error for too many of them in succession.
+// idles counts a stop for which no reason was found, and returns an error after too many of them in succession.
 func (c *control) idles(at machine.Addr) error {
 	if c.idle.at != at {
 		c.idle = traps{at: at}
@@ -687,7 +689,7 @@ func (c *control) idles(at machine.Addr) error {
 	return nil
 }
 
-// stoppedThread returns the thread that a report names, or else the stub's current thread.
+// stoppedThread returns the thread that a report names or, if it names none, the stub's current thread.
 func (c *control) stoppedThread(r report) (threadID, error) {
 	text := r.thread
 	if text == "" && !c.unthreaded {
@@ -710,14 +712,14 @@ func (c *control) stoppedThread(r report) (threadID, error) {
 	return ids[0], nil
 }
 
-// handles reports whether a step from a place ended in the handler of a signal, which returns to that place. Only a handler moves both far: the stack
-// pointer beyond the red zone of 128 bytes, and the pc beyond the longest instruction.
+// handles reports whether a step from a position ended in a signal handler, which returns to that position. Only a handler changes both registers by
+// much: the stack pointer by more than the red zone of 128 bytes, and the pc by more than the longest instruction.
 func (now place) handles(from place) bool {
 	far := func(a, b machine.Addr, limit uint64) bool { return uint64(max(a, b)-min(a, b)) > limit }
 	return far(now.sp, from.sp, 128) && far(now.pc, from.pc, 16)
 }
 
-// placeOf returns the place of a thread, from the report if that contains it.
+// placeOf returns the position of a thread, from the report if the report contains it.
 func (c *control) placeOf(id threadID, r report) (now place, err error) {
 	a := c.description.arch
 	from := func(index int) (machine.Addr, bool) {
@@ -749,15 +751,15 @@ func (c *control) placeOf(id threadID, r report) (now place, err error) {
 	return now, err
 }
 
-// forked removes the breakpoints from a new process, and lets it run without the debugger. After vfork(2) the memory is also that of the process, until
-// the child has ended or executed another program.
+// forked removes the breakpoints from a new process, and detaches from it. After vfork(2) the two processes share memory until the child has ended or
+// has executed another program.
 func (c *control) forked(parent threadID, text string, lent bool) error {
 	id, ok := parseThread(text)
 	if !ok || !c.multi {
 		return fmt.Errorf("the stub reports a new process without a number: %q", clean([]byte(text)))
 	}
 	owner := id
-	if lent { // the memory is the process's own
+	if lent { // the memory is shared with the process itself
 		owner = parent
 	}
 	err := c.order("Hg"+owner.text, "select a thread")
@@ -784,7 +786,7 @@ func (c *control) forked(parent threadID, text string, lent bool) error {
 	return err
 }
 
-// returned sets the breakpoints again after a child of vfork(2) no longer uses the memory.
+// returned inserts the breakpoints again after a child of vfork(2) has stopped using the memory.
 func (c *control) returned(parent threadID) error {
 	if !c.lending {
 		return nil
@@ -812,7 +814,7 @@ func (c *control) Detach() error {
 	return errors.Join(err, c.stream.Close())
 }
 
-// settle stops the process and removes as many breakpoints as it can. An ended process has none.
+// settle stops the process and removes as many breakpoints as possible. It does nothing if the process has ended.
 func (c *control) settle() (err error) {
 	if c.running {
 		if _, err = c.Interrupt(); c.lost != nil {
@@ -830,8 +832,8 @@ func (c *control) settle() (err error) {
 	return errors.Join(err, c.drain())
 }
 
-// drain waits for the stop of an interrupt that was sent while the process had stopped for another reason. gdbserver keeps such an interrupt as a SIGINT,
-// which would end the process after the detach. The breakpoints are not in the process, so that there are no more hits.
+// drain waits for the stop of an interrupt that was sent when the process had already stopped for another reason. gdbserver keeps such an interrupt
+// as a SIGINT, which would end the process after the detach. Because the breakpoints are removed, no further hits occur.
 func (c *control) drain() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errInterrupt)
 	defer cancel()
@@ -864,7 +866,7 @@ func (c *control) Kill() error {
 	case c.multi:
 		err = errors.Join(err, c.order(fmt.Sprintf("vKill;%x", c.pid), "kill the process"))
 	default:
-		err = errors.Join(err, c.tell("k")) // it has no reply
+		err = errors.Join(err, c.tell("k")) // this packet has no reply
 	}
 	return errors.Join(err, c.stream.Close())
 }
@@ -872,10 +874,10 @@ func (c *control) Kill() error {
 // Disconnect implements [holder.Control].
 func (c *control) Disconnect() error { return c.stream.Close() }
 
-// native reports whether the stub sends Linux's numbers of signals, as lldb-server does.
+// native reports whether the stub sends Linux's signal numbers, as lldb-server does.
 func (c *control) native() bool { return c.features["native-signals"] == "+" }
 
-// linuxSignal returns Linux's number of a signal. Stubs send the numbers of gdb (include/gdb/signals.def of gdb), except if they are native.
+// linuxSignal returns Linux's number of a signal. Stubs send gdb's numbers (include/gdb/signals.def of gdb) unless they are native.
 func (c *control) linuxSignal(n int) int {
 	if c.native() {
 		return n
@@ -890,10 +892,10 @@ func (c *control) linuxSignal(n int) int {
 	return n
 }
 
-// gdbSignals maps gdb's numbers of signals to those of Linux, where they differ.
+// gdbSignals maps gdb's signal numbers to those of Linux, if they differ.
 var gdbSignals = map[int]int{10: 7, 12: 31, 16: 23, 17: 19, 18: 20, 19: 18, 20: 17, 23: 29, 30: 10, 31: 12, 32: 30, 77: 32, 78: 64}
 
-// await returns the next packet of a running process. It waits as long as ctx permits.
+// await returns the next packet while the process runs. It waits until ctx is done.
 func (c *conn) await(ctx context.Context) ([]byte, error) {
 	if c.lost != nil {
 		return nil, c.lost
@@ -939,7 +941,7 @@ func (c *conn) peek(ctx context.Context) (byte, error) {
 		}
 		woken := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
-			_ = c.stream.SetDeadline(time.Unix(1, 0)) // an error: it is closed
+			_ = c.stream.SetDeadline(time.Unix(1, 0)) // an error means that it is closed
 			close(woken)
 		})
 		_, err := c.in.Peek(1)
@@ -972,7 +974,7 @@ func (c *conn) tell(packet string) error {
 	return c.lost
 }
 
-// raw sends a byte that is no packet.
+// raw sends a byte that is not a packet.
 func (c *conn) raw(b byte) error {
 	if c.lost != nil {
 		return c.lost

@@ -26,10 +26,10 @@ func controlled(t *testing.T, replies map[string]string) holder.Control {
 	return s.Control
 }
 
-// TestControl requires that the report of a stop at a breakpoint is a hit, and that of another trap is none.
+// TestControl requires that a stop at a breakpoint is reported as a hit, and that another trap is not.
 func TestControl(t *testing.T) {
 	c := controlled(t, map[string]string{"vCont;c": pack("T05swbreak:;thread:1;"), "vCont;s": pack("T05thread:1;")})
-	require.NoError(t, c.Insert(0x2000)) // where the peer's thread is
+	require.NoError(t, c.Insert(0x2000)) // the address of the peer's thread
 	require.NoError(t, c.Resume())
 	stop, err := c.Wait(context.Background())
 	require.NoError(t, err)
@@ -40,11 +40,11 @@ func TestControl(t *testing.T) {
 	require.NoError(t, c.Detach())
 }
 
-// TestEnds requires the status or the signal of a process that ends, in the form of each stub.
+// TestEnds requires the exit status or the signal of a process that ends, in each stub's format.
 func TestEnds(t *testing.T) {
 	for reply, want := range map[string]holder.Stop{
 		"W03": {Kind: holder.Exited, Code: 3}, "W3;process:1": {Kind: holder.Exited, Code: 3}, "X0b": {Kind: holder.Killed, Signal: 11},
-		"X0a": {Kind: holder.Killed, Signal: 7}, // gdb's SIGBUS
+		"X0a": {Kind: holder.Killed, Signal: 7}, // gdb's number of SIGBUS
 	} {
 		c := controlled(t, map[string]string{"vCont;c": pack(reply)})
 		require.NoError(t, c.Resume())
@@ -54,7 +54,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestWaitEnds requires that Wait ends with its context, and that the stub is usable afterwards.
+// TestWaitEnds requires that Wait returns when its context is done, and that the stub can be used afterwards.
 func TestWaitEnds(t *testing.T) {
 	c := controlled(t, map[string]string{"vCont;c": "+"})
 	require.NoError(t, c.Resume())
@@ -66,7 +66,7 @@ func TestWaitEnds(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestHostileReports requires one error, within bounded time, for each report that a stub should not send.
+// TestHostileReports requires one error, within bounded time, for each report that a stub must not send.
 func TestHostileReports(t *testing.T) {
 	for name, c := range map[string]struct{ reply, want string }{
 		"ends":              {"", "the stub closed the connection"},
@@ -78,8 +78,8 @@ func TestHostileReports(t *testing.T) {
 		"thread of no form": {pack("T05fork:xyz;thread:1;"), "a new process without a number"},
 		"false traps":       {pack("T05swbreak:;thread:1;"), "stops at 0x2000, where there is no breakpoint"},
 		"false signals":     {pack("T00thread:1;"), "stops at"},
-		"traps":             {pack("T05thread:1;"), "enough"},                                               // they may be the program's own
-		"endless output":    {"!" + pack("O"+strings.Repeat("41", 2000)), "the debugger no longer answers"}, // it reads no acknowledgements
+		"traps":             {pack("T05thread:1;"), "enough"},                                               // the traps may be the program's own
+		"endless output":    {"!" + pack("O"+strings.Repeat("41", 2000)), "the debugger no longer answers"}, // this peer reads no acknowledgements
 		"endless noise":     {"!abc", "does not speak"},
 		"wrong checksum":    {"$W00#00", ""},
 		"cut short":         {"$W0", "no reply within"},
@@ -89,7 +89,7 @@ func TestHostileReports(t *testing.T) {
 			c1 := controlled(t, map[string]string{"vCont;c": c.reply, "vCont;C": c.reply})
 			ctx := context.Background()
 			switch {
-			case name == "wrong checksum" || name == "cut short" || name == "endless output": // they end with the time limit
+			case name == "wrong checksum" || name == "cut short" || name == "endless output": // these end at the time limit
 				c1.(*control).timeout = 10 * time.Millisecond
 			case c.want == "enough":
 				soon, cancel := context.WithTimeoutCause(ctx, 50*time.Millisecond, errors.New("enough"))
@@ -106,7 +106,7 @@ func TestHostileReports(t *testing.T) {
 	}
 }
 
-// TestHostileInterrupt requires an error if a stub does not stop the process, or reports no end of an instruction.
+// TestHostileInterrupt requires an error if a stub does not stop the process, or does not report the end of a step.
 func TestHostileInterrupt(t *testing.T) {
 	c := controlled(t, map[string]string{"vCont;c": "+"})
 	require.NoError(t, c.Resume())
@@ -122,10 +122,10 @@ func TestHostileInterrupt(t *testing.T) {
 	_, err = c.Wait(context.Background())
 	require.NoError(t, err)
 	c.(*control).timeout = 100 * time.Millisecond
-	require.ErrorIs(t, c.Resume(), holder.ErrLost) // no end of the instruction
+	require.ErrorIs(t, c.Resume(), holder.ErrLost) // the end of the step is not reported
 }
 
-// TestLacks requires that an error names what a stub does not support.
+// TestLacks requires that an error names the operation that a stub does not support.
 func TestLacks(t *testing.T) {
 	c := controlled(t, map[string]string{"Z": pack(""), "D": pack("")})
 	err := c.Insert(0x2000)
@@ -135,7 +135,7 @@ func TestLacks(t *testing.T) {
 	require.ErrorContains(t, controlled(t, map[string]string{"Z": pack("E01")}).Insert(0x2000), "cannot set it at 0x2000: it answers E01")
 }
 
-// TestVanishedThread requires that a thread which the stub no longer knows has no registers, and that the process can still be left.
+// TestVanishedThread requires that a thread which the stub no longer knows has no registers, and that the session can still detach from the process.
 func TestVanishedThread(t *testing.T) {
 	c := controlled(t, map[string]string{"Hg7": pack("E01")})
 	th, err := c.Thread(7)

@@ -17,8 +17,8 @@ const (
 	maxFiles = 2 << 30 // all files together
 )
 
-// selectFiles makes the stub open files as a process sees them, or as the stub itself does (0). It reports whether the stub opens files at all ("Host I/O
-// Packets").
+// selectFiles makes the stub open files as process pid sees them, or for 0 as the stub itself does. It reports whether the stub can open files ("Host
+// I/O Packets").
 func (s *stub) selectFiles(pid int) bool {
 	reply, err := s.ask(fmt.Sprintf("vFile:setfs:%x", pid))
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *stub) selectFiles(pid int) bool {
 	if len(reply) > 0 {
 		return true
 	}
-	reply, err = s.ask("vFile:open:" + hex.EncodeToString([]byte("/proc/version")) + ",0,0") // a stub without setfs
+	reply, err = s.ask("vFile:open:" + hex.EncodeToString([]byte("/proc/version")) + ",0,0") // a stub that does not support setfs
 	if err != nil || len(reply) == 0 {
 		return false
 	}
@@ -58,7 +58,7 @@ func result(reply []byte) (value int64, attachment []byte, err error) {
 	return value, attachment, nil
 }
 
-// each calls do with the contents of a file, piece by piece, up to limit bytes.
+// each calls do with consecutive pieces of a file's content, up to limit bytes.
 func (s *stub) each(path string, limit int64, do func([]byte) error) error {
 	reply, err := s.ask("vFile:open:" + hex.EncodeToString([]byte(path)) + ",0,0") // O_RDONLY
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *stub) each(path string, limit int64, do func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = s.ask(fmt.Sprintf("vFile:close:%x", fd)) }() // an error is kept in s.lost
+	defer func() { _, _ = s.ask(fmt.Sprintf("vFile:close:%x", fd)) }() // an error is stored in s.lost
 	for at := int64(0); ; {
 		reply, err := s.ask(fmt.Sprintf("vFile:pread:%x,%x,%x", fd, s.packet-32, at))
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *stub) readFile(path string, limit int64) (all []byte, err error) {
 	return all, err
 }
 
-// open copies a file to a temporary one, which has no name any more.
+// open copies a file to a temporary file, whose name is already removed.
 func (s *stub) open(path string) (_ *os.File, err error) {
 	f, err := os.CreateTemp("", "reframe-remote-*")
 	if err != nil {

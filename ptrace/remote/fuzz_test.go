@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// recorded is a stream of replies that were written before the requests.
+// recorded is a stream of replies that does not depend on the requests.
 type recorded struct{ *bytes.Reader }
 
 func (recorded) Write(b []byte) (int, error)   { return len(b), nil }

@@ -10,5 +10,5 @@ import (
 func ownGroup() *syscall.SysProcAttr { return nil }
 
 func killGroup(leader *os.Process) {
-	_ = leader.Kill() // an error: it has ended
+	_ = leader.Kill() // an error means that it has ended
 }

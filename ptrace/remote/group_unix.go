@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup makes a command the leader of a process group, so that it can be killed with the commands that it started.
+// ownGroup makes a command the leader of a process group, so that it can be killed together with its children.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(leader *os.Process) {
-	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL) // an error: all have ended
+	_ = syscall.Kill(-leader.Pid, syscall.SIGKILL) // an error means that all have ended
 }

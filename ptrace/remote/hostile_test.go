@@ -36,14 +36,14 @@ func pack(data string) string {
 const small = `<target><architecture>i386:x86-64</architecture><feature name="org.gnu.gdb.i386.core">` +
 	`<reg name="rsp" bitsize="64"/><reg name="rip" bitsize="64"/></feature></target>`
 
-// healthy holds the replies of a stub that works, by the beginning of the request.
+// healthy holds the replies of a correct stub, by the beginning of the request.
 var healthy = map[string]string{
 	"qSupported": pack("PacketSize=1000;qXfer:features:read+"), "?": pack("S05"), "qXfer:features": pack("l" + small), "qfThreadInfo": pack("m1"),
 	"qsThreadInfo": pack("l"), "Hg": pack("OK"), "g": pack("0010000000000000" + "0020000000000000"), "m": pack("0102030405060708"),
 }
 
-// peer answers one connection at a socket. A request gets the reply of its beginning in replies, or that in healthy, or an empty one. A reply that
-// begins with an exclamation mark is repeated until the connection ends; the reply "" ends it.
+// peer answers one connection at a socket. The beginning of a request selects the reply in replies or else in healthy; otherwise the reply is empty.
+// A reply that begins with an exclamation mark is repeated until the connection ends; the reply "" ends the connection.
 func peer(t *testing.T, replies map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "peer")
@@ -89,7 +89,7 @@ func peer(t *testing.T, replies map[string]string) string {
 	return "unix:" + path
 }
 
-// TestStopsAtConnection requires that a stub may report a stop before it replies.
+// TestStopsAtConnection requires that a stub may report a stop before its first reply.
 func TestStopsAtConnection(t *testing.T) {
 	s, err := Open(context.Background(), peer(t, map[string]string{"qSupported": pack("T02thread:01;") + healthy["qSupported"]}), Options{})
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestHostilePeers(t *testing.T) {
 			t.Parallel()
 			limit := livetest.Patience
 			if c.want == "no reply within" {
-				limit = 500 * time.Millisecond // also of the replies before: on a slow machine an earlier one is late
+				limit = 500 * time.Millisecond // the limit also applies to earlier replies: on a slow machine an earlier one may be late
 			}
 			s, err := open(context.Background(), peer(t, c.replies), limit, Options{Timeout: livetest.Patience})
 			if err == nil {
@@ -162,7 +162,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestHostileThreads requires that a thread whose registers are not plausible has none, and a reason.
+// TestHostileThreads requires that a thread with implausible registers has none, with a reason.
 func TestHostileThreads(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies map[string]string
@@ -188,7 +188,7 @@ func TestHostileThreads(t *testing.T) {
 	}
 }
 
-// TestHostileMemory requires an error for memory of another size, and [holder.ErrLost] from the moment on at which the stub does not answer.
+// TestHostileMemory requires an error if a reply has the wrong size, and [holder.ErrLost] from the moment at which the stub stops answering.
 func TestHostileMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply, want string
@@ -221,7 +221,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// TestByteOrder requires the order that the auxiliary vector or the addresses in registers prove, and an error without proof.
+// TestByteOrder requires the byte order that the auxiliary vector or the addresses in registers prove, and an error if nothing proves it.
 func TestByteOrder(t *testing.T) {
 	little, big := []byte{0x10, 0x20, 0x40, 0, 0, 0, 0, 0}, []byte{0, 0, 0, 0, 0, 0x40, 0x20, 0x10}
 	auxv := func(b []byte) []byte { return append([]byte(nil), b...) }
@@ -245,7 +245,7 @@ func TestByteOrder(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, got, name)
 	}
-	// The registers of a machine after reset fit both orders.
+	// The registers of a machine after a reset fit both orders.
 	after := values{"pc": {0, 0, 8, 0x40, 0, 0, 0, 0}, "sp": make([]byte, 8)}
 	_, err := orderOf(machine.ARM64, nil, after, "")
 	require.ErrorIs(t, err, errOrder)

@@ -11,7 +11,7 @@ import (
 // errUnreadable is the reason for memory that the stub cannot read.
 var errUnreadable = errors.New("the stub cannot read it")
 
-// page is the unit in which memory is readable or not.
+// page is the unit of readable memory.
 const page = 4 << 10
 
 // Read implements [holder.Memory].
@@ -29,9 +29,9 @@ func (s *stub) Read(p []byte, addr machine.Addr) (n int, err error) {
 	return n, nil
 }
 
-// part reads some bytes at addr: as many as a packet holds or, if the stub cannot read those, only those of the first page.
+// part reads bytes at addr: as many as a packet can hold or, if the stub cannot read these, only those on the first page.
 func (s *stub) part(p []byte, addr machine.Addr) (int, error) {
-	most := s.packet - 8 // an x packet may need two characters for a byte, in which case a stub sends fewer
+	most := s.packet - 8 // an x packet may need two characters for a byte, in which case the stub sends fewer bytes
 	if s.noBinary {
 		most /= 2
 	}
@@ -44,12 +44,12 @@ func (s *stub) part(p []byte, addr machine.Addr) (int, error) {
 	return got, err
 }
 
-// failed reports whether a reply is an error: E and two digits, or E. and a text. Two digits of a byte may begin with E, too.
+// failed reports whether a reply is an error: E and two digits, or E. and a text. The digits of a byte may also begin with E.
 func failed(reply []byte) bool {
 	return len(reply) == 3 && reply[0] == 'E' || len(reply) > 1 && reply[0] == 'E' && reply[1] == '.'
 }
 
-// request sends one request for memory. It returns 0 if the stub cannot read it.
+// request sends one request for memory. It returns 0 if the stub cannot read the memory.
 func (s *stub) request(p []byte, addr machine.Addr) (int, error) {
 	if !s.noBinary && s.features["binary-upload"] == "+" {
 		reply, err := s.ask(fmt.Sprintf("x%x,%x", uint64(addr), len(p)))

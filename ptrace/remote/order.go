@@ -10,14 +10,14 @@ import (
 	"example.com/reframe/ptrace/files"
 )
 
-// bigEndian maps architectures whose target descriptions do not give the byte order to the same ones in big-endian order.
+// bigEndian maps an architecture whose target description does not give the byte order to its big-endian variant.
 var bigEndian = map[*machine.Arch]*machine.Arch{machine.ARM64: machine.ARM64BE, machine.PPC64LE: machine.PPC64}
 
 var errOrder = errors.New("the byte order is unknown: the stub does not provide the auxiliary vector (qXfer:auxv:read), and the registers fit both orders or none; give the program with --exe")
 
-// orderOf selects the byte order of an architecture: that in which the first entry of the auxiliary vector is one or, without a vector, that in which the
-// program counter and the stack pointer can be addresses. Both orders may fit: a machine's stack pointer is 0 after reset. Then the program's file
-// decides, if there is one.
+// orderOf selects the byte order of an architecture: the one in which the first entry of the auxiliary vector is valid or, without a vector, the one
+// in which the program counter and the stack pointer can be addresses. Both orders may fit, because a machine's stack pointer is 0 after reset. In
+// that case the program's file decides, if there is one.
 func orderOf(a *machine.Arch, auxv []byte, v values, program string) (*machine.Arch, error) {
 	big := bigEndian[a]
 	if big == nil {

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// process reads the data about the whole process. All of it is optional; notes say what is missing.
+// process reads the data about the whole process. All of this data is optional; notes list what is missing.
 func (s *stub) process(out *holder.State) {
 	out.PID, out.Auxv = s.pid, s.auxv
-	if s.pid > 0 && s.selectFiles(0) { // numbers of processes are those that the stub sees
+	if s.pid > 0 && s.selectFiles(0) { // the stub's own view, because process numbers are those that the stub sees
 		s.readProc(out)
 	}
 	s.canOpen = s.selectFiles(s.pid)
@@ -39,7 +39,7 @@ func (s *stub) readProc(out *holder.State) {
 	}
 	maps, err := system.ParseMaps(string(text))
 	if err != nil || len(maps) == 0 || !ascending(maps) || !stacksIn(maps, out.Threads) {
-		return // the number is that of another process
+		return // a process with this number exists, but is another one
 	}
 	out.Mappings = maps
 	if text, err := s.readFile(fmt.Sprintf("/proc/%d/cmdline", s.pid), maxCommand); err == nil {
@@ -47,7 +47,7 @@ func (s *stub) readProc(out *holder.State) {
 	}
 	for i := range out.Threads {
 		if th := &out.Threads[i]; th.Name == "" && i < maxNames {
-			text, _ := s.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.pid, th.ID), 64) // without it the thread has no name
+			text, _ := s.readFile(fmt.Sprintf("/proc/%d/task/%d/comm", s.pid, th.ID), 64) // if it cannot be read, the thread has no name
 			th.Name = strings.TrimSuffix(string(text), "\n")
 		}
 	}
@@ -67,7 +67,7 @@ func stacksIn(maps []machine.Mapping, threads []machine.Thread) bool {
 	return true
 }
 
-// maxNames bounds the number of files that are read for names of threads.
+// maxNames bounds the number of files from which names of threads are read.
 const maxNames = 1 << 10
 
 const maxCommand = 1 << 20
@@ -127,7 +127,7 @@ func (s *stub) libraries() (list []holder.File) {
 
 const maxLibraries = 1 << 12
 
-// pidOfLLDB asks for the process as lldb does (qProcessInfo; "LLDB-specific extensions to the gdb-remote protocol").
+// pidOfLLDB requests the number of the process as lldb does (qProcessInfo; "LLDB-specific extensions to the gdb-remote protocol").
 func (s *stub) pidOfLLDB() int {
 	reply, err := s.ask("qProcessInfo")
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *stub) pidOfLLDB() int {
 	return int(pid)
 }
 
-// fields reads "name:value;name:value;".
+// fields parses "name:value;name:value;".
 func fields(reply []byte) map[string]string {
 	out := map[string]string{}
 	for item := range strings.SplitSeq(string(reply), ";") {

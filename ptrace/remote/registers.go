@@ -22,12 +22,12 @@ const (
 	maxRegisterBits = 8 * 4 << 10
 )
 
-// register is a row of a target description ("Target Description Format", appendix G of gdb's manual).
+// register is a register in a target description ("Target Description Format", appendix G of gdb's manual).
 type register struct {
 	name   string
-	number uint64 // for the packet p
+	number uint64 // number in the packet p
 	size   int    // in bytes
-	at     int    // offset in the reply to g; -1 until it is known
+	at     int    // offset in the reply to g; -1 if unknown
 }
 
 // description is a target description: the architecture, and the registers in the order of their numbers.
@@ -36,7 +36,7 @@ type description struct {
 	registers []register
 }
 
-// architectures maps the names of gdb's BFD and of lldb to architectures.
+// architectures maps the architecture names of gdb's BFD and of lldb to architectures.
 var architectures = map[string]*machine.Arch{
 	"i386:x86-64": machine.AMD64, "i386:x64-32": nil, "x86_64": machine.AMD64, "x86-64": machine.AMD64,
 	"aarch64": machine.ARM64, "arm64": machine.ARM64,
@@ -54,7 +54,7 @@ var features = []struct {
 	{"org.gnu.gdb.aarch64.", machine.ARM64}, {"org.gnu.gdb.s390.", machine.S390X}, {"org.gnu.gdb.power.", machine.PPC64LE}, {"org.gnu.gdb.loongarch.", machine.LOONG64},
 }
 
-// describe reads the target description from read, which returns a file of it by its name.
+// describe parses the target description. read returns a file of the description by name.
 func describe(read func(name string) (string, error)) (*description, error) {
 	p := &parser{read: read}
 	if err := p.file("target.xml"); err != nil {
@@ -83,7 +83,7 @@ func describe(read func(name string) (string, error)) (*description, error) {
 		return 0
 	})
 	next := 0
-	for i := range d.registers { // lldb-server gives offsets, since some registers are parts of others
+	for i := range d.registers { // lldb-server gives offsets, because some registers are parts of others
 		r := &d.registers[i]
 		if r.at < 0 {
 			r.at = next
@@ -93,14 +93,14 @@ func describe(read func(name string) (string, error)) (*description, error) {
 	return d, nil
 }
 
-// parser collects the rows of a target description.
+// parser collects the registers of a target description.
 type parser struct {
 	read      func(name string) (string, error)
 	files     int
 	arch      string
 	features  []string
 	registers []register
-	next      uint64 // the number of the next register without one
+	next      uint64 // number of the next register that has no number attribute
 }
 
 var errNoBits = errors.New("a register has no valid size")
@@ -178,13 +178,13 @@ func (p *parser) file(name string) error {
 	}
 }
 
-// missing is the reason for registers that the stub does not provide.
+// missing is the reason for a register that the stub does not provide.
 const missing = "the stub does not provide it"
 
-// values are the registers of a thread by name, lowest address first.
+// values holds the registers of a thread by name, lowest address first.
 type values map[string][]byte
 
-// parse reads a reply to g: two digits for each byte, or xx for a byte that is unavailable. The reply may end early.
+// parse parses a reply to g: two digits for each byte, or xx for an unavailable byte. The reply may end early.
 func (d *description) parse(reply []byte) (values, error) {
 	if len(reply)%2 != 0 {
 		return nil, errors.New("a reply to g has an odd length")
@@ -248,7 +248,7 @@ func altivecNames() map[string]string {
 	return names
 }
 
-// registersOf makes a register file.
+// registersOf creates registers from values.
 func (d *description) registersOf(v values) (*machine.Registers, error) {
 	a := d.arch
 	out := machine.NewRegisters(a, missing)
@@ -287,7 +287,7 @@ func (d *description) registersOf(v values) (*machine.Registers, error) {
 	return out, nil
 }
 
-// vectors sets the vector registers that target descriptions split or include in others.
+// vectors sets the vector registers that target descriptions split, or describe as parts of others.
 func (d *description) vectors(out *machine.Registers, v values) {
 	switch d.arch {
 	case machine.AMD64:
@@ -313,7 +313,7 @@ func (d *description) joinVectors(out *machine.Registers, v values) {
 			continue
 		}
 		whole := slices.Clone(v["xmm"+number])
-		if b := v["ymm"+number]; len(b) == 32 { // lldb-server describes the whole register, and xmm as a part of it
+		if b := v["ymm"+number]; len(b) == 32 { // lldb-server describes the complete register, and xmm as a part of it
 			whole = slices.Clone(b)
 		}
 		for _, upper := range []string{"ymm" + number + "h", "zmm" + number + "h"} {

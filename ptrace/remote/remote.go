@@ -1,10 +1,10 @@
-// Package remote reads and runs a process that a stub of gdb's remote serial protocol holds: gdbserver, lldb-server, an emulator, or a debugger that plays a
-// stub. The protocol is appendix E of gdb's manual, "GDB Remote Serial Protocol".
+// Package remote reads and runs a process that a stub of gdb's remote serial protocol holds: gdbserver, lldb-server, an emulator, or a debugger that
+// acts as a stub. The protocol is appendix E of gdb's manual, "GDB Remote Serial Protocol".
 //
 // Its main function is [Open], which returns a [holder.State].
 //
-// Without [Options].Control, the package sends no packet that changes the process, lets it run or detaches it. When the connection closes, some stubs keep
-// the process stopped, and others detach from it (doc/user/remote.md).
+// Without [Options].Control, the package sends no packet that changes the process, resumes it or detaches from it. When the connection closes, some
+// stubs keep the process stopped, and others detach from it (doc/user/remote.md).
 //
 // # Security
 //
@@ -32,16 +32,17 @@ import (
 
 // Options are the options of [Open].
 type Options struct {
-	// Timeout bounds the time of all requests together. 0 means a minute for those of [Open], and no limit for later ones together. Each request has
-	// 10 s, or a sixth of Timeout if that is longer.
+	// Timeout bounds the time of all requests together. 0 means a minute for the requests of [Open], and no limit for later ones. The limit for each
+	// request is 10 s, or a sixth of Timeout if that is longer.
 	Timeout time.Duration
-	// Control asks for a [holder.Control] in the state. Then ctx ends only Open; afterwards Timeout bounds the time of each reply.
+	// Control requests a [holder.Control] in the state. In this case ctx applies only to Open; afterwards Timeout bounds the time of each reply.
 	Control bool
-	// Program is the path of the program's file on this machine, or "". Its byte order is used if neither the auxiliary vector nor the registers show one.
+	// Program is the path of the program's file on this machine, or "". The file's byte order is used if neither the auxiliary vector nor the
+	// registers show the byte order.
 	Program string
 }
 
-// Time limits: for all requests together if [Options] give none, and the shortest for one request. Tests set defaultTime.
+// Time limits: for all requests together if [Options] do not give one, and the shortest limit for one request. Tests set defaultTime.
 var defaultTime = time.Minute
 
 const requestTime = 10 * time.Second
@@ -53,7 +54,7 @@ const (
 	maxMappings = system.MaxMappings
 )
 
-// ErrNoProcess is wrapped in the error for a stub that holds no process.
+// ErrNoProcess is wrapped in the error for a stub that does not hold a process.
 var ErrNoProcess = errors.New("the stub holds no process")
 
 // Open connects to a stub and reads the state of the process that it holds. addr is host:port, unix:PATH or | COMMAND. The errors do not name addr.
@@ -61,7 +62,7 @@ func Open(ctx context.Context, addr string, o Options) (*holder.State, error) {
 	return open(ctx, addr, max(requestTime, cmp.Or(o.Timeout, defaultTime)/6), o)
 }
 
-// open is Open with a time limit for each request.
+// open is like Open, with a time limit for each request.
 func open(ctx context.Context, addr string, request time.Duration, o Options) (_ *holder.State, err error) {
 	end := time.Now().Add(cmp.Or(o.Timeout, defaultTime))
 	dialing, cancel := context.WithDeadline(ctx, end)
@@ -83,7 +84,7 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 	if inside := holder.Kind(s.features["reframe-inside"]); inside == holder.GDB || inside == holder.LLDB {
 		state.Kind = inside
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // an error: it is closed
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) }) // an error means that it is closed
 	state.Close = func() error {
 		stop()
 		return c.Close()
@@ -99,7 +100,7 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 	if s.canOpen {
 		state.Open = s.open
 	}
-	if o.Timeout == 0 || o.Control { // a session at a prompt reads memory as long as its user likes
+	if o.Timeout == 0 || o.Control { // a session at a prompt reads memory for as long as the user likes
 		s.end = time.Time{}
 	}
 	if o.Control {
@@ -117,7 +118,7 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 	return state, nil
 }
 
-// stub is a stub that holds a process.
+// stub is a connection to a stub that holds a process.
 type stub struct {
 	*conn
 	features    map[string]string // the reply to qSupported: "+", "-", "?" or a value
@@ -125,22 +126,23 @@ type stub struct {
 	description *description
 	pid         int    // 0 if the stub does not give it
 	auxv        []byte // nil if the stub does not provide it
-	others      int    // threads of other processes
-	canOpen     bool   // it opens files
+	others      int    // number of threads of other processes
+	canOpen     bool   // the stub can open files
 	fetched     int64  // bytes of files that were copied
-	noBinary    bool   // it does not know the packet x
+	noBinary    bool   // the stub does not support the packet x
 	addr        string
-	controls    bool // the process is to be run
+	controls    bool // the process will be resumed
 	programFile string
-	multi       bool // numbers of threads have that of the process before them
-	unthreaded  bool // the stub has no threads
-	pcRegister  int  // the index of the program counter in the description; -1 if it has another name
-	spRegister  int  // likewise for the stack pointer
+	multi       bool // thread numbers are preceded by the number of the process
+	unthreaded  bool // the stub does not support threads
+	pcRegister  int  // index of the program counter in the description; -1 if it has another name
+	spRegister  int  // index of the stack pointer, likewise
 }
 
 // begin negotiates features, and checks that a process is stopped.
 func (s *stub) begin() error {
-	request := "qSupported:xmlRegisters=i386,arm,riscv,s390,powerpc;multiprocess+;swbreak+;hwbreak+" // lldb-server 19 does not understand the first feature
+	// Lldb-server 19 does not understand the first feature.
+	request := "qSupported:xmlRegisters=i386,arm,riscv,s390,powerpc;multiprocess+;swbreak+;hwbreak+"
 	if s.controls {
 		request += ";fork-events+;vfork-events+;exec-events+;vContSupported+"
 	}
@@ -148,7 +150,7 @@ func (s *stub) begin() error {
 	if err != nil {
 		return err
 	}
-	if stopReply.Match(reply) { // QEMU stops a machine when a client connects, and reports that first
+	if stopReply.Match(reply) { // QEMU stops a machine when a client connects, and reports the stop first
 		if reply, err = s.skip(); err != nil {
 			return err
 		}
@@ -199,7 +201,7 @@ func (s *stub) begin() error {
 		s.pcRegister = slices.IndexFunc(s.description.registers, func(r register) bool { return r.name == "pc" || r.name == "rip" })
 	}
 	if err == nil && s.features["qXfer:auxv:read"] == "+" {
-		s.auxv, _ = s.transfer("auxv", "") // without it the program's entry point is unknown
+		s.auxv, _ = s.transfer("auxv", "") // if it cannot be read, the program's entry point is unknown
 	}
 	return cmp.Or(s.lost, err)
 }
@@ -207,7 +209,7 @@ func (s *stub) begin() error {
 // stopReply matches the beginning of a report that a process has stopped ("Stop Reply Packets").
 var stopReply = regexp.MustCompile(`^[ST][0-9a-f]{2}`)
 
-// clean shortens a reply for a message, and drops all but printable ASCII.
+// clean shortens a reply for a message, and removes everything except printable ASCII.
 func clean(reply []byte) string {
 	const most = 60
 	out := strings.Map(func(r rune) rune {
@@ -244,13 +246,13 @@ func (s *stub) transfer(object, annex string) ([]byte, error) {
 	}
 }
 
-// threadID is a thread in the protocol's form, and its number.
+// threadID is a thread as the protocol names it, with its number.
 type threadID struct {
 	text     string
 	pid, tid int
 }
 
-// parseThread reads p1f.2a or 2a. ok is false for 0 and -1, which stand for any and all.
+// parseThread parses p1f.2a or 2a. ok is false for 0 and -1, which mean any thread and all threads.
 func parseThread(text string) (id threadID, ok bool) {
 	id.text = text
 	number := text
@@ -311,7 +313,7 @@ func (s *stub) threads(out *holder.State) error {
 	if s.pid, s.multi = ids[0].pid, ids[0].pid > 0; s.pid == 0 {
 		s.pid = s.pidOfLLDB()
 	}
-	if s.pid == 0 && len(s.auxv) > 0 { // Linux numbers the first thread like the process (gettid(2)), and stubs list it first
+	if s.pid == 0 && len(s.auxv) > 0 { // Linux gives the first thread the number of the process (gettid(2)), and stubs list that thread first
 		s.pid = ids[0].tid
 	}
 	if s.others > 0 {
@@ -343,7 +345,7 @@ func (s *stub) threads(out *holder.State) error {
 	return nil
 }
 
-// sortThreads orders threads by their numbers, the first thread of the process before the others.
+// sortThreads sorts threads by number, but puts the first thread of the process before the others.
 func sortThreads(list []machine.Thread, pid int) {
 	slices.SortStableFunc(list, func(a, b machine.Thread) int {
 		switch {
@@ -357,7 +359,7 @@ func sortThreads(list []machine.Thread, pid int) {
 	})
 }
 
-// names returns the names of threads, as far as the stub lists them (qXfer:threads:read).
+// names returns the names of threads that the stub lists (qXfer:threads:read).
 func (s *stub) names() map[int]string {
 	if s.features["qXfer:threads:read"] != "+" {
 		return nil
@@ -398,7 +400,7 @@ func (s *stub) values(id threadID) (values, error) {
 	}
 	var v values
 	if len(reply) == 0 || failed(reply) {
-		v = values{} // each register is asked for
+		v = values{} // request each register separately
 	} else if v, err = s.description.parse(reply); err != nil {
 		return nil, err
 	}

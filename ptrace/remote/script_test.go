@@ -18,11 +18,11 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// exchange is a request to a scripted stub and its reply. The request ^C is an interrupt; a reply "" is none.
+// exchange is a request to a scripted stub, with the reply. The request ^C is an interrupt; with the reply "" the stub sends nothing.
 type exchange struct{ request, reply string }
 
-// scripted opens a stub that answers requests as in a script, and that has the features given. Requests that only read have the replies of healthy, and
-// are not in the script. After all other requests, done requires that each was sent in the order of the script, and no other.
+// scripted opens a stub that answers requests as in a script, and that has the given features. Requests that only read get the replies of healthy,
+// and are not in the script. At the end, done requires that all other requests were those of the script, in its order.
 func scripted(t *testing.T, features string, script []exchange, reads ...exchange) (c *control, done func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stub")
@@ -111,7 +111,7 @@ const (
 	interruptReport = "T02thread:1;"
 )
 
-// at returns the report of a trap of a thread at another place.
+// at returns the report of a trap at which a thread has another position.
 func at(thread, pc, sp int) string {
 	word := func(v int) string { return fmt.Sprintf("%02x%02x000000000000", v&0xff, v>>8) }
 	return fmt.Sprintf("T05thread:%d;01:%s;00:%s;", thread, word(pc), word(sp))
@@ -124,8 +124,8 @@ func wait(t *testing.T, c *control) holder.Stop {
 	return stop
 }
 
-// TestDetachAfterInterruptAndHit requires that the interrupt's own stop is taken before the detach, if a hit came first: gdbserver keeps the interrupt as
-// a SIGINT, which would end the process.
+// TestDetachAfterInterruptAndHit requires that, if a hit was reported before the stop of an interrupt, this stop is read before the detach. gdbserver
+// keeps the interrupt as a SIGINT, which would end the process.
 func TestDetachAfterInterruptAndHit(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", hitReport}, {"z0,2000,1", "OK"}, {"vCont;c", interruptReport}, {"D", "OK"},
@@ -139,7 +139,8 @@ func TestDetachAfterInterruptAndHit(t *testing.T) {
 	done()
 }
 
-// TestDetachWhileRunning requires the same if the hit comes during the detach, and no wait for lldb-server, which ignores an interrupt at a stop.
+// TestDetachWhileRunning requires the same if the hit occurs during the detach. With lldb-server, which ignores an interrupt at a stop, the detach
+// must not wait.
 func TestDetachWhileRunning(t *testing.T) {
 	begin := []exchange{{"Z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", hitReport}, {"z0,2000,1", "OK"}}
 	for features, script := range map[string][]exchange{
@@ -153,7 +154,7 @@ func TestDetachWhileRunning(t *testing.T) {
 	}
 }
 
-// TestDropsInterrupt requires a second interrupt from a stub that ignores the first one, because the process had stopped.
+// TestDropsInterrupt requires a second interrupt if the stub ignores the first one because the process had stopped.
 func TestDropsInterrupt(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", hitReport}, {"z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", interruptReport}, {"D", "OK"},
@@ -168,7 +169,8 @@ func TestDropsInterrupt(t *testing.T) {
 	done()
 }
 
-// TestFailedRemoval requires that a breakpoint which the stub cannot remove is tried again, keeps no other in the process, and does not prevent the detach.
+// TestFailedRemoval requires that removing a breakpoint is tried again if the stub cannot remove it. The failure must not prevent the removal of
+// other breakpoints or the detach.
 func TestFailedRemoval(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"Z0,3000,1", "OK"}, {"z0,2000,1", "E01"}, {"z0,2000,1", "E01"}, {"Z0,2000,1", "OK"}, {"z0,2000,1", "E01"}, {"z0,3000,1", "OK"}, {"D", "OK"},
@@ -182,7 +184,7 @@ func TestFailedRemoval(t *testing.T) {
 	done()
 }
 
-// TestRemovalFromUnmappedCode requires that a breakpoint vanishes with its memory.
+// TestRemovalFromUnmappedCode requires that a breakpoint counts as removed if its memory is unmapped.
 func TestRemovalFromUnmappedCode(t *testing.T) {
 	c, done := scripted(t, "", []exchange{{"Z0,2000,1", "OK"}, {"z0,2000,1", "E01"}, {"D", "OK"}}, exchange{"m2000,1", "E01"})
 	require.NoError(t, c.Insert(0x2000))
@@ -191,7 +193,8 @@ func TestRemovalFromUnmappedCode(t *testing.T) {
 	done()
 }
 
-// TestStaleHit requires that the report of a hit at a removed breakpoint is not taken for the interrupt, whose SIGINT would reach the process later.
+// TestStaleHit requires that the report of a hit at a removed breakpoint is not taken for the stop of the interrupt. Otherwise the interrupt's SIGINT
+// would reach the process later.
 func TestStaleHit(t *testing.T) {
 	c, done := scripted(t, "", []exchange{{"vCont;c", ""}, {"^C", hitReport}, {"vCont;c", interruptReport}, {"D", "OK"}})
 	require.NoError(t, c.Resume())
@@ -202,7 +205,8 @@ func TestStaleHit(t *testing.T) {
 	done()
 }
 
-// TestStopSignals requires that only SIGSTOP, as the stub numbers it, is taken for an interrupt: not SIGCONT of gdb's numbers, nor SIGCHLD of Linux's.
+// TestStopSignals requires that only SIGSTOP, by the stub's numbers, is taken for an interrupt, and neither SIGCONT of gdb's numbers nor SIGCHLD of
+// Linux's.
 func TestStopSignals(t *testing.T) {
 	for report, want := range map[string]string{"T11thread:1;": "vCont;c", "T13thread:1;": "vCont;C13:1;c"} {
 		c, done := scripted(t, "", []exchange{{"vCont;c", ""}, {"^C", report}, {want, "W00"}})
@@ -218,7 +222,8 @@ func TestStopSignals(t *testing.T) {
 		done()
 	}
 
-	c, done := scripted(t, "native-signals+", []exchange{{"vCont;c", ""}, {"^C", "T11thread:1;"}, {"vCont;C11:1;c", "W00"}}) // lldb-server stops once for both
+	// Lldb-server stops only once for both.
+	c, done := scripted(t, "native-signals+", []exchange{{"vCont;c", ""}, {"^C", "T11thread:1;"}, {"vCont;C11:1;c", "W00"}})
 	require.NoError(t, c.Resume())
 	stop, err := c.Interrupt()
 	require.NoError(t, err)
@@ -228,12 +233,13 @@ func TestStopSignals(t *testing.T) {
 	done()
 }
 
-// TestStepOverBreakpoint requires that a breakpoint is not in the process during a step, also if a signal or a fork comes meanwhile, and that signals are
-// delivered afterwards: one of each standard one, and all real-time ones.
+// TestStepOverBreakpoint requires that a breakpoint is removed during a step, also if a signal or a fork is reported meanwhile. Signals must be
+// delivered afterwards: one of each standard signal, and all real-time signals.
 func TestStepOverBreakpoint(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", hitReport}, {"z0,2000,1", "OK"},
-		{"vCont;s:1", "T1ethread:1;"}, {"vCont;s:1", "T1ethread:1;"}, {"vCont;s:1", "T2dthread:1;"}, {"vCont;s:1", "T2dthread:1;"}, // SIGUSR1 and SIGRTMIN+1 twice
+		// Two of SIGUSR1, and two of SIGRTMIN+1.
+		{"vCont;s:1", "T1ethread:1;"}, {"vCont;s:1", "T1ethread:1;"}, {"vCont;s:1", "T2dthread:1;"}, {"vCont;s:1", "T2dthread:1;"},
 		{"vCont;s:1", "T00thread:2;"}, {"vCont;s:1", at(2, 0x6000, 0x900)}, {"vCont;s:1", at(1, 0x2004, 0x1000)}, {"Z0,2000,1", "OK"},
 		{"vCont;C1e:1;C05:2;c", "W00"},
 	})
@@ -246,7 +252,8 @@ func TestStepOverBreakpoint(t *testing.T) {
 	done()
 }
 
-// TestOtherThreadDuringStep requires a hit of another thread from a stub that lets all threads run during a step, and the step afterwards.
+// TestOtherThreadDuringStep requires that a hit of another thread is reported if the stub lets all threads run during a step, and that the step is
+// completed afterwards.
 func TestOtherThreadDuringStep(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"Z0,3000,1", "OK"}, {"vCont;c", hitReport}, {"z0,2000,1", "OK"}, {"vCont;s:1", at(2, 0x3000, 0x900)}, {"Z0,2000,1", "OK"},
@@ -265,7 +272,7 @@ func TestOtherThreadDuringStep(t *testing.T) {
 	done()
 }
 
-// TestRefusedStep requires that the breakpoint is set again after a step that fails.
+// TestRefusedStep requires that the breakpoint is inserted again after a step that fails.
 func TestRefusedStep(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", hitReport}, {"z0,2000,1", "OK"}, {"vCont;s:1", "E01"}, {"Z0,2000,1", "OK"}, {"z0,2000,1", "OK"}, {"D", "OK"},
@@ -278,7 +285,7 @@ func TestRefusedStep(t *testing.T) {
 	done()
 }
 
-// TestBlockedStep requires that the process runs on if an instruction waits, and that the hit of the same instruction does not count again.
+// TestBlockedStep requires that the process continues if an instruction waits, and that the hit of the same instruction does not count again.
 func TestBlockedStep(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", hitReport}, {"z0,2000,1", "OK"}, {"vCont;s:1", ""}, {"^C", interruptReport}, {"Z0,2000,1", "OK"}, {"vCont;c", hitReport},
@@ -294,7 +301,7 @@ func TestBlockedStep(t *testing.T) {
 	done()
 }
 
-// TestFaultAtBreakpoint requires one hit of an instruction that faults, and that its handler lets run again.
+// TestFaultAtBreakpoint requires only one hit for an instruction that faults and whose signal handler executes it again.
 func TestFaultAtBreakpoint(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", hitReport}, {"z0,2000,1", "OK"}, {"vCont;s:1", "T0bthread:1;"}, {"Z0,2000,1", "OK"}, {"vCont;C0b:1;c", hitReport},
@@ -308,7 +315,7 @@ func TestFaultAtBreakpoint(t *testing.T) {
 	done()
 }
 
-// TestJumpOutOfHandler requires that a hit counts at a place to which a handler did not return, because the thread had another hit meanwhile.
+// TestJumpOutOfHandler requires that a hit counts at a position to which a handler did not return, because the thread had another hit meanwhile.
 func TestJumpOutOfHandler(t *testing.T) {
 	step := []exchange{{"z0,2000,1", "OK"}, {"vCont;s:1", at(1, 0x2004, 0x1000)}, {"Z0,2000,1", "OK"}}
 	other := []exchange{{"z0,3000,1", "OK"}, {"vCont;s:1", at(1, 0x3004, 0x1000)}, {"Z0,3000,1", "OK"}}
@@ -328,7 +335,7 @@ func TestJumpOutOfHandler(t *testing.T) {
 // processes holds the replies of a stub with several processes.
 var processes = []exchange{{"qfThreadInfo", "mp1.1"}, {"Hgp1.1", "OK"}, {"Hgp9.9", "OK"}}
 
-// TestOtherProcesses requires that only the session's process resumes, and that reports of other ones change nothing.
+// TestOtherProcesses requires that only the session's process is resumed, and that reports about other processes have no effect.
 func TestOtherProcesses(t *testing.T) {
 	const c1 = "vCont;c:p1.-1"
 	c, done := scripted(t, "multiprocess+", []exchange{
@@ -340,7 +347,7 @@ func TestOtherProcesses(t *testing.T) {
 	done()
 }
 
-// TestVfork requires that breakpoints which change while a child of vfork uses the memory are set or removed only afterwards.
+// TestVfork requires that breakpoints which are set or removed while a child of vfork uses the memory are written only afterwards.
 func TestVfork(t *testing.T) {
 	const c1 = "vCont;c:p1.-1"
 	begin := []exchange{
@@ -380,7 +387,7 @@ func TestForkWithFailedRemoval(t *testing.T) {
 	done()
 }
 
-// TestOwnTraps requires that a program may run more traps of its own than the limit on unexplained stops.
+// TestOwnTraps requires that a program may execute more traps of its own than the limit on unexplained stops.
 func TestOwnTraps(t *testing.T) {
 	script := []exchange{{"vCont;c", "T05thread:1;"}}
 	for range maxTraps + 10 {
@@ -393,7 +400,7 @@ func TestOwnTraps(t *testing.T) {
 	done()
 }
 
-// TestKillAfterEnd requires no request to kill a process that ends when it is interrupted.
+// TestKillAfterEnd requires that no kill request is sent for a process that ends when it is interrupted.
 func TestKillAfterEnd(t *testing.T) {
 	c, done := scripted(t, "", []exchange{{"vCont;c", ""}, {"^C", "W00"}})
 	require.NoError(t, c.Resume())
