@@ -8,7 +8,6 @@ import (
 
 	"example.com/reframe/internal/check/trace"
 	"example.com/reframe/internal/cli/flags"
-	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
 	"example.com/reframe/ptrace"
 )
@@ -65,7 +64,8 @@ standard error, warnings are objects too, and nothing else is written there.
 visits a root, and its argument N (--visitor-argument, from 0) holds the address of the slot. For each
 collection, trace compares the visited slots with those that the records of the thread's statepoints list.
 It reports a slot that is missing, extra, visited twice or has the wrong base, and a skipped frame. A
-collection ends when the call of the innermost statepoint returns. The collector must run on the thread
+collection begins at its first visit, or at the call of --collector FUNCTION, so that a walk without any
+visit is seen too. It ends when the call of the innermost statepoint returns. The collector must run on the thread
 whose stack it walks. A slot that holds null need not be visited. --limit counts collections.
 
 If 1 MiB of output waits and its reader takes nothing for 1 s, or if a signal such as SIGSTOP stops
@@ -83,7 +83,7 @@ reframe after 5 s, a third one at once, without the summary.`,
   reframe trace -p 41822 --ir loop.ll --stop-at '%i > 100 && (%acc == 0x10 || %acc < %i * 2)'
   reframe trace --remote 127.0.0.1:2345 --ir loop.ll
   reframe trace -p 41822 --at __llvm_deoptimize --count --for 10s
-  reframe trace --visitor visit_root --visitor-base 1 --ir gc.ll -- ./program
+  reframe trace --visitor visit_root --visitor-base 1 --collector collect --ir gc.ll -- ./program
   reframe trace -p 41822 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args, err := targetOrCommand(c, args)
@@ -153,7 +153,7 @@ func (k *traced) read(a *app, c *cobra.Command, args []string) error {
 		return err
 	}
 	if k.visitor.function != nil {
-		k.exits.At = []*names.Pattern{k.visitor.function}
+		k.exits.At = k.visitor.functions()
 	}
 	o.ExitFilter, o.At, o.Every, o.Limit, o.For, o.Wait = k.exits.Filter, k.exits.At, k.every, k.limit, k.time, k.wait || len(args) > 0
 	return nil

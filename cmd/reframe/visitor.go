@@ -15,22 +15,32 @@ import (
 
 // visitorFlags holds the flags with which trace checks the stack walker of a collector.
 type visitorFlags struct {
-	function *names.Pattern // nil: trace reports exits
-	argument int
-	base     int // -1: none
+	function  *names.Pattern // nil: trace reports exits
+	collector *names.Pattern // nil: a collection begins at its first visit
+	argument  int
+	base      int // -1: none
 }
 
 func (v *visitorFlags) add(f *pflag.FlagSet) {
 	f.Var(names.Into(&v.function, names.Exact), "visitor", "compare the slots that a collector visits by calling the function with this `NAME`, or /RE/, with the stack maps")
+	f.Var(names.Into(&v.collector, names.Exact), "collector", "with --visitor: a collection begins where the function with this `NAME`, or /RE/, is called")
 	f.IntVar(&v.argument, "visitor-argument", 0, "with --visitor: argument `N` holds the address of the slot, counted from 0")
 	f.IntVar(&v.base, "visitor-base", 0, "with --visitor: argument `N` holds the address of the slot of the base")
+}
+
+// functions returns the functions that get breakpoints.
+func (v *visitorFlags) functions() []*names.Pattern {
+	if v.collector == nil {
+		return []*names.Pattern{v.function}
+	}
+	return []*names.Pattern{v.function, v.collector}
 }
 
 // check rejects flags that --visitor cannot be combined with.
 func (v *visitorFlags) check(c *cobra.Command, k *traced) error {
 	changed := c.Flags().Changed
 	if v.function == nil {
-		for _, name := range []string{"visitor-argument", "visitor-base"} {
+		for _, name := range []string{"visitor-argument", "visitor-base", "collector"} {
 			if changed(name) {
 				return usage("--%s requires --visitor", name)
 			}

@@ -84,6 +84,7 @@ type Walked struct {
 	saved  map[uint64]savedRegister // registers of frames that are not roots, by the address that holds them
 	extras map[uint64]*extra
 	word   uint64
+	called bool
 }
 
 // walkedFrame is a frame at a statepoint.
@@ -252,6 +253,9 @@ func basesOf(f *deopt.Frame, r *deopt.RootPointer, stack *unwind.Stack, offset u
 	return all
 }
 
+// Called notes that the thread has called the collector, so that a walk without a visit is wrong.
+func (w *Walked) Called() { w.called = true }
+
 // Visit notes that the collector visits a slot. base is the address of its base's slot; 0 if the visitor does not tell it.
 func (w *Walked) Visit(slot, base uint64) {
 	w.c.Visits++
@@ -306,7 +310,7 @@ func (w *Walked) Begin(number uint64, time string, thread machine.Thread) {
 func (w *Walked) End(cut, once bool) *Collection {
 	c := &w.c
 	c.Schema, c.Cut = CollectionSchema, cut
-	if len(w.extras) == 0 && !slices.ContainsFunc(w.frames, (*walkedFrame).visited) {
+	if !w.called && len(w.extras) == 0 && !slices.ContainsFunc(w.frames, (*walkedFrame).visited) {
 		c.NoneVisited = true
 		return c
 	}

@@ -218,7 +218,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		return nil
 	}
 	if o.visitor != nil {
-		return o.visitor.visit(t, ev)
+		return o.visitor.visit(t, p.points, ev)
 	}
 	if o.Wants != nil && !o.Wants(ev.Thread, p.points) {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// VisitorOptions describes the function with which a collector visits a root. [Options].At selects the function.
+// VisitorOptions describes the function with which a collector visits a root. The first pattern of [Options].At selects the function. The second, if there
+// is one, selects the function that collects: a collection then begins at its call, and a walk without a visit is seen too.
 type VisitorOptions struct {
 	Argument int    // number of the argument that holds the address of the slot, from 0
 	Base     int    // the same for the slot of the base; -1 for none
@@ -75,7 +76,8 @@ type collecting struct {
 // RunVisitor compares the slots that a collector visits with the stack maps, one collection after another, until the process or the trace ends.
 //
 // A collection is a sequence of visits by a thread while its innermost frame at a statepoint is the same activation at the same call. It ends when that
-// call returns or is made again, or at a visit over another frame. The process must be stopped when RunVisitor starts; the caller detaches.
+// call returns or is made again, or at a visit over another frame. With a function that
+// collects, it also ends where the next one begins. The process must be stopped when RunVisitor starts; the caller detaches.
 func RunVisitor(ctx context.Context, s *ptrace.Session, o Options, w VisitorOptions) (*Visited, error) {
 	v := &visitor{VisitorOptions: w, open: map[int]*collecting{}, ends: map[machine.Addr]int{}}
 	v.sum = Visited{Schema: VisitedSchema, Findings: map[roots.FindingKind]int{}}
@@ -112,8 +114,8 @@ func (v *visitor) registers(arch *machine.Arch) error {
 	return nil
 }
 
-// visit handles a thread that has called the visitor.
-func (v *visitor) visit(t *tracer, ev ptrace.Event) error {
+// visit handles a thread that has called the visitor or the function that collects.
+func (v *visitor) visit(t *tracer, points []*Tracepoint, ev ptrace.Event) error {
 	if id := t.options.Thread; id != 0 && ev.Thread.ID != id {
 		return nil
 	}
@@ -124,16 +126,6 @@ func (v *visitor) visit(t *tracer, ev ptrace.Event) error {
 	if err := v.registers(arch); err != nil {
 		return err
 	}
-	slot, err := regs.Uint(v.slot)
-	if err != nil {
-		return err
-	}
-	base := uint64(0)
-	if v.hasBase {
-		if base, err = regs.Uint(v.base); err != nil {
-			return err
-		}
-	}
 	tid := ev.Thread.ID
 	stack := t.view.Walk(regs, t.stacks[tid])
 	if len(t.stacks) == maxStacks {
@@ -141,14 +133,30 @@ func (v *visitor) visit(t *tracer, ev ptrace.Event) error {
 	}
 	t.stacks[tid] = stack
 	c := v.open[tid]
-	over := c != nil && c.isInnermost(t.view, stack)
-	if c != nil && !over {
+	collects := slices.ContainsFunc(points, func(p *Tracepoint) bool { return p.by == 1 })
+	same := c != nil && !collects && c.isInnermost(t.view, stack)
+	if c != nil && !same {
 		if err := v.end(t, tid, false); err != nil || t.end.Kind != "" {
 			return err
 		}
 	}
-	if !over { // the first visit of a collection
+	if !same {
+		var err error
 		if c, err = v.begin(t, ev, stack); err != nil || c == nil {
+			return err
+		}
+	}
+	if collects {
+		c.walked.Called()
+		return nil
+	}
+	slot, err := regs.Uint(v.slot)
+	if err != nil {
+		return err
+	}
+	base := uint64(0)
+	if v.hasBase {
+		if base, err = regs.Uint(v.base); err != nil {
 			return err
 		}
 	}

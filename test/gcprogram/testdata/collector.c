@@ -267,7 +267,7 @@ static void walk(struct saved *s) {
 static void *handles[64]; // of C
 static int handle_count;
 
-static void collect(struct saved *s) {
+__attribute__((noinline)) void collect(struct saved *s) {
 	collections++;
 	if (out)
 		fprintf(out, "collection %ld thread %ld\n", collections, syscall(SYS_gettid));
