@@ -194,7 +194,7 @@ func TestParseErrors(t *testing.T) {
 		{"locations past the end", 94, []byte{9, 0}, 96, "9 locations"},
 		{"most locations", 94, []byte{255, 255}, 96, "65535 locations"},
 		{"location of kind 0", 96, []byte{0}, 96, "unknown location kind 0"},
-		{"location of kind 6", 132, []byte{6}, 132, "unknown kind 6"},
+		{"location of kind 6", 132, []byte{6}, 132, "unknown location kind 6"},
 		{"most live-outs", 162, []byte{255, 255}, 164, "65535 live-outs"},
 	} {
 		wrong(t, good, V3, c)
@@ -221,7 +221,7 @@ func TestYkErrors(t *testing.T) {
 	require.Len(t, good, 164)
 	for _, c := range []broken{
 		{"live variables past the end", 86, []byte{255, 255}, 137, "unknown location kind 0"},
-		{"kind of a location", 89, []byte{6}, 89, "unknown kind 6"},
+		{"kind of a location", 89, []byte{6}, 89, "unknown location kind 6"},
 		{"locations of a live variable", 107, []byte{2}, 122, "unknown location kind 0"},
 		{"extra locations past the end", 97, []byte{255, 255}, 99, "65535 extra locations"},
 		{"frame pointer", 136, []byte{2}, 136, "has 2 as its frame pointer flag"},
