@@ -1,6 +1,7 @@
 package maps_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,40 @@ func TestLintJSON(t *testing.T) {
 	finding := clitest.Objects(t, one["findings"])[0]
 	require.Equal(t, []any{"%o", "%p"}, finding["names"])
 	require.Equal(t, "two", finding["function"])
+}
+
+// Lint --gc reports a stale pointer with its safepoint. Possible findings alone are not a failure.
+func TestLintGC(t *testing.T) {
+	t.Parallel()
+	const rewritten = `declare void @collect()
+declare token @llvm.experimental.gc.statepoint.p0(i64 immarg, i32 immarg, ptr, i32 immarg, i32 immarg, ...)
+define i64 @f(ptr addrspace(1) %o) gc "mine" {
+  %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 7, i32 0, ptr elementtype(void ()) @collect, i32 0, i32 0, i32 0, i32 0) [ "gc-live"() ]
+  %v = load i64, ptr addrspace(1) %o
+  ret i64 %v
+}
+`
+	mine, path := clitest.TempFile(t, "mine.ll", rewritten), clitest.TempFile(t, "stale.ll", strings.Replace(rewritten, "mine", "coreclr", 1))
+	line := ":5: certain: @f, block %0: %o is dereferenced after the safepoint at line 4 (call of @collect), at which %o was not relocated; " +
+		"list %o in the gc-live bundle at line 4, and use its gc.relocate after it [stale-use]\n"
+	const counts = ": 1 function, 1 safepoint, 1 certain, 0 likely, 0 possible\n"
+	require.Equal(t, clitest.Result{Code: 1, Stdout: path + line, Stderr: path + counts}, clitest.Run(t, "lint", "--gc", path))
+	require.Equal(t, clitest.Result{Code: 1, Stdout: mine + line, Stderr: mine + counts}, clitest.Run(t, "lint", "--gc", mine, "--gc-pointers", "mine:addrspace=1"))
+	require.Equal(t, clitest.Result{Stderr: mine + ": not checked: 1 function with gc \"mine\", whose pointers are unknown; give their address space with --gc-pointers mine:addrspace=N\n"},
+		clitest.Run(t, "lint", "--gc", mine))
+	leaf := clitest.TempFile(t, "leaf.ll", "declare void @g()\ndefine void @f() \"gc-leaf-function\" {\n  call void @g()\n  ret void\n}\n")
+	require.Equal(t, 0, clitest.Run(t, "lint", "--gc", leaf).Code)
+	none := lintFile(t, "ids.ll")
+	for _, args := range [][]string{{path}, {mine}, {leaf}, {none}, {path, mine}} {
+		r := clitest.Run(t, append([]string{"lint", "--gc", "--json"}, args...)...)
+		require.Empty(t, r.Stderr)
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(r.Stdout), &value))
+		require.NoError(t, clitest.SchemaOf(t, "gclint.schema.json").Validate(value), r.Stdout)
+	}
+	clitest.Run(t, "lint", path, "--gc-pointers", "addrspace=1").FailsEmpty(t, 64, "--gc-pointers requires --gc")
+	clitest.Run(t, "lint", "--gc", path, "--gc-pointers", "1").FailsEmpty(t, 64, `expected addrspace=N or COLLECTOR:addrspace=N, got "1"`)
+	clitest.Run(t, "lint", "--gc", path, "--layout", "simple").FailsEmpty(t, 64, "--gc cannot be combined with --layout")
 }
 
 func TestLintColor(t *testing.T) {

@@ -126,6 +126,21 @@ func (f *Func) StringAttribute(key string) string {
 	return ""
 }
 
+// HasStringAttribute reports whether the function has a string attribute, with or without a value.
+func (f *Func) HasStringAttribute(key string) bool {
+	if _, ok := f.strings[key]; ok {
+		return true
+	}
+	return slices.ContainsFunc(f.groups, func(id string) bool {
+		g := f.Module.attrGroups[id]
+		if g == nil {
+			return false
+		}
+		_, ok := g.strings[key]
+		return ok
+	})
+}
+
 // OrdersUses reports whether the body, which must be parsed, gives an order of uses (LangRef, "Use-list Order Directives"). An additional use of a value
 // makes that order invalid.
 func (f *Func) OrdersUses() bool { return f.ordered }

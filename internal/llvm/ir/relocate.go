@@ -50,6 +50,23 @@ func (l *lazyLiveness) relocated(in *Instr) (base, derived Value, ok bool, err e
 	return pair[0], pair[1], true, nil
 }
 
+// Relocation returns the statepoint of a gc.relocate and the pair of pointers that it names. ok is false for any other instruction, and for a relocate
+// whose statepoint is undef or poison. The error is that of the function's body, or says that the gc.relocate violates LangRef.
+func (i *Instr) Relocation() (statepoint *Instr, pair Relocated, ok bool, err error) {
+	if !isIntrinsic(i, "experimental.gc.relocate") {
+		return nil, pair, false, nil
+	}
+	l, err := i.Block.Func.liveness()
+	if err != nil {
+		return nil, pair, false, err
+	}
+	pair.Base, pair.Derived, ok, err = l.relocated(i)
+	if err != nil || !ok {
+		return nil, pair, false, err
+	}
+	return l.statepointOf(i.Args[0]), pair, true, nil
+}
+
 // Relocated is the pair of pointers that a gc.relocate names: the derived pointer, which it relocates, and the base that it was derived from.
 type Relocated struct{ Base, Derived Value }
 

@@ -1,0 +1,205 @@
+package gclint
+
+import (
+	"fmt"
+
+	"example.com/reframe/internal/llvm/ir"
+)
+
+// maxPairs limits the comparisons of one base with one derived pointer. Two webs of phis have as many pairs as the product of their sizes.
+const maxPairs = 1 << 16
+
+// pairs reports the pairs of gc.relocates whose base is not the base of their derived pointer.
+func (w *flow) pairs(r *Report) {
+	for _, b := range w.order {
+		for _, in := range b.Instrs {
+			at, ok := w.relocated[in]
+			if !ok || !w.p.managed(at.pair.Derived.Type()) {
+				continue
+			}
+			base, derived := at.pair.Base, at.pair.Derived
+			f := Finding{Value: derived.Ref(), Origin: base.Ref(), Safepoint: safepointOf(at.statepoint)}
+			call := fmt.Sprintf("at the safepoint at line %d (call of %s)", at.statepoint.Line, calleeName(at.statepoint))
+			if inner, sure := w.notBase(base, map[ir.Value]bool{}); inner != nil {
+				f.Rule, f.Certainty = WrongBase, sure
+				f.What = fmt.Sprintf("%s is the base of %s %s, but %s", base.Ref(), derived.Ref(), call, w.why(inner, base))
+				if base == derived {
+					f.Rule = OwnBase
+					f.What = fmt.Sprintf("%s is its own base %s, but %s", derived.Ref(), call, w.why(inner, base))
+				}
+				f.Do = fmt.Sprintf("list the pointer to the start of the object in the gc-live bundle, and name it as the base of %s", derived.Ref())
+				r.add(in, f)
+				continue
+			}
+			d := derivation{w: w, known: map[[2]ir.Value]bool{}}
+			if !d.same(derived, base) {
+				f.Rule, f.Certainty = WrongBase, Likely
+				if _, param := derived.(*ir.Param); param { // a caller may pass both
+					f.Certainty = Possible
+				}
+				f.What = fmt.Sprintf("%s is the base of %s %s, but %s is not computed from it on each path: %s and %s differ", base.Ref(), derived.Ref(), call,
+					derived.Ref(), d.of.Ref(), d.from.Ref())
+				f.Do = fmt.Sprintf("name the pointer that %s is computed from as its base", derived.Ref())
+				r.add(in, f)
+			}
+		}
+	}
+}
+
+// why explains why a base is none.
+func (w *flow) why(inner *ir.Instr, base ir.Value) string {
+	text := inner.Ref() + " is computed from " + inner.Args[0].Ref() + " with an offset"
+	if ir.Value(inner) == base {
+		text = "it is computed from " + inner.Args[0].Ref() + " with an offset"
+	}
+	return text
+}
+
+// through returns the pointer from which v is computed without an offset, or v.
+func (w *flow) through(v ir.Value) ir.Value {
+	for range maxPairs {
+		in, ok := v.(*ir.Instr)
+		if !ok {
+			return v
+		}
+		at, relocated := w.relocated[in]
+		switch {
+		case relocated:
+			v = at.pair.Derived // a relocation keeps the object and the offset
+		case in.Op == ir.OpBitCast, in.Op == ir.OpFreeze, in.Op == ir.OpGEP && zeroOffset(in),
+			in.Op == ir.OpAddrSpaceCast && w.p.managed(in.Args[0].Type()),
+			isIntrinsic(in, "llvm.launder.invariant.group", "llvm.strip.invariant.group"):
+			v = in.Args[0]
+		default:
+			return v
+		}
+	}
+	return v
+}
+
+// notBase returns the getelementptr by which a pointer has an offset from the start of its object, or nil. A pointer from elsewhere, such as a
+// parameter or a load, counts as a base, as in rewrite-statepoints-for-gc.
+func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sure Certainty) {
+	v = w.through(v)
+	in, ok := v.(*ir.Instr)
+	if !ok || seen[v] {
+		return nil, ""
+	}
+	seen[v] = true
+	var from []ir.Value
+	switch in.Op {
+	case ir.OpGEP:
+		if c, isConst := in.Args[0].(*ir.Const); isConst && c.Kind != ir.ConstExpr { // an offset from null is no object
+			return nil, ""
+		}
+		for _, a := range in.Args[1:] {
+			if _, isConst := a.(*ir.Const); !isConst {
+				return in, Likely // the offset may be zero
+			}
+		}
+		return in, Certain
+	case ir.OpPhi:
+		from = in.Args
+	case ir.OpSelect:
+		from = in.Args[1:3]
+	}
+	for _, u := range from {
+		if inner, sure = w.notBase(u, seen); inner != nil {
+			return inner, Likely
+		}
+	}
+	return nil, ""
+}
+
+// derivation compares the objects of two pointers.
+type derivation struct {
+	w        *flow
+	known    map[[2]ir.Value]bool // pairs that were compared; a pair that is being compared counts as equal
+	of, from ir.Value             // the first difference
+}
+
+// same reports whether two pointers point into the same object on each path, as far as the function shows.
+func (d *derivation) same(derived, base ir.Value) bool {
+	for range maxPairs {
+		derived = d.w.through(derived)
+		in, ok := derived.(*ir.Instr)
+		if !ok || in.Op != ir.OpGEP && !isIntrinsic(in, "llvm.ptrmask") {
+			break
+		}
+		derived = in.Args[0]
+	}
+	base = d.w.through(base)
+	key := [2]ir.Value{derived, base}
+	if same, ok := d.known[key]; ok {
+		return same
+	}
+	if derived == base || len(d.known) > maxPairs {
+		return true
+	}
+	d.known[key] = true
+	same := d.compare(derived, base)
+	d.known[key] = same
+	if !same && d.of == nil {
+		d.of, d.from = derived, base
+	}
+	return same
+}
+
+func (d *derivation) compare(derived, base ir.Value) bool {
+	if _, isConst := derived.(*ir.Const); isConst { // no object that moves
+		return true
+	}
+	if c, isConst := base.(*ir.Const); isConst {
+		return c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison
+	}
+	x, _ := derived.(*ir.Instr)
+	y, _ := base.(*ir.Instr)
+	both := func(op ir.Op) bool { return x != nil && y != nil && x.Op == op && y.Op == op }
+	switch {
+	case both(ir.OpPhi) && x.Block == y.Block:
+		for k, from := range x.Blocks {
+			for j, other := range y.Blocks {
+				if from == other {
+					if d.w.reached[from.Index] && !d.same(x.Args[k], y.Args[j]) {
+						return false
+					}
+					break
+				}
+			}
+		}
+		return true
+	case both(ir.OpSelect) && x.Args[0] == y.Args[0]:
+		return d.same(x.Args[1], y.Args[1]) && d.same(x.Args[2], y.Args[2])
+	case x != nil && x.Op == ir.OpPhi:
+		return d.each(x.Args, x.Blocks, func(v ir.Value) bool { return d.same(v, base) })
+	case y != nil && y.Op == ir.OpPhi:
+		return d.each(y.Args, y.Blocks, func(v ir.Value) bool { return d.same(derived, v) })
+	case x != nil && x.Op == ir.OpSelect:
+		return d.same(x.Args[1], base) && d.same(x.Args[2], base)
+	case y != nil && y.Op == ir.OpSelect:
+		return d.same(derived, y.Args[1]) && d.same(derived, y.Args[2])
+	}
+	return unknownObject(x) || unknownObject(y)
+}
+
+func (d *derivation) each(values []ir.Value, from []*ir.Block, ok func(ir.Value) bool) bool {
+	for k, v := range values {
+		if d.w.reached[from[k].Index] && !ok(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// unknownObject reports whether a pointer may be equal to another one by a computation that is not followed: an element of a vector, an integer, or the
+// result of an intrinsic.
+func unknownObject(in *ir.Instr) bool {
+	if in == nil {
+		return false
+	}
+	switch in.Op {
+	case ir.OpExtractElement, ir.OpInsertElement, ir.OpShuffleVector, ir.OpIntToPtr, ir.OpAddrSpaceCast, ir.OpExtractValue, ir.OpGEP:
+		return true
+	}
+	return propagates(in)
+}
