@@ -16,9 +16,9 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), does the tracing. When this
-// process ends for any reason, the tracer restores the code that was changed. If another debugger holds the process ([OpenSession]), that debugger does
-// the tracing; it lacks operations, which return [ErrLacks].
+// Session is a process that runs from one breakpoint to the next. Another process, the tracer (package ptrace/tracer), traces it. When this process
+// ends for any reason, the tracer restores the code that was changed. If another debugger holds the process ([OpenSession]), that debugger is used
+// instead of the tracer. Operations that it does not support return [ErrLacks].
 //
 // The process is stopped when a Session begins, and from each event of [Session.Next] that stops it until the next call of Next. A Session is not
 // safe for concurrent use.
@@ -26,37 +26,37 @@ type Session struct {
 	pid     int
 	driver  driver
 	held    *debugger // the driver, if another debugger holds the process; otherwise nil
-	stands  bool      // all threads are stopped
-	stopped bool      // a signal had stopped it before it was traced
+	stands  bool      // all threads are stopped, and the caller has not resumed them
+	stopped bool      // a signal had stopped the process before it was traced
 	ended   bool
 	memory  *sessionMemory
 	base    *Target  // modules and registered objects, without threads
-	kept    bool     // keep the files of base open when the session drops it
+	kept    bool     // keep the files of base open when the session drops base
 	given   []Object // the given objects that the targets include
 	stale   bool     // mappings or registered objects may have changed
-	changed bool     // the registered objects may have changed
+	changed bool     // the list of registered objects may have changed
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
 	names   map[int]string // names of threads
 
-	shadowless []byte // the mappings at the last check that found no shadow stack
+	shadowless []byte // contents of the mappings file at the last check that found no shadow stack
 
-	away time.Time // the time since which the process runs without breakpoints, or zero
+	away time.Time // when the process was resumed without breakpoints, or the zero time
 }
 
 // Breakpoint is an address in the code, and the options of the breakpoint there.
 type Breakpoint struct {
 	Addr machine.Addr
-	// Hold stops all threads at each hit until the next call of [Session.Next]. Without it a hit is recorded and the thread resumes at once.
+	// Hold stops all threads at each hit until the next call of [Session.Next]. Without Hold, a hit is recorded and the thread resumes immediately.
 	Hold bool
-	// Uncounted hits are always reported, and excluded from Every and Limit. They are for breakpoints that report loaded code.
+	// Uncounted means that each hit is reported, and that Every and Limit do not apply to it. This is for breakpoints that report loaded code.
 	Uncounted bool
-	// Vectors requests all registers, including the vector registers, instead of only the general ones.
+	// Vectors requests the vector registers in addition to the general ones.
 	Vectors bool
-	// Hardware requests a debug register; x86-64 has four. Then the code, which the process may read and overwrite, is not changed. If no debug
+	// Hardware requests a debug register; x86-64 has four. The code, which the process may read and overwrite, then stays unchanged. If no debug
 	// register is free, or the machine has none, the breakpoint is an ordinary one.
 	Hardware bool
-	// Reads are the ranges of memory to report with each hit, as they are at the hit.
+	// Reads are ranges of memory that are read at each hit and reported with it.
 	Reads []Read
 }
 
@@ -73,8 +73,8 @@ const (
 	MaxRead  = 4096
 )
 
-// HardwareBreakpoints returns the number of breakpoints that can be in debug registers at once ([Breakpoint].Hardware). It returns 0 on virtual
-// machines where such breakpoints are never hit.
+// HardwareBreakpoints returns the number of breakpoints that can be in debug registers at the same time ([Breakpoint].Hardware). It returns 0 on
+// virtual machines whose processors never stop at such breakpoints.
 func HardwareBreakpoints() int {
 	if !tracer.DebugFires() {
 		return 0
@@ -88,7 +88,7 @@ type EventKind int
 const (
 	// Hit: a thread reached a breakpoint. With [Breakpoint].Hold all threads are stopped.
 	Hit EventKind = iota
-	// Exec: the process executed another program, which has no breakpoints. The process is stopped.
+	// Exec: the process executed another program, in which no breakpoints are set. The process is stopped.
 	Exec
 	// Ended: the process has ended; no more events follow.
 	Ended
@@ -96,7 +96,7 @@ const (
 	LimitReached
 	// Missed: the process has overwritten a breakpoint, or a thread cannot have it. Hits since the last check may have been missed.
 	Missed
-	// Away: all breakpoints were removed at Time, and the process was let run ([Session.Yield], [Session.LetRun]). It runs, even if an earlier event
+	// Away: all breakpoints were removed at Time, and the process was resumed ([Session.Yield], [Session.LetRun]). It runs, even if an earlier event
 	// stopped it.
 	Away
 )
@@ -106,28 +106,28 @@ type Event struct {
 	Kind EventKind
 	Time time.Time
 	At   machine.Addr // the address of the breakpoint
-	// Number is the number of the counted hit in the session, from 1; hits that Every skips count too. Without Hold, hits of different threads may
-	// arrive in another order than their numbers. Hits of one thread arrive in order.
+	// Number is the number of the counted hit in the session, from 1. Hits that Every skips are also numbered. Without Hold, hits of different
+	// threads may arrive in another order than that of their numbers. Hits of one thread arrive in order.
 	Number uint64
-	// Thread has the registers before the instruction at the breakpoint. It has vector registers if the breakpoint requested them.
+	// Thread has the registers before the instruction at the breakpoint is executed, including vector registers if the breakpoint requested them.
 	Thread machine.Thread
-	// Data holds the bytes of each of the breakpoint's Reads; nil for a Read that failed.
+	// Data holds the bytes of each of the breakpoint's Reads. It is nil for a Read that failed.
 	Data [][]byte
-	// ExitCode and Signal describe the end of a process that the session launched, or traced to its end. Signal is 0 if the process exited.
+	// ExitCode and Signal describe the end of a process that the session launched, or traced until its end. Signal is 0 if the process exited.
 	ExitCode, Signal int
-	// Armed means, for Missed, that the breakpoint is set again; otherwise Why is the reason. Thread is the thread that cannot have the breakpoint;
-	// its number is 0 if no thread is concerned.
+	// Armed belongs to Missed: it means that the breakpoint is set again. Otherwise Why is the reason, and Thread is the thread that cannot have the
+	// breakpoint. The thread's number is 0 if no single thread is the cause.
 	Armed bool
 	Why   string
 
-	held bool // all threads have been stopped since this hit
+	held bool // the event stopped all threads
 }
 
 // Counting selects the hits that [Session.Next] reports. The zero value selects all hits, without a limit.
 type Counting struct {
-	Every uint64 // report each Every-th hit; 0 and 1 report each hit
-	Limit uint64 // [LimitReached] follows this number of reported hits; 0 for no limit
-	Quiet bool   // only count hits, also towards the limit, and report none
+	Every uint64 // report each Every-th hit; 0 and 1 report all
+	Limit uint64 // report [LimitReached] after this number of reported hits; 0 for no limit
+	Quiet bool   // count hits, also towards the limit, but do not report them
 }
 
 // Hits holds the number of hits of a breakpoint.
@@ -136,7 +136,7 @@ type Hits struct {
 	Count uint64
 }
 
-// Open takes control of a running process and stops it.
+// Open attaches to a running process and stops it.
 func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := needLive("controlling a running process"); err != nil {
 		return nil, &Error{pid, "cannot attach", err, ""}
@@ -147,7 +147,7 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	if err := check64(firstAlive(pid)); err != nil {
 		return nil, err
 	}
-	if pid == os.Getpid() { // the tracer would stop this process, which would wait for the tracer forever
+	if pid == os.Getpid() { // the tracer would stop this process, which waits for the tracer
 		return nil, &Error{pid, "cannot attach", ErrPermission, (&denial{self: true}).hint()}
 	}
 	var conn *tracer.Conn
@@ -171,20 +171,20 @@ func Open(ctx context.Context, pid int) (*Session, error) {
 	return s, nil
 }
 
-// Controls returns an error if processes cannot be controlled on this platform.
+// Controls returns an error if sessions are not supported on this platform.
 func Controls() error { return needLive("controlling a program") }
 
-// LaunchOptions describe how a program is started. The directory, the environment, and the paths of files for standard input, output and errors
-// default to those of this process. Group makes the program lead its own process group. Bound kills it if this process ends without [Session.Detach].
+// LaunchOptions describe how a program is started. The directory, the environment, and the files for standard input, output and errors default to
+// those of this process. Group makes the program the leader of a process group. Bound kills it if this process ends without [Session.Detach].
 type LaunchOptions tracer.Launching
 
-// Launch starts a program under control. It looks the program up as a shell does. The program is stopped before its first instruction, and has this
-// process's standard input, output and error.
+// Launch starts a traced program, which is stopped before its first instruction. It looks the program up in PATH, as a shell does. The program has
+// this process's standard input, output and error.
 func Launch(ctx context.Context, command []string) (*Session, error) {
 	return LaunchWith(ctx, command, LaunchOptions{})
 }
 
-// LaunchWith is [Launch] with options. The program is looked up from the directory of this process.
+// LaunchWith is like [Launch], with options. The program is looked up from the directory of this process.
 func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Session, error) {
 	if len(command) == 0 {
 		return nil, errors.New("no command to start")
@@ -215,8 +215,8 @@ func LaunchWith(ctx context.Context, command []string, o LaunchOptions) (*Sessio
 	return s, nil
 }
 
-// Kill ends the session and kills the process. With ended, the process has ended already and another one may have its number: Kill then kills
-// nothing. A process that another debugger holds is killed only through that debugger: its number may be that of another machine.
+// Kill ends the session and kills the process. If ended is set, the process has already ended and another one may have its number, so Kill kills
+// nothing. A process that another debugger holds is killed only through that debugger, because its number may be that of another machine.
 func (s *Session) Kill(ended bool) error {
 	if s.held != nil {
 		if ended || s.ended {
@@ -230,7 +230,7 @@ func (s *Session) Kill(ended bool) error {
 		return nil
 	}
 	if p, err := os.FindProcess(s.pid); err == nil && !ended {
-		_ = p.Kill() // an error means that it has ended meanwhile
+		_ = p.Kill() // an error means that it has ended
 	}
 	return s.Detach()
 }
@@ -248,8 +248,8 @@ func newSession(pid int, d driver) *Session {
 		reads: map[machine.Addr][]Read{}, vectors: map[machine.Addr]bool{}, names: map[int]string{}}
 }
 
-// Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). The process runs only after a SIGCONT, and
-// it stays stopped when the session ends.
+// Stopped reports whether a signal had stopped the process before the session began (SIGSTOP; signal(7)). Such a process runs only after a SIGCONT,
+// and stays stopped when the session ends.
 func (s *Session) Stopped() bool { return s.stopped }
 
 // PID returns the number of the process.
@@ -258,8 +258,8 @@ func (s *Session) PID() int { return s.pid }
 // Target returns the process at its current stop. Its memory is read on demand, and is valid until the next call of Next. The caller need not close
 // it: the session closes its files.
 //
-// The Target of a later call has the same pointers to modules and registered objects, unless there was an Exec or a [Session.Refresh] in between.
-// After a Refresh it has the same pointers to those that have not changed.
+// The Target of a later call has the same pointers to modules and registered objects, unless an Exec or a [Session.Refresh] came between. After a
+// Refresh, unchanged modules and objects have the same pointers.
 func (s *Session) Target() (*Target, error) {
 	if s.ended || !s.stands {
 		return nil, s.failed("cannot read it", ErrProcessExited)
@@ -288,8 +288,8 @@ func (s *Session) Target() (*Target, error) {
 	return &t, nil
 }
 
-// Give sets the objects that a runtime has copied and not registered. Call it before [Session.Target], which fails with an [*ObjectError] if they are
-// not in memory.
+// Give sets the objects that a runtime has copied and not registered. It must be called before [Session.Target], which fails with an [*ObjectError]
+// if they are not in memory.
 func (s *Session) Give(objects []Object) { s.given = objects }
 
 // survey creates or updates the base of targets.
@@ -323,7 +323,7 @@ func (s *Session) survey() error {
 		s.stale = false
 	}
 	if l := s.base.process; l.tid == s.memory.via {
-		s.memory.source = l // s.base.process knows the mappings
+		s.memory.source = l // s.base.process contains the mappings
 	}
 	return nil
 }
@@ -331,32 +331,32 @@ func (s *Session) survey() error {
 // Refresh makes the next [Session.Target] read the mappings and the registered objects again.
 func (s *Session) Refresh() { s.stale = true }
 
-// RefreshRegistered makes the next [Session.Target] read only the registered objects again. Its cost does not grow with their number. It is for a
-// thread that is stopped in __jit_debug_register_code.
+// RefreshRegistered makes the next [Session.Target] read only the list of registered objects again. Its cost does not grow with their number. It is
+// intended for a thread that is stopped in __jit_debug_register_code.
 func (s *Session) RefreshRegistered() { s.changed = true }
 
-// Count selects the hits to report from now on. The next hit is number 1.
+// Count selects the hits that are reported from now on. The next hit has number 1.
 func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
 
-// Yield sets whether the process waits for this one. With on, the process is let run, without breakpoints, in two cases: many hits without
-// [Breakpoint].Hold wait for Next, or a signal has stopped this process for a moment. [Away] follows the earlier events. Until then, requests of this
-// process fail with [ErrReleased]; so do reads of memory that may have come after the release.
+// Yield sets whether the process may continue without waiting for this one. If on is set, the process is resumed without breakpoints in two cases:
+// many hits without [Breakpoint].Hold wait for Next, or a signal has stopped this process for a moment. [Away] follows the earlier events. Until Next
+// has returned it, requests of this process fail with [ErrReleased], and so do reads of memory that may have happened after the release.
 func (s *Session) Yield(on bool) error {
 	return s.request("cannot control it", tracer.Request{Op: tracer.Yield, On: on})
 }
 
-// LetRun removes all breakpoints and lets the process run, until the caller has seen [Away] and calls [Session.Stop].
+// LetRun removes all breakpoints and resumes the process. The process runs until the caller has received [Away] and calls [Session.Stop].
 func (s *Session) LetRun() error {
 	return s.request("cannot let it run", tracer.Request{Op: tracer.LetRun})
 }
 
-// Released reports whether the process runs without breakpoints although Next has stopped it and has not returned [Away] yet. Data that was read from
+// Released reports whether the process runs without breakpoints although Next has stopped it and has not yet returned [Away]. Data that was read from
 // the stopped process is valid if Released returns false afterwards.
 func (s *Session) Released() bool { return s.stands && s.driver.Released() }
 
-// Away returns the time since which the process runs without breakpoints because it was let run, or the zero time.
+// Away returns the time at which the process was resumed without breakpoints, or the zero time.
 func (s *Session) Away() time.Time {
 	for _, e := range s.driver.TakeAway() {
 		s.released(e)
@@ -364,7 +364,7 @@ func (s *Session) Away() time.Time {
 	return s.away
 }
 
-// released records that the process was let run.
+// released records that the process was resumed without breakpoints.
 func (s *Session) released(e *tracer.Event) {
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 	s.stale, s.stands = true, false
@@ -395,13 +395,13 @@ func (s *Session) explain(op string, err error) error {
 	return explain(s.pid, op, err)
 }
 
-// Pass makes a thread pass its next n counted hits: they are counted but not reported, whatever the breakpoints' options. All threads must be
+// Pass makes a thread pass its next n counted hits: these are counted but not reported, whatever the breakpoints' options are. All threads must be
 // stopped, and the thread must be at a hit. Hits during [Session.RunSingleThread] do not reduce n.
 func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }
 
-// request makes a request whose reply has only an error.
+// request makes a request whose reply contains only an error.
 func (s *Session) request(op string, r tracer.Request) error {
 	if s.ended {
 		return s.failed(op, ErrProcessExited)
@@ -412,8 +412,8 @@ func (s *Session) request(op string, r tracer.Request) error {
 	return nil
 }
 
-// Insert sets breakpoints. An existing one gets the new options. The error names the first address that cannot be written; the other breakpoints are
-// set.
+// Insert sets breakpoints. A breakpoint that exists gets the new options. The error names the first address that cannot be written; the other
+// breakpoints are set.
 func (s *Session) Insert(list ...Breakpoint) error {
 	r := tracer.Request{Op: tracer.Insert}
 	for _, b := range list {
@@ -451,7 +451,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	return nil
 }
 
-// Look checks whether the process has overwritten breakpoints, and returns the resulting [Missed] events instead of leaving them to [Session.Next].
+// Look checks whether the process has overwritten breakpoints. It returns the resulting [Missed] events, which Next then does not return.
 func (s *Session) Look() ([]Event, error) {
 	if err := s.request("cannot read it", tracer.Request{Op: tracer.Look}); err != nil {
 		return nil, err
@@ -483,7 +483,7 @@ func (s *Session) Remove(addrs ...machine.Addr) error {
 	return nil
 }
 
-// Hits returns the number of hits of each counted breakpoint, including removed ones, by address.
+// Hits returns the number of hits of each counted breakpoint, sorted by address. It includes removed breakpoints.
 func (s *Session) Hits() ([]Hits, error) {
 	reply, err := s.driver.Do(tracer.Request{Op: tracer.Hits})
 	if err != nil {
@@ -502,7 +502,7 @@ func (s *Session) Hits() ([]Hits, error) {
 	return list, nil
 }
 
-// Next resumes the stopped process and waits for the next event. If ctx is done, it returns ctx's cause, and the process keeps running.
+// Next resumes the stopped process and waits for the next event. If ctx is done, it returns ctx's cause, and the process continues to run.
 func (s *Session) Next(ctx context.Context) (Event, error) {
 	if s.ended {
 		return Event{}, s.failed("cannot run it", ErrProcessExited)
@@ -537,7 +537,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 		s.forget()
 		s.stands = true
 	case tracer.Ended:
-		s.ended = true // the files of its program stay open until Detach: callers still read them
+		s.ended = true // the files of the program stay open until Detach, because callers still read them
 	case tracer.LimitReached:
 		s.stands = true
 	case tracer.Away:
@@ -546,8 +546,8 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 	return out, nil
 }
 
-// KeepFiles makes the session leave the files of the target open when it drops the target, as [Session.Detach] does. Debug information is read from
-// them later. KeepFiles returns a function that closes them.
+// KeepFiles makes the session leave the files of the target open when it drops the target, for example in [Session.Detach], so that debug information
+// can be read from them later. It returns a function that closes the files.
 func (s *Session) KeepFiles() (closeFiles func()) {
 	if s.base == nil {
 		return func() {}
@@ -566,7 +566,7 @@ func (s *Session) forget() {
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }
 
-// split separates the bytes of the reads.
+// split splits data into the bytes of the reads.
 func split(reads []Read, data []byte, got uint64) [][]byte {
 	out := make([][]byte, len(reads))
 	for i, r := range reads {
@@ -581,7 +581,7 @@ func split(reads []Read, data []byte, got uint64) [][]byte {
 	return out
 }
 
-// maxNames bounds the number of names of threads that are kept.
+// maxNames bounds the number of thread names that are stored.
 const maxNames = 1 << 12
 
 // threadOfHit returns the thread of a hit. It fails if a debugger holds the process and no longer answers.
@@ -623,12 +623,12 @@ func (s *Session) Stop() error {
 	if err := s.request("cannot stop it", tracer.Request{Op: tracer.Stop}); err != nil {
 		return err
 	}
-	s.Away() // handle an Away event from before the stop
+	s.Away() // handles an Away event that came before the stop
 	s.stands = true
 	return nil
 }
 
-// Detach restores everything and resumes the process. If the process has ended, that is no error.
+// Detach restores everything and resumes the process. It returns no error if the process has ended.
 func (s *Session) Detach() error {
 	_, err := s.driver.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true

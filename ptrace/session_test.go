@@ -16,10 +16,10 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// rdi has the first argument of a function (System V ABI, AMD64 supplement, 3.2.3).
+// rdi is the register of a function's first argument (System V ABI, AMD64 supplement, 3.2.3).
 const rdi machine.DWARFReg = 5
 
-// watched holds what a session reported.
+// watched holds the events that a session reported.
 type watched struct {
 	args   map[int][]uint64 // the arguments of each thread at the first address, in order
 	others map[machine.Addr]int
@@ -27,7 +27,7 @@ type watched struct {
 	output string
 }
 
-// launch starts a program under control, its output in a file.
+// launch starts a traced program, with its output in a file.
 func launch(t *testing.T, command ...string) (s *Session, output func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "output")
@@ -39,7 +39,7 @@ func launch(t *testing.T, command ...string) (s *Session, output func() string) 
 	defer func() { os.Stdout = stdout }()
 	s, err = Launch(context.Background(), command)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
+	t.Cleanup(func() { _ = s.Detach() }) // has no effect if the test has detached already
 	return s, func() string {
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -47,7 +47,7 @@ func launch(t *testing.T, command ...string) (s *Session, output func() string) 
 	}
 }
 
-// watch runs a program to its end with breakpoints, which an exec takes away and which are set again.
+// watch runs a program to its end with breakpoints. After an exec, which removes the breakpoints, watch sets them again.
 func watch(t *testing.T, list []Breakpoint, command ...string) watched {
 	t.Helper()
 	s, output := launch(t, command...)
@@ -99,10 +99,11 @@ func sequence(from, to uint64) (list []uint64) {
 	return list
 }
 
-// stepped changes a site of sites.c so that its instruction cannot be emulated and must run while all other threads are stopped.
+// stepped is a flag that changes a site of sites.c, so that its instruction cannot be emulated and must be executed while all other threads are
+// stopped.
 const stepped = "-DSTEPPED"
 
-// sitesProgram is testdata/sites.c with the addresses of its functions.
+// sitesProgram builds testdata/sites.c, and returns its path and the addresses of its functions.
 func sitesProgram(t testing.TB, cflags ...string) (path string, site, faulty machine.Addr) {
 	t.Helper()
 	path = livetest.CBinary(t, "sites.c", append([]string{"-no-pie"}, cflags...)...)
@@ -110,18 +111,18 @@ func sitesProgram(t testing.TB, cflags ...string) (path string, site, faulty mac
 	return path, all["site"], all["faulty"]
 }
 
-// ofThreads returns how often each of the sixteen threads of sites.c calls its site.
+// ofThreads returns the number of times that each of the sixteen threads of sites.c calls its site.
 func ofThreads() uint64 { return uint64(livetest.Times(300, 2000)) }
 
-// sumOfThreads returns the sum that they compute.
+// sumOfThreads returns the sum that the threads compute.
 func sumOfThreads(each uint64) uint64 { return 3*(16*each)*(16*each-1)/2 + 16*each }
 
-// sitesCases lists how a site of sites.c is passed: whether a hit stops all threads, and how the instruction is run.
+// sitesCases lists the ways in which threads pass a site of sites.c: whether a hit stops all threads, and how the instruction is executed.
 var sitesCases = []struct {
 	name   string
 	hold   bool
 	cflags []string
-	debug  bool // debug registers hold it
+	debug  bool // the breakpoint is in a debug register
 }{
 	{"emulated", false, nil, false},
 	{"stepped", false, []string{stepped}, false},
@@ -131,7 +132,7 @@ var sitesCases = []struct {
 	{"held and debug registers", true, []string{stepped}, true},
 }
 
-// TestSessionHits requires that every hit is reported once, in the order of each thread, and that the program computes the same as without a
+// TestSessionHits requires that every hit is reported exactly once, in the order of each thread, and that the program computes the same as without a
 // session.
 func TestSessionHits(t *testing.T) {
 	livetest.Slow(t)
@@ -153,7 +154,7 @@ func TestSessionHits(t *testing.T) {
 		}
 		part := func(mode string, test func(t *testing.T)) {
 			if parts++; livetest.Out(5, parts+at) {
-				return // each part with one or two of the cases, so that all cases are covered
+				return // each part of the test runs with one or two cases, so that all cases are covered
 			}
 			t.Run(mode+" "+c.name, test)
 		}
@@ -180,7 +181,7 @@ func TestSessionHits(t *testing.T) {
 		part("fault", func(t *testing.T) {
 			w := run(t, "fault")
 			single(t, w, sequence(0, n))
-			require.Equal(t, n+n/1000, w.others[faulty]) // it runs again after each fault
+			require.Equal(t, n+n/1000, w.others[faulty]) // after each fault the instruction is executed again
 			require.Equal(t, "ready\nfault 11998000\n", w.output)
 		})
 		part("signals", func(t *testing.T) {

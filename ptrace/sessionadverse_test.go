@@ -23,8 +23,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSessionFaultsUnderSignals sends a signal while a faulting instruction runs; the program repairs the fault. Neither signal may be lost, and the
-// program's handlers must stay unchanged. The same holds if the thread runs alone.
+// TestSessionFaultsUnderSignals sends a signal while a faulting instruction is executed, and the program repairs the fault. Neither signal may be
+// lost, and the program's handlers must stay unchanged. The same must hold for a thread that runs alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
 	livetest.Slow(t)
 	n := livetest.Times(1000, 3000)
@@ -58,20 +58,20 @@ func TestSessionFaultsUnderSignals(t *testing.T) {
 	}
 }
 
-// TestSessionOfAChurning requires that a session can attach to a process in which threads start all the time, and detach from it.
+// TestSessionOfAChurning requires that a session can attach to a process in which threads start continuously, and can detach from it.
 func TestSessionOfAChurning(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	hits := 0
 	for range livetest.Times(1, 6) {
-		w, s := openAtWork(t, path, "churn", 100_000_000, 5*time.Millisecond) // however slow: see there
+		w, s := openAtWork(t, path, "churn", 100_000_000, 5*time.Millisecond) // the process may end before the session attaches: see openAtWork
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
 		for range 200 {
 			e, err := s.Next(context.Background())
 			require.NoError(t, err)
 			if e.Kind == Ended {
-				break // it finished before this test was scheduled
+				break // the process ended before this test was scheduled
 			}
 			require.Equal(t, Hit, e.Kind)
 			hits++
@@ -88,7 +88,7 @@ func TestSessionOfAChurning(t *testing.T) {
 	require.Positive(t, hits)
 }
 
-// A process whose first thread has ended becomes another program.
+// TestSessionExecWithoutFirst traces a process whose first thread has ended and which then executes another program.
 func TestSessionExecWithoutFirst(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "another", 2000)
@@ -116,7 +116,8 @@ func TestSessionExecWithoutFirst(t *testing.T) {
 	require.Equal(t, "ready\nready\nplain 5999000\n", output)
 }
 
-// All threads of a process that SIGSTOP stopped stay stopped until SIGCONT: a thread that left the stop to step over a breakpoint returns to it.
+// TestSessionKeepsStopped requires that all threads of a process which SIGSTOP has stopped stay stopped until SIGCONT. A thread that resumed to step
+// over a breakpoint must stop again.
 func TestSessionKeepsStopped(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -134,7 +135,8 @@ func TestSessionKeepsStopped(t *testing.T) {
 			require.NoError(t, unix.Kill(w.pid(), unix.SIGSTOP))
 			quiet := false
 			for deadline := time.Now().Add(livetest.Patience); !quiet && time.Now().Before(deadline); {
-				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // a slow machine has fewer calls that might go on
+				// On a slow machine the process makes fewer calls in that time.
+				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 				_, err := s.Next(ctx)
 				cancel()
 				quiet = err != nil
@@ -150,8 +152,8 @@ func TestSessionKeepsStopped(t *testing.T) {
 	}
 }
 
-// TestSessionOverwritten requires that code that the program wrote over a breakpoint stays unchanged, when a thread runs alone and at the end. A
-// breakpoint that is set again is in memory again.
+// TestSessionOverwritten requires that code which the program wrote over a breakpoint stays unchanged, when a thread runs alone and at the end. A
+// breakpoint that is set again must be in memory again.
 func TestSessionOverwritten(t *testing.T) {
 	path, site, faulty := sitesProgram(t, stepped)
 	s, output := launch(t, path, "plain", "2000")
@@ -162,7 +164,7 @@ func TestSessionOverwritten(t *testing.T) {
 	mem, err := os.OpenFile(filepath.Join("/proc", fmt.Sprint(s.PID()), "mem"), os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer mem.Close()
-	// The program's own byte is REX.W, of bswap. With REX.X too it does the same.
+	// The byte is the program's REX.W prefix of bswap. With REX.X the instruction has the same effect.
 	code := func() byte {
 		var b [1]byte
 		_, err := mem.ReadAt(b[:], int64(site))
@@ -190,11 +192,11 @@ func TestSessionOverwritten(t *testing.T) {
 	eventually(t, output, sitesOutput["plain"])
 }
 
-// TestSessionOverwrittenIsPassedOnce requires that a thread that was reported at a breakpoint passes it when it resumes, whatever the program has
-// written there meanwhile. It is not reported a second time when the breakpoint is set again.
+// TestSessionOverwrittenIsPassedOnce requires that a thread which was reported at a breakpoint passes it when it resumes, whatever the program has
+// written there. It must not be reported a second time when the breakpoint is set again.
 func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
-	const each = 8_000_000 // so that the breakpoint is set again while they run
+	const each = 8_000_000 // large enough that the breakpoint is set again while the threads run
 	s, output := launch(t, path, "threads", fmt.Sprint(each))
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
 	mem, err := os.OpenFile(filepath.Join("/proc", fmt.Sprint(s.PID()), "mem"), os.O_RDWR, 0)
@@ -222,7 +224,7 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 		list, err := s.Look() // Look sets the breakpoint again
 		require.NoError(t, err)
 		missed += len(list)
-		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // the program's own bytes there
+		_, err = mem.WriteAt([]byte{0x48}, int64(site)) // the program's own byte
 		require.NoError(t, err)
 	}
 	require.Positive(t, missed)
@@ -231,7 +233,7 @@ func TestSessionOverwrittenIsPassedOnce(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// TestSessionOfAPartlyTraced requires that a process with one thread under another tracer is refused at once, and left unchanged. Its threads work
+// TestSessionOfAPartlyTraced requires that a process with one thread under another tracer is refused immediately and left unchanged. The threads work
 // for most of a second; if one has ended before the checks, on a busy machine, the test tries another process.
 func TestSessionOfAPartlyTraced(t *testing.T) {
 	livetest.Slow(t)
@@ -252,7 +254,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 	for deadline := time.Now().Add(livetest.Patience); len(tids) != 17; time.Sleep(time.Millisecond) {
 		all, err := system.ThreadIDs(w.pid())
 		if err != nil || len(all) < len(tids) {
-			return false // they come, and then they go
+			return false // a thread has ended
 		}
 		require.Less(t, time.Now(), deadline)
 		tids = all
@@ -286,7 +288,7 @@ func refusedPartlyTraced(t *testing.T, path string) (done bool) {
 		return errors.Join(err, system.Request(unix.PTRACE_DETACH, tids[9], 0))
 	})
 	if errors.Is(err, unix.ESRCH) {
-		return false // it ended as it was interrupted
+		return false // the thread ended when it was interrupted
 	}
 	require.NoError(t, err)
 	output, code := w.finish(t)
@@ -304,7 +306,7 @@ func TestSessionLaunchedAsWithout(t *testing.T) {
 	want, err := exec.Command("sh", "-c", look).Output()
 	require.NoError(t, err)
 	_, ignored, _ := strings.Cut(string(want), "SigIgn:\t")
-	var set uint64 // with what was ignored before
+	var set uint64 // includes signals that were ignored before
 	_, err = fmt.Sscanf(ignored, "%x\n", &set)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, set&3)

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// frozenGroup puts a process into a control group of cgroup2, and returns a function that freezes or thaws it. ok is false where this process may not make
-// a group.
+// frozenGroup puts a process into a control group of cgroup2, and returns a function that freezes or thaws it. ok is false if this process may not
+// create a group.
 func frozenGroup(t *testing.T, pid int) (freeze func(string), ok bool) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -28,7 +28,7 @@ func frozenGroup(t *testing.T, pid int) (freeze func(string), ok bool) {
 			continue
 		}
 		t.Cleanup(func() {
-			_ = os.WriteFile(filepath.Join(fields[1], "cgroup.procs"), fmt.Append(nil, pid), 0) // it has ended
+			_ = os.WriteFile(filepath.Join(fields[1], "cgroup.procs"), fmt.Append(nil, pid), 0) // an error means that it has ended
 			require.NoError(t, os.Remove(dir))
 		})
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(fmt.Sprint(pid)), 0))
@@ -39,8 +39,8 @@ func frozenGroup(t *testing.T, pid int) (freeze func(string), ok bool) {
 	return func(string) {}, false
 }
 
-// TestTrapHandlerOfAFrozenProcess requires that a process whose control group is frozen while breakpoints are set, or while the session ends, later
-// continues as if it had not been traced, and that it gets the handler when another breakpoint is set after the thaw.
+// TestTrapHandlerOfAFrozenProcess freezes the control group of a process while breakpoints are set, or while the session ends. After the thaw the
+// process must continue as if it had not been traced, and must get the handler when another breakpoint is set.
 func TestTrapHandlerOfAFrozenProcess(t *testing.T) {
 	p := startTraps(t, "plain")
 	freeze, ok := frozenGroup(t, p.pid())
@@ -68,8 +68,8 @@ func TestTrapHandlerOfAFrozenProcess(t *testing.T) {
 	require.Equal(t, sumOfTraps, p.says("c"))
 }
 
-// TestTrapHandlerAndARestartableSequence requires that a thread which is in a restartable sequence when the first breakpoint is set aborts the sequence,
-// as it does when anything else interrupts it: another thread makes the system calls that the handler takes.
+// TestTrapHandlerAndARestartableSequence requires that a thread which is in a restartable sequence when the first breakpoint is set aborts the
+// sequence, as after any interruption, because another thread makes the system calls that install the handler.
 func TestTrapHandlerAndARestartableSequence(t *testing.T) {
 	path := livetest.CBinary(t, "../ptrace/testdata/sequence.c", "-no-pie")
 	names := symbols(t, path)

@@ -11,15 +11,15 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// Change is a write to memory: the address and the new bytes.
+// Change is a write to memory: an address and the new bytes.
 type Change struct {
 	Addr machine.Addr
 	Data []byte
 }
 
-// Commit changes memory of a stopped process, and then registers of one of its threads: general ones, the program counter, and the first bytes of
-// xmm0 to xmm15, or of v0 to v31. If the thread was stopped in a system call, the kernel does not restart that call. Commit changes everything or,
-// with an error, nothing, even if this process is killed meanwhile. The error reports written memory that could not be restored. The changed memory
+// Commit changes memory of a stopped process, and then registers of one thread: general registers, the program counter, and the first bytes of xmm0
+// to xmm15 or of v0 to v31. If the thread was stopped in a system call, the kernel does not restart the call. Commit changes everything or, if it
+// returns an error, nothing, even if this process is killed meanwhile. The error lists written memory that could not be restored. The changed memory
 // must not contain a breakpoint.
 func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFReg][]byte) error {
 	const op = "cannot commit"
@@ -50,12 +50,12 @@ func (s *Session) Commit(tid int, memory []Change, registers map[machine.DWARFRe
 }
 
 // ShadowStack reports whether a thread of the process has a shadow stack, a second copy of its return addresses that reframe cannot change: CET on
-// x86-64, GCS on arm64. Such stacks have mappings of their own (Linux, "The /proc Filesystem": ss of VmFlags).
+// x86-64, GCS on arm64. Shadow stacks are separate mappings (Linux, "The /proc Filesystem": ss of VmFlags).
 func (s *Session) ShadowStack(tid int) (bool, error) {
 	if s.held != nil {
 		return false, s.failed("cannot read its shadow stacks", lacks(unsupported[tracer.Commit]))
 	}
-	// Reading the kernel's smaps is slow, and an existing mapping never becomes a shadow stack: if the mappings are unchanged, there is still none.
+	// Reading smaps is slow, and an existing mapping never becomes a shadow stack. So if the mappings are unchanged, the process still has none.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil {
 		return false, err
@@ -63,7 +63,7 @@ func (s *Session) ShadowStack(tid int) (bool, error) {
 	if s.shadowless != nil && bytes.Equal(maps, s.shadowless) {
 		return false, nil
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // of this thread: the first one may have ended
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid)) // of this thread, because the first thread may have ended
 	if err != nil {
 		return false, err
 	}

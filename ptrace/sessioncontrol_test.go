@@ -17,23 +17,23 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// open takes control of a process, and lets it go when the test ends, however it ends.
+// open attaches to a process, and detaches when the test ends.
 func open(t *testing.T, pid int) *Session {
 	t.Helper()
 	s, err := Open(context.Background(), pid)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
+	t.Cleanup(func() { _ = s.Detach() }) // has no effect if the test has detached already
 	return s
 }
 
-// A process that was stopped before is stopped afterwards.
+// TestSessionLeavesStopped requires that a process that was stopped before a session is stopped afterwards.
 func TestSessionLeavesStopped(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "1", "2")
 	p.Signal(t, syscall.SIGSTOP)
 	requireState(t, p.PID, 'T')
 	require.NoError(t, open(t, p.PID).Detach())
 	p.Freeze(t)
-	time.Sleep(100 * time.Millisecond) // the time in which no thread may run; a slow machine may miss a failure, but never fails wrongly
+	time.Sleep(100 * time.Millisecond) // no thread may run in this time; a slow machine may miss a failure, but never fails wrongly
 	tids, err := system.ThreadIDs(p.PID)
 	require.NoError(t, err)
 	require.Len(t, tids, 6)
@@ -46,7 +46,8 @@ func TestSessionLeavesStopped(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// Threads that sleep in the kernel sleep for the rest of their time, even if the session resumes and stops them meanwhile.
+// TestSessionOfSleepers requires that threads which sleep in the kernel sleep for the rest of their time, even if the session resumes and stops them
+// meanwhile.
 func TestSessionOfSleepers(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "2", "0", "2")
 	p.Quiet(t, 0)
@@ -55,7 +56,7 @@ func TestSessionOfSleepers(t *testing.T) {
 		s := open(t, p.PID)
 		requireState(t, p.PID, 't')
 		for range 3 {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond) // an interval in which nothing happens, on any machine
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond) // nothing happens in this time, on any machine
 			_, err := s.Next(ctx)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -71,7 +72,7 @@ func TestSessionOfSleepers(t *testing.T) {
 	require.Equal(t, "ready\n", p.Output())
 }
 
-// TestRunTo requires that a process runs to a function with the expected arguments, and is unchanged after the session.
+// TestRunTo requires that a process runs to a function, where it has the expected arguments, and that its code is unchanged.
 func TestRunTo(t *testing.T) {
 	path := executable(t, "steps.c", "-no-pie")
 	step := symbols(t, path)["step"]
@@ -110,14 +111,14 @@ func TestRunTo(t *testing.T) {
 		require.Equal(t, "0", system.StatusField(p.PID, "TracerPid"))
 	}
 	requireState(t, p.PID, 'S')
-	// It continues: its sleep ends.
+	// The process must continue: its sleep must end.
 	before := system.StatusField(p.PID, "voluntary_ctxt_switches")
 	require.Eventually(t, func() bool { return system.StatusField(p.PID, "voluntary_ctxt_switches") != before }, livetest.Patience, 10*time.Millisecond) // an interval in which nothing happens, on any machine
 	require.True(t, p.Alive())
 }
 
-// TestRunToAgain requires that a reported thread must reach the address again, and that none of several threads that reach it at the same moment is
-// lost.
+// TestRunToAgain requires that a thread which was reported must reach the address again, and that no thread is lost if several reach it at the same
+// moment.
 func TestRunToAgain(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
@@ -148,7 +149,7 @@ func TestRunToAgain(t *testing.T) {
 			require.Contains(t, output(), mode+" ")
 		})
 	}
-	// Two places in turn, one of which faults and runs again.
+	// The thread reaches two places in turn. The instruction at one of them faults and is executed again.
 	s, _ := launch(t, path, "fault", fmt.Sprint(n))
 	for i := range uint64(n) {
 		for _, want := range []machine.Addr{faulty, site} {
@@ -167,7 +168,7 @@ func TestRunToAgain(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// Other breakpoints stay, are counted, and do not end the run.
+// TestRunToPassesOthers requires that other breakpoints stay, are counted, and do not end the run.
 func TestRunToPassesOthers(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
 	for _, hold := range []bool{false, true} {
@@ -180,7 +181,7 @@ func TestRunToPassesOthers(t *testing.T) {
 		}
 		hits, err := s.Hits()
 		require.NoError(t, err)
-		require.Equal(t, []Hits{{site, 49}}, hits) // the first call of faulty is run twice
+		require.Equal(t, []Hits{{site, 49}}, hits) // the first call of faulty is executed twice
 		_, end := follow(t, s, faulty)
 		require.Equal(t, 7, end.ExitCode)
 		require.NoError(t, s.Detach())
@@ -188,7 +189,7 @@ func TestRunToPassesOthers(t *testing.T) {
 	}
 }
 
-// TestPass requires that a thread passes the requested number of hits, which are counted, and that the next one is reported.
+// TestPass requires that a thread passes the requested number of hits, which are counted, and that the next hit is reported.
 func TestPass(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	s, output := launch(t, path, "fault", "100")
@@ -218,22 +219,22 @@ func TestPass(t *testing.T) {
 	require.Equal(t, "ready\nfault 29900\n", output())
 }
 
-// TestRunToGivenUp requires that after canceling the process runs without breakpoints, and that the session can wait again.
+// TestRunToGivenUp requires that after a cancellation the process runs without breakpoints, and that the session can wait again.
 func TestRunToGivenUp(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
-	const count = 30_000_000 // long enough that it still runs if the stop, or reframe itself, is delayed
+	const count = 30_000_000 // large enough that the process still runs if the stop, or reframe itself, is delayed
 	w := startWaiting(t, path, "threads", count)
 	s := open(t, w.pid())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it waits for its input meanwhile, fast or slow
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // the process waits for its input meanwhile, on any machine
 	defer cancel()
 	_, err := s.RunTo(ctx, site)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	requireText(t, w.pid())
 	requireState(t, w.pid(), 'S')
-	for k := range 20 { // a late report is not counted for another request
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // any moment, fast or slow
-		_, _ = s.RunTo(ctx, faulty, site)                                                      // the thread may reach it or not
+	for k := range 20 { // a late report must not count for the next request
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(k)*100*time.Microsecond) // at a random moment, on any machine
+		_, _ = s.RunTo(ctx, faulty, site)                                                      // either result is possible
 		cancel()
 		if k == 3 {
 			w.begin(t)
@@ -259,7 +260,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*n*(n-1)/2+n), output)
 }
 
-// A process that ends, or executes another program, before it reaches the place.
+// TestRunToNowhere runs a process that ends, or executes another program, before it reaches the address.
 func TestRunToNowhere(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
 	for _, mode := range []string{"plain", "threads", "end", "leader"} {
@@ -280,13 +281,13 @@ func TestRunToNowhere(t *testing.T) {
 
 	p := livetest.C(t, "threads.c", nil, "1")
 	s = open(t, p.PID)
-	time.AfterFunc(20*time.Millisecond, p.Kill) // RunTo may have begun; on a slow machine it has not, and the test allows both
+	time.AfterFunc(20*time.Millisecond, p.Kill) // on a slow machine RunTo may not have begun, and the test allows both
 	_, err = s.RunTo(t.Context(), symbolOf(t, p.PID, "main"))
 	require.ErrorIs(t, err, ErrProcessExited)
 	require.NoError(t, s.Detach())
 }
 
-// symbolOf is the address of a function of a running program.
+// symbolOf returns the address of a function in a running program.
 func symbolOf(t *testing.T, pid int, name string) machine.Addr {
 	t.Helper()
 	target, err := Survey(pid, Options{})
@@ -297,7 +298,7 @@ func symbolOf(t *testing.T, pid int, name string) machine.Addr {
 	return sym.Addr
 }
 
-// The same registers as a capture gives, vector registers too.
+// TestSessionRegisters requires the same registers as a capture has, including vector registers.
 func TestSessionRegisters(t *testing.T) {
 	at := symbols(t, executable(t, "regs.c", "-no-pie"))
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
@@ -324,12 +325,12 @@ func TestSessionRegisters(t *testing.T) {
 	requireState(t, p.PID, 'S')
 }
 
-// The parent of a process that is killed while stopped soon sees its end, whatever the session does.
+// TestSessionKilledWhileHeld requires that the parent of a process that is killed while it is stopped soon sees its end, whatever the session does.
 func TestSessionKilledWhileHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3")
 	s, err := Open(context.Background(), p.PID)
 	require.NoError(t, err)
-	p.Kill() // returns when the parent has waited for it
+	p.Kill() // returns after the parent has waited for it
 	_, err = s.Target()
 	require.ErrorIs(t, err, ErrProcessExited)
 	e, err := s.Next(context.Background())

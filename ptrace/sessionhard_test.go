@@ -58,7 +58,7 @@ func (w *waiting) begin(t *testing.T) {
 	require.NoError(t, w.stdin.Close())
 }
 
-// openAtWork starts a program of sites.c, which works for most of a second, and opens a session at a random moment within the given time. If the
+// openAtWork starts a program of sites.c, which works for most of a second, and opens a session at a random moment within the time later. If the
 // program has ended by then, openAtWork starts another one.
 func openAtWork(t *testing.T, path, mode string, count int, later time.Duration) (*waiting, *Session) {
 	t.Helper()
@@ -77,16 +77,16 @@ func openAtWork(t *testing.T, path, mode string, count int, later time.Duration)
 	return nil, nil
 }
 
-// finish reads what the program prints until its end.
+// finish reads the output of the program until the program ends.
 func (w *waiting) finish(t *testing.T) (output string, code int) {
 	t.Helper()
 	rest, err := io.ReadAll(w.lines)
 	require.NoError(t, err)
-	_ = w.cmd.Wait() // its status is returned
+	_ = w.cmd.Wait() // the status is returned
 	return "ready\n" + string(rest), w.cmd.ProcessState.ExitCode()
 }
 
-// follow runs a session to the end of its process and returns the arguments of each thread at a breakpoint.
+// follow runs a session until its process ends, and returns the arguments of each thread at a breakpoint.
 func follow(t *testing.T, s *Session, at machine.Addr) (args map[int][]uint64, end Event) {
 	t.Helper()
 	args = map[int][]uint64{}
@@ -108,7 +108,7 @@ func follow(t *testing.T, s *Session, at machine.Addr) (args map[int][]uint64, e
 	}
 }
 
-// unbroken requires that no call of a thread is missing. Its arguments count up, and start again when other is called.
+// unbroken requires that no call of a thread is missing. The arguments count up, and start again when other is called.
 func unbroken(t *testing.T, args map[int][]uint64) {
 	t.Helper()
 	for tid, list := range args {
@@ -118,7 +118,8 @@ func unbroken(t *testing.T, args map[int][]uint64) {
 	}
 }
 
-// The first thread ends before the others begin; the process raises SIGTRAP itself, also by int3; a thread waits in vfork all the time.
+// TestSessionHard traces three programs: one whose first thread ends before the others begin, one that raises SIGTRAP itself, also by int3, and one
+// in which a thread is in vfork most of the time.
 func TestSessionHard(t *testing.T) {
 	livetest.Slow(t)
 	const n = 2000
@@ -152,8 +153,8 @@ func TestSessionHard(t *testing.T) {
 	}
 }
 
-// TestSessionDebugRegisterWithoutReason requires that a SIGTRAP without a reason in DR6, at an instruction in a debug register, is a hit, and only
-// one. Some hypervisors lose the reason once in a few thousand hits. The program sends such a signal to itself.
+// TestSessionDebugRegisterWithoutReason requires that a SIGTRAP at an instruction in a debug register counts as exactly one hit, even if DR6 gives no
+// reason. Some hypervisors lose the reason once in a few thousand hits. The program sends such a signal to itself.
 func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)
@@ -183,13 +184,13 @@ func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	}
 }
 
-// TestSessionAttachedInTheMiddle requires that a process that is attached to in the middle of its work continues it, and that every call from then
-// on is reported.
+// TestSessionAttachedInTheMiddle requires that a process to which a session attaches during its work continues the work, and that every later call is
+// reported.
 func TestSessionAttachedInTheMiddle(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
 	for mode, count := range map[string]int{"plain": 1_000_000_000, "threads": 100_000_000, "leader": 100_000_000, "vforks": 1_000_000_000} {
-		w, s := openAtWork(t, path, mode, count, 100*time.Millisecond) // however slow: see there
+		w, s := openAtWork(t, path, mode, count, 100*time.Millisecond) // the process may end before the session attaches: see openAtWork
 		require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 		args := map[int][]uint64{}
 		for range livetest.Times(300, 5000) {
@@ -215,7 +216,7 @@ func TestSessionAttachedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestSessionSignals covers a process that another one kills, stops and continues, or that aborts by itself.
+// TestSessionSignals traces a process that another process kills, stops or continues, or that aborts.
 func TestSessionSignals(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -224,7 +225,7 @@ func TestSessionSignals(t *testing.T) {
 		sum := sums[mode]
 		part := func(n int, name string, test func(t *testing.T)) {
 			if !livetest.Whole() && at%2 != n {
-				return // each mode with one signal
+				return // each mode is tested with one signal
 			}
 			t.Run(name+" "+mode, test)
 		}
@@ -235,7 +236,8 @@ func TestSessionSignals(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 				w.begin(t)
-				time.AfterFunc(time.Duration(rand.IntN(50))*time.Millisecond, func() { _ = w.cmd.Process.Kill() }) // any moment, long before its end
+				// At a random moment, long before the process ends.
+				time.AfterFunc(time.Duration(rand.IntN(50))*time.Millisecond, func() { _ = w.cmd.Process.Kill() })
 				_, end := follow(t, s, site)
 				require.Equal(t, 9, end.Signal)
 				require.NoError(t, s.Detach())
@@ -251,9 +253,9 @@ func TestSessionSignals(t *testing.T) {
 			w.begin(t)
 			go func() {
 				for range 20 {
-					time.Sleep(5 * time.Millisecond) // any moment, fast or slow
+					time.Sleep(5 * time.Millisecond) // at any moment, on any machine
 					_ = unix.Kill(w.pid(), unix.SIGSTOP)
-					time.Sleep(5 * time.Millisecond) // any moment, fast or slow
+					time.Sleep(5 * time.Millisecond) // at any moment, on any machine
 					_ = unix.Kill(w.pid(), unix.SIGCONT)
 				}
 			}()
@@ -267,7 +269,7 @@ func TestSessionSignals(t *testing.T) {
 	}
 }
 
-// SIGCONT undoes each SIGSTOP and SIGTSTP before it, wherever in the middle of a step either of them comes.
+// TestSessionContinued requires that SIGCONT undoes each earlier SIGSTOP and SIGTSTP, also if either signal arrives during a single step.
 func TestSessionContinued(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -289,7 +291,8 @@ func TestSessionContinued(t *testing.T) {
 				}
 				if hits%50 == 0 {
 					_ = unix.Kill(w.pid(), []unix.Signal{unix.SIGSTOP, unix.SIGTSTP}[rand.IntN(2)])
-					for until := time.Now().Add(time.Duration(rand.IntN(60)) * time.Microsecond); time.Now().Before(until); { // any moment, fast or slow; to sleep takes longer
+					// Wait for a random time by polling, because sleeping takes longer.
+					for until := time.Now().Add(time.Duration(rand.IntN(60)) * time.Microsecond); time.Now().Before(until); {
 					}
 					_ = unix.Kill(w.pid(), unix.SIGCONT)
 				}
@@ -301,7 +304,7 @@ func TestSessionContinued(t *testing.T) {
 	}
 }
 
-// A process that is stopped by SIGSTOP when it is attached to stays so until it is continued.
+// TestSessionOfAStopped requires that a process that is stopped by SIGSTOP when a session attaches stays stopped until SIGCONT.
 func TestSessionOfAStopped(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -312,7 +315,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Insert(Breakpoint{Addr: site}))
 	w.begin(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // an interval in which nothing happens, on any machine
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond) // nothing happens in this time, on any machine
 	defer cancel()
 	_, err = s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -326,7 +329,8 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.Equal(t, sitesOutput["threads"], output)
 }
 
-// Requests that follow each other at once are all served while the process does nothing that wakes the tracer.
+// TestSessionRequestsInARow requires that requests which follow immediately after each other are all served, while the process does nothing that
+// wakes the tracer.
 func TestSessionRequestsInARow(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "plain", 2000)
@@ -336,7 +340,7 @@ func TestSessionRequestsInARow(t *testing.T) {
 	at, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 2000 {
-		_, err := s.Next(at) // it resumes, and waits for its input
+		_, err := s.Next(at) // resumes the process, which waits for its input
 		require.ErrorIs(t, err, context.Canceled)
 		_, err = s.Hits()
 		require.NoError(t, err)
@@ -351,8 +355,8 @@ func TestSessionRequestsInARow(t *testing.T) {
 	require.Equal(t, sitesOutput["plain"], output)
 }
 
-// TestSessionDetachOfAStopping requires that a process that SIGSTOP stops during the detach has no thread left that hit a breakpoint without having
-// reported it.
+// TestSessionDetachOfAStopping requires that, if SIGSTOP stops a process during the detach, no thread has hit a breakpoint without having reported
+// the hit.
 func TestSessionDetachOfAStopping(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -367,13 +371,13 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 			_, err := s.Next(context.Background())
 			require.NoError(t, err)
 		}
-		signalled, after := make(chan error), time.Duration(random.IntN(200))*time.Microsecond // any moment, fast or slow
+		signalled, after := make(chan error), time.Duration(random.IntN(200))*time.Microsecond // a random moment, on any machine
 		go func() {
 			time.Sleep(after)
 			signalled <- w.cmd.Process.Signal(syscall.SIGSTOP)
 		}()
 		require.NoError(t, s.Detach())
-		if err := <-signalled; err == nil { // it still exists
+		if err := <-signalled; err == nil { // the process still exists
 			require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
 		}
 		output, code := w.finish(t)
@@ -382,7 +386,7 @@ func TestSessionDetachOfAStopping(t *testing.T) {
 	}
 }
 
-// TestSessionSecond requires that a second tracer of a process gets an error that names the first, and that the first continues.
+// TestSessionSecond requires that a second tracer of a process gets an error that names the first tracer, and that the first continues.
 func TestSessionSecond(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t)
@@ -412,7 +416,7 @@ func TestSessionOfNobody(t *testing.T) {
 	require.Eventually(t, func() bool { return system.ThreadState(cmd.Process.Pid, cmd.Process.Pid) == 'Z' }, livetest.Patience, time.Millisecond)
 	_, err := Open(context.Background(), cmd.Process.Pid)
 	require.Error(t, err)
-	_ = cmd.Wait() // with status 7
+	_ = cmd.Wait() // returns an error, because the status is 7
 	_, err = Open(context.Background(), cmd.Process.Pid)
 	require.ErrorIs(t, err, ErrNoProcess)
 	_, err = Launch(context.Background(), []string{"/nothing/here"})

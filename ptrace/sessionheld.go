@@ -15,10 +15,10 @@ import (
 // ErrLacks is wrapped in the errors of operations that the debugger of a process does not support.
 var ErrLacks = holder.ErrLacks
 
-// OpenSession controls a process that another debugger holds. Closing the session ([Session.Detach]) lets the process run, if the session has let it run
-// or has set breakpoints; otherwise it only disconnects, and the debugger decides about the process, as after [OpenHeld].
+// OpenSession controls a process that another debugger holds. [Session.Detach] resumes the process if the session has resumed it or has set
+// breakpoints. Otherwise it only disconnects, and the debugger decides about the process, as after [OpenHeld].
 //
-// Such a process always waits for this one: [Session.Yield] has no effect. The debugger must support [holder.Control].
+// [Session.Yield] has no effect: the process always waits for this one. The debugger must support [holder.Control].
 func OpenSession(s *holder.State, o CoreOptions) (*Session, error) {
 	if s.Control == nil {
 		return nil, errors.Join(&HeldError{s.Addr, fmt.Errorf("%w: running the process", ErrLacks), ""}, s.Close())
@@ -35,7 +35,7 @@ func OpenSession(s *holder.State, o CoreOptions) (*Session, error) {
 	return session, nil
 }
 
-// debugger is the driver of a session with a process that another debugger holds.
+// debugger is the driver for a process that another debugger holds.
 type debugger struct {
 	control holder.Control
 	addr    string
@@ -44,9 +44,9 @@ type debugger struct {
 
 	breakpoints map[machine.Addr]*heldBreakpoint
 	counting    tracer.Counting
-	number      uint64            // of the last counted hit
-	reported    uint64            // counted hits that were reported, or would have been without Quiet
-	hits        map[uint64]uint64 // by address, also of removed breakpoints
+	number      uint64            // number of the last counted hit
+	reported    uint64            // number of counted hits that were reported, or would have been without Quiet
+	hits        map[uint64]uint64 // hits by address, including those of removed breakpoints
 	waiting     []*tracer.Event
 	running     bool
 	backwards   bool // Event runs the process backwards
@@ -54,7 +54,7 @@ type debugger struct {
 	ended       bool
 }
 
-// heldBreakpoint is a breakpoint and its options.
+// heldBreakpoint is a breakpoint with its options.
 type heldBreakpoint struct{ tracer.Breakpoint }
 
 // unsupported maps the requests that no debugger supports to names of the operations.
@@ -62,10 +62,10 @@ var unsupported = map[tracer.Op]string{
 	tracer.Pass: "passing hits of one thread", tracer.Alone: runAlone, tracer.Rseq: runAlone, tracer.Commit: "writing into the process",
 }
 
-// runAlone names the operation for which the area of rseq(2) is read, too.
+// runAlone names the operation that also needs the area of rseq(2).
 const runAlone = "running one thread while the others are stopped"
 
-// lacks returns the error for a refused operation.
+// lacks returns the error for an operation that is not supported.
 func lacks(what string) error { return fmt.Errorf("%w: %s", ErrLacks, what) }
 
 // Do implements [driver].
@@ -107,7 +107,7 @@ func (d *debugger) DoUntil(_ context.Context, r tracer.Request) (*tracer.Reply, 
 	return d.Do(r)
 }
 
-// Send implements [driver]. Event resumes the process.
+// Send implements [driver]. It does nothing, because Event resumes the process.
 func (d *debugger) Send(tracer.Request) error { return nil }
 
 // Waiting implements [driver].
@@ -132,10 +132,10 @@ func (d *debugger) Released() bool {
 	return slices.ContainsFunc(d.waiting, func(e *tracer.Event) bool { return e.Kind == tracer.Away })
 }
 
-// Close implements [driver]. leave has ended the connection.
+// Close implements [driver]. It does nothing, because leave has ended the connection.
 func (d *debugger) Close() error { return nil }
 
-// insert tries to set every breakpoint.
+// insert sets breakpoints. After an error it continues with the other breakpoints.
 func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 	if d.running {
 		return errors.New("the process runs")
@@ -156,7 +156,7 @@ func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 	return err
 }
 
-// remove tries to remove every breakpoint, and drops the hits of them that were not returned.
+// remove removes breakpoints, and drops their hits that Event has not returned. After an error it continues with the other breakpoints.
 func (d *debugger) remove(addrs []uint64) (err error) {
 	if d.running && len(addrs) > 0 {
 		return errors.New("the process runs")
@@ -175,7 +175,7 @@ func (d *debugger) remove(addrs []uint64) (err error) {
 	return err
 }
 
-// removeCounted removes the breakpoints that count, or all.
+// removeCounted removes the counted breakpoints, or all if all is set.
 func (d *debugger) removeCounted(all bool) error {
 	var list []uint64
 	for a, b := range d.breakpoints {
@@ -187,7 +187,7 @@ func (d *debugger) removeCounted(all bool) error {
 	return d.remove(list)
 }
 
-// resume lets the process run.
+// resume resumes the process.
 func (d *debugger) resume() error {
 	d.cache.Forget()
 	d.changed = true
@@ -198,7 +198,7 @@ func (d *debugger) resume() error {
 	return nil
 }
 
-// stop stops the process. A hit that came first waits for Event.
+// stop stops the process. If a hit came first, Event returns it later.
 func (d *debugger) stop() error {
 	if !d.running {
 		return nil
@@ -217,7 +217,7 @@ func (d *debugger) stopped() {
 	d.cache.Forget()
 }
 
-// letRun removes all breakpoints and lets the process run.
+// letRun removes all breakpoints and resumes the process.
 func (d *debugger) letRun() error {
 	if d.running {
 		if err := d.stop(); err != nil {
@@ -234,7 +234,7 @@ func (d *debugger) letRun() error {
 	return nil
 }
 
-// leave removes the breakpoints and lets the process run, or only disconnects if nothing was changed.
+// leave removes the breakpoints and resumes the process. If nothing was changed, it only disconnects.
 func (d *debugger) leave() error {
 	if d.ended || !d.changed {
 		return d.control.Disconnect()
@@ -278,7 +278,7 @@ func (d *debugger) move(ctx context.Context) (holder.Stop, error) {
 	return d.control.Wait(ctx)
 }
 
-// happened makes the events of a stop. There are none if the process can resume at once.
+// happened adds the events of a stop. It adds none if the process can be resumed immediately.
 func (d *debugger) happened(stop holder.Stop) error {
 	e := &tracer.Event{Time: time.Now().UnixNano(), Raw: tracer.Raw{TID: stop.Thread}}
 	switch stop.Kind {
@@ -297,7 +297,7 @@ func (d *debugger) happened(stop holder.Stop) error {
 	return nil
 }
 
-// hit makes the events of a hit.
+// hit adds the events of a hit.
 func (d *debugger) hit(e *tracer.Event, pc machine.Addr) error {
 	b := d.breakpoints[pc]
 	if b == nil {
@@ -331,7 +331,7 @@ func (d *debugger) hit(e *tracer.Event, pc machine.Addr) error {
 	return nil
 }
 
-// read reads the memory that a breakpoint asks for.
+// read reads the memory that a breakpoint requests.
 func (d *debugger) read(e *tracer.Event, b *heldBreakpoint) error {
 	if len(b.Reads) == 0 {
 		return nil
@@ -354,20 +354,20 @@ func (d *debugger) read(e *tracer.Event, b *heldBreakpoint) error {
 	return d.cache.Lost()
 }
 
-// survey returns the process as it is now. It takes what has not changed from before, which may be nil.
+// survey returns the process in its current state. It takes over unchanged data from before, which may be nil.
 func (d *debugger) survey(before *Target, given []Object) (*Target, error) {
 	state, err := d.control.State()
 	if err != nil {
 		return nil, &HeldError{d.addr, err, ""}
 	}
 	o := d.options
-	if before == nil { // another program
+	if before == nil { // the process executes another program
 		o.Exe, o.Given = "", nil
 	}
 	d.cache.Forget()
 	now, err := openHeld(state, o, d.cache, before)
 	if err == nil && before != nil {
-		for _, m := range before.Modules { // those that the new target has not taken
+		for _, m := range before.Modules { // modules that the new target has not taken over
 			m.close()
 		}
 		before.perf.close()
@@ -378,7 +378,7 @@ func (d *debugger) survey(before *Target, given []Object) (*Target, error) {
 	return now, err
 }
 
-// heldTarget is [Session.Target] for a process that another debugger holds.
+// heldTarget implements [Session.Target] for a process that another debugger holds.
 func (s *Session) heldTarget() (*Target, error) {
 	d := s.held
 	if s.changed && !s.stale && s.base != nil && !s.base.reading().registered() {
@@ -400,7 +400,7 @@ func (s *Session) heldTarget() (*Target, error) {
 	return &t, nil
 }
 
-// registerWord returns the number of a register in the requests of the driver.
+// registerWord returns the number by which requests to the driver name a register.
 func (s *Session) registerWord(reg machine.DWARFReg) (word uint8, ok bool) {
 	if s.held != nil {
 		return uint8(reg), reg <= 0xff

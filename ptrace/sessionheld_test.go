@@ -26,7 +26,8 @@ func (refusing) Remove(a machine.Addr) error {
 
 func (refusing) Disconnect() error { return nil }
 
-// TestKillAfterEndOfHeldProcess requires that Kill of a session whose process has ended, on another machine, leaves the local process with its number alone.
+// TestKillAfterEndOfHeldProcess requires that Kill does not kill the local process with the same number, if the session's process, which is on
+// another machine, has ended.
 func TestKillAfterEndOfHeldProcess(t *testing.T) {
 	livetest.NeedsTools(t)
 	c := exec.Command("cat")
@@ -41,7 +42,8 @@ func TestKillAfterEndOfHeldProcess(t *testing.T) {
 	require.NoError(t, c.Wait())
 }
 
-// TestRemoveTriesAll requires that a breakpoint which the debugger cannot remove does not keep others in the process, and stays known.
+// TestRemoveTriesAll requires that, if the debugger cannot remove one breakpoint, the others are still removed, and that the session still knows the
+// breakpoint.
 func TestRemoveTriesAll(t *testing.T) {
 	d := &debugger{control: refusing{}, breakpoints: map[machine.Addr]*heldBreakpoint{2: {}, 3: {}, 4: {}, 5: {}}}
 	require.ErrorIs(t, d.remove([]uint64{2, 3, 4, 5}), errRefused)

@@ -36,7 +36,7 @@ var sitesOutput = map[string]string{
 	"come":    "ready\ncome 12287872000\n",
 }
 
-// eventually reads a file until it has the wanted content.
+// eventually reads a file until it has the expected content.
 func eventually(t *testing.T, read func() string, want string, about ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(livetest.Patience); read() != want; time.Sleep(time.Millisecond) {
@@ -46,7 +46,8 @@ func eventually(t *testing.T, read func() string, want string, about ...any) {
 	}
 }
 
-// TestSessionDetach requires that a program that is released while it works, with its threads anywhere, finishes as if it had not been traced.
+// TestSessionDetach requires that a program from which a session detaches during its work, with its threads anywhere, finishes as if it had not been
+// traced.
 func TestSessionDetach(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t, stepped)
@@ -69,8 +70,8 @@ func TestSessionDetach(t *testing.T) {
 	}
 }
 
-// TestSessionDetachFromOneThatRunsAlone requires the same for a program that is released while a thread of it runs alone in code outside, and hits a
-// breakpoint there that was set for it: killing reframe during verify --entry once ended such a program by SIGTRAP.
+// TestSessionDetachFromOneThatRunsAlone requires the same if a thread runs alone, is outside of the stepped code, and hits a breakpoint there that
+// was set for this run. Killing reframe during verify --entry once ended such a program by SIGTRAP.
 func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	for range 40 {
@@ -80,8 +81,8 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Remove(site))
 		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(time.Millisecond, cancel) // any moment will do, fast or slow
-		// It reaches the place all the time, and never returns from so far out.
+		time.AfterFunc(time.Millisecond, cancel) // at any moment, on any machine
+		// The thread reaches the place repeatedly, but its CFA never equals the one given, so the run does not end.
 		run, err := s.RunSingleThread(ctx, e.Thread.ID, SingleThreadOptions{Inside: []machine.Range{{Start: site, End: site + 1}}, Returns: []Return{{Addr: site, CFA: 1 << 63}}, Steps: 1 << 40, Time: livetest.Patience})
 		require.ErrorIs(t, err, context.Canceled, "%+v", run)
 		require.NoError(t, s.Detach())
@@ -89,8 +90,8 @@ func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	}
 }
 
-// TestSessionAloneIsLateAtOnce runs a thread alone whose time limit ends before it has passed the breakpoint at its start: this is not a new hit.
-// Otherwise, on a busy machine, native code appears to be one site ahead.
+// TestSessionAloneIsLateAtOnce runs a thread alone with a time limit that ends before the thread has passed the breakpoint at its start. The thread's
+// next stop there must not be a new hit. Otherwise native code would appear to be one site ahead on a busy machine.
 func TestSessionAloneIsLateAtOnce(t *testing.T) {
 	const calls = 25
 	path, site, _ := sitesProgram(t)
@@ -118,7 +119,7 @@ func TestSessionAloneIsLateAtOnce(t *testing.T) {
 	}
 }
 
-// starve gives a process the processor only rarely, as on a busy machine: another process with higher priority spins on the same processor.
+// starve makes a process run only rarely, as on a busy machine: another process with higher priority spins on the same processor.
 func starve(t *testing.T, pid int) {
 	t.Helper()
 	var all, one unix.CPUSet
@@ -138,7 +139,7 @@ func starve(t *testing.T, pid int) {
 	require.NoError(t, unix.Setpriority(unix.PRIO_PROCESS, pid, 19))
 }
 
-// argument is the register of a function's first argument.
+// argument returns the register of a function's first argument.
 func argument(a *machine.Arch) machine.DWARFReg {
 	if a == machine.ARM64 {
 		return 0
@@ -184,27 +185,27 @@ func TestSessionKilled(t *testing.T) {
 			read := func() string {
 				b, err := os.ReadFile(file)
 				require.NoError(t, err)
-				return strings.TrimSuffix(string(b), "PASS\n") // the output of a watcher that was faster
+				return strings.TrimSuffix(string(b), "PASS\n") // the output of a watcher that ended before it was killed
 			}
 			for read() == "" {
-				time.Sleep(time.Millisecond) // and again, however slow it starts
+				time.Sleep(time.Millisecond) // repeat until the watcher has started, on any machine
 			}
-			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // any moment, fast or slow
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // at a random moment, on any machine
 			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-			_ = cmd.Wait() // killed, or done before
+			_ = cmd.Wait() // an error means that it was killed
 			eventually(t, read, want, mode)
 		}
 	}
 }
 
-// TestSessionGuardKilled requires that the target continues after its tracer was killed, and that this process restores the bytes under breakpoints.
+// TestSessionGuardKilled requires that the target continues after its tracer was killed, and that this process restores the code under breakpoints.
 func TestSessionGuardKilled(t *testing.T) {
 	livetest.Slow(t)
 	path, _, faulty := sitesProgram(t)
-	// The breakpoint is at a place that the program does not reach in this mode, so the program survives while it has no tracer.
+	// The program does not reach the breakpoint in this mode, so it survives while it has no tracer.
 	s, output := launch(t, path, "plain", "2000000000")
 	require.NoError(t, s.Insert(Breakpoint{Addr: faulty}))
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // an interval in which nothing happens, on any machine
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // nothing happens in this time, on any machine
 	defer cancel()
 	_, err := s.Next(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -222,12 +223,12 @@ func TestSessionGuardKilled(t *testing.T) {
 	eventually(t, output, "ready\nplain 5999999999000000000\n")
 }
 
-// TestSessionGuardOfDebugRegistersKilled requires that debug registers, which outlive a tracer, are cleared in all threads, including those that
-// have started since they were set.
+// TestSessionGuardOfDebugRegistersKilled requires that debug registers, which keep their values when a tracer ends, are cleared in all threads,
+// including threads that have started since the registers were set.
 func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	livetest.Slow(t)
 	if !livetest.DebugRegisters(t) {
-		return // without them no hardware breakpoint is hit; see TestSessionDebugRegisterWithoutReason
+		return // on this machine no hardware breakpoint is hit; see TestSessionDebugRegisterWithoutReason
 	}
 	path, _, faulty := sitesProgram(t)
 	w := startWaiting(t, path, "threads", 2_000_000_000)
@@ -237,13 +238,13 @@ func TestSessionGuardOfDebugRegistersKilled(t *testing.T) {
 	w.begin(t)
 	const threads = 17
 	for n := 0; n < threads; {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // at least once more, however slow the machine is
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond) // time for at least one more thread, on any machine
 		_, err = s.Next(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		n = len(listThreads(t, w.pid()))
 	}
-	require.NoError(t, s.Stop()) // and each thread has been resumed since it started
+	require.NoError(t, s.Stop()) // by now each thread has been resumed since it started
 	_, err = s.Next(cancelled())
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, syscall.Kill(tracerPID(s), syscall.SIGKILL))
@@ -269,20 +270,20 @@ func listThreads(t *testing.T, pid int) []int {
 	return list
 }
 
-// debugged counts the threads of a process that have an address in a debug register.
+// debugged returns the number of threads that have an address in a debug register.
 func debugged(t *testing.T, pid int, addr machine.Addr) (n int) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	register := func(tid, number int) uint64 {
-		const offset = 848 // of u_debugreg in struct user (sys/user.h)
+		const offset = 848 // offset of u_debugreg in struct user (sys/user.h)
 		var b [8]byte
 		_, err := unix.PtracePeekUser(tid, uintptr(offset+8*number), b[:])
 		require.NoError(t, err)
 		return binary.LittleEndian.Uint64(b[:])
 	}
 	for _, tid := range listThreads(t, pid) {
-		// A tracer that was killed has closed its files a while before the kernel takes its threads from it.
+		// The files of a killed tracer are closed some time before the kernel detaches it from its threads.
 		require.Eventually(t, func() bool { return strings.TrimSpace(system.StatusField(tid, "TracerPid")) == "0" }, livetest.Patience, time.Millisecond)
 		require.NoError(t, unix.PtraceSeize(tid))
 		require.NoError(t, unix.PtraceInterrupt(tid))

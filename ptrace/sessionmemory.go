@@ -11,17 +11,17 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// sessionMemory is the memory of a process under control, without the session's breakpoints.
+// sessionMemory is the memory of a traced process, with the original code in place of the session's breakpoints.
 type sessionMemory struct {
 	pid, via  int
 	originals map[machine.Addr]tracer.Code
 	held      map[machine.Addr]bool // breakpoints in debug registers
-	source    *liveMemory           // memory of via, nil until it is read
-	released  func() bool           // reports whether the process was let run although the session has stopped it
+	source    *liveMemory           // memory of via; nil until it is first read
+	released  func() bool           // reports whether the process was resumed although the session has stopped it
 	unhandled string                // why the process has no SIGTRAP handler of the tracer; "" if it has one
 }
 
-// live returns the memory including the breakpoints.
+// live returns the memory with the breakpoints.
 func (m *sessionMemory) live() *liveMemory {
 	if m.source == nil || m.source.tid != m.via {
 		if m.source != nil {
@@ -35,7 +35,7 @@ func (m *sessionMemory) live() *liveMemory {
 // ReadMemory implements [machine.Memory].
 func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	err := m.live().ReadMemory(p, addr)
-	if err != nil && system.Ended(m.pid, m.via) { // other threads may still run and share the memory
+	if err != nil && system.Ended(m.pid, m.via) { // other threads may still run, and share the memory
 		m.via = firstAlive(m.pid)
 		err = m.live().ReadMemory(p, addr)
 	}
@@ -45,7 +45,7 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	if err != nil || len(m.originals) == 0 {
 		return err
 	}
-	// Restore breakpoints that begin before p or end after it.
+	// Also restore breakpoints that begin before p or end after it.
 	const size = machine.Addr(len(tracer.Code{}))
 	m.uncoverIn(p, addr, addr&^(size-1))
 	m.uncoverIn(p, addr, (addr+machine.Addr(len(p)))&^(size-1))
@@ -61,7 +61,7 @@ func (m *sessionMemory) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// uncoverIn replaces a breakpoint in p by the code under it, if there is one. p was read at addr.
+// uncoverIn replaces a breakpoint in p by the code under it, if the breakpoint is in p. p was read at addr.
 func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	code, ours := m.originals[breakpoint]
 	if !ours {
@@ -80,7 +80,7 @@ func (m *sessionMemory) uncoverIn(p []byte, addr, breakpoint machine.Addr) {
 	}
 }
 
-// cover records the code where a breakpoint is about to be set, or where the process has overwritten one.
+// cover records the code at which a breakpoint is about to be set, or at which the process has overwritten one.
 func (m *sessionMemory) cover(addr machine.Addr) {
 	var code tracer.Code
 	if m.ReadMemory(code[:], addr) == nil {
@@ -104,18 +104,18 @@ func (m *sessionMemory) hold(addrs []uint64) {
 	}
 }
 
-// change records the code that is under a breakpoint now.
+// change records the code that is now under a breakpoint.
 func (m *sessionMemory) change(addr machine.Addr, e *tracer.Event) {
 	if _, known := m.originals[addr]; known && e.Armed {
 		m.originals[addr] = e.Under
 	}
 }
 
-// salvage removes breakpoints and the SIGTRAP handler after the tracer was killed, and returns the result as text. A thread may have hit a breakpoint
-// before that.
+// salvage removes breakpoints and the SIGTRAP handler after the tracer was killed, and returns the result as text. Before that, a thread may have hit
+// a breakpoint.
 func (m *sessionMemory) salvage() string {
 	back, err := m.restore()
-	if errors.Is(err, os.ErrPermission) { // another user owns the file, but ptrace(2) may be permitted
+	if errors.Is(err, os.ErrPermission) { // the file belongs to another user, but ptrace(2) may be permitted
 		back, err = m.restoreTraced()
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *sessionMemory) salvage() string {
 	text := fmt.Sprintf("the code under %d breakpoints was restored", back)
 	if len(m.originals)+len(m.held) > 0 && m.unhandled == "" {
 		_, err := m.again(tracer.Request{Op: tracer.Unhandle})
-		if err != nil { // the handler that stays does the same as the default action
+		if err != nil { // a handler that stays has the same effect as the default action
 			text += fmt.Sprintf(", the SIGTRAP handler stays in the process: %v", err)
 		}
 	}
@@ -140,7 +140,7 @@ func (m *sessionMemory) salvage() string {
 	return text
 }
 
-// restore restores the code under the breakpoints through /proc/PID/mem, and returns the number of breakpoints that are removed now.
+// restore restores the code under the breakpoints through /proc/PID/mem, and returns the number of breakpoints that are now removed.
 func (m *sessionMemory) restore() (back int, err error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", m.via), os.O_RDWR, 0)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *sessionMemory) restore() (back int, err error) {
 	return back, nil
 }
 
-// restoreTraced restores the code by another tracer.
+// restoreTraced restores the code through another tracer.
 func (m *sessionMemory) restoreTraced() (back int, err error) {
 	r := tracer.Request{Op: tracer.Restore}
 	for addr, code := range m.originals {
@@ -174,7 +174,7 @@ func (m *sessionMemory) restoreTraced() (back int, err error) {
 	return reply.Restored, nil
 }
 
-// release clears the debug registers of all threads by another tracer.
+// release clears the debug registers of all threads through another tracer.
 func (m *sessionMemory) release() error {
 	r := tracer.Request{Op: tracer.Clear}
 	for addr := range m.held {

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestMemoryOfATargetThatBecomesAnotherUser requires that the tracer opens the memory file again after the target has become another user's by
-// execve(2): if the tracer is killed, the watchdog restores the code through that file.
+// TestMemoryOfATargetThatBecomesAnotherUser requires that the tracer opens the memory file again after the target has changed its user by execve(2).
+// If the tracer is killed, the watchdog restores the code through that file.
 func TestMemoryOfATargetThatBecomesAnotherUser(t *testing.T) {
 	user := os.Geteuid()
 	if user == 0 {

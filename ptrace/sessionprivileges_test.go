@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTracerKeepsWhatItNeeds requires that a tracer has no other capabilities than doc/user/threats.md lists for its target.
+// TestTracerKeepsWhatItNeeds requires that a tracer has only the capabilities that doc/user/threats.md lists for its target.
 func TestTracerKeepsWhatItNeeds(t *testing.T) {
 	const dacOverride, kill, sysPtrace, sysAdmin = 1 << 1, 1 << 5, 1 << 19, 1 << 21 // linux/capability.h
 	own, err := strconv.ParseUint(strings.TrimSpace(system.StatusField(os.Getpid(), "CapEff")), 16, 64)

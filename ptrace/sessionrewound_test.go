@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSessionThreadsAreNeverInsideAnInstruction requires that threads that hit a breakpoint are before it as soon as the session can see them. When
-// the tracer was killed while a thread was still after the int3, that thread continued in the middle of an instruction: 4 of 320 programs printed a
-// wrong result.
+// TestSessionThreadsAreNeverInsideAnInstruction requires that a thread that has hit a breakpoint is moved back before it as soon as the session can
+// see the thread. Before this, a tracer could be killed while a thread was still after the int3, and the thread continued in the middle of an
+// instruction: 4 of 320 programs printed a wrong result.
 func TestSessionThreadsAreNeverInsideAnInstruction(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
-	const length = 3 // of bswap %rdi: 48 0f cf
+	const length = 3 // size of bswap %rdi: 48 0f cf
 	s, output := launch(t, path, "threads", "50")
 	require.NoError(t, s.Insert(Breakpoint{Addr: site, Hold: true}))
 	others := 0

@@ -9,32 +9,33 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// SingleThreadOptions bound how far a thread runs alone.
+// SingleThreadOptions limit how far a thread runs alone.
 type SingleThreadOptions struct {
-	// Returns lists the function returns to stop at.
+	// Returns lists the returns of functions at which the thread stops.
 	Returns []Return
-	// Hits makes it stop at counted breakpoints too; otherwise it passes them. A breakpoint at the start does not count if an event or an earlier run
-	// stopped the thread there.
+	// Hits makes the thread also stop at counted breakpoints; otherwise it passes them. A breakpoint at the start does not count if an event or an
+	// earlier run stopped the thread there.
 	Hits bool
-	// Pass lists counted breakpoints that it passes even with Hits.
+	// Pass lists counted breakpoints that the thread passes even with Hits.
 	Pass []machine.Addr
-	// Loads makes it stop at uncounted breakpoints too, where code is registered or loaded. Otherwise the run ends there.
+	// Loads makes the thread stop at uncounted breakpoints, at which code is registered or loaded, so that the run can be resumed. Without Loads the
+	// run ends there.
 	Loads bool
-	// Fatal makes it stop before its own instructions end the process by a signal without a handler. The process ends when it resumes.
+	// Fatal makes the thread stop before an instruction of its own ends the process by a signal without a handler. The process ends when the thread
+	// resumes.
 	Fatal bool
-	// Inside is the code that is stepped instruction by instruction: ranges in ascending order. Calls to other code run at full speed until they
-	// return.
+	// Inside is the code that is single-stepped: ranges in ascending order. Calls to other code run at full speed until they return.
 	Inside []machine.Range
-	// Entries are functions to stop at, before their first instruction, when code in Inside calls them, directly or through stubs.
+	// Entries are functions that stop the thread before their first instruction, when code in Inside calls them, directly or through stubs.
 	Entries []machine.Addr
-	Steps   uint64        // the maximum number of instructions
-	Time    time.Duration // the approximate maximum time
-	Tail    int           // the number of last instructions to keep; at most 65536
+	Steps   uint64        // maximum number of instructions
+	Time    time.Duration // approximate maximum time
+	Tail    int           // number of last instructions to store; at most 65536
 }
 
-// Return is the return address of a function and its canonical frame address. The function has returned when the thread is at Addr with the stack
-// pointer CFA, or up to Pops bytes above it, since a function may pop arguments. Other stack pointers belong to other activations, for example of
-// coroutines, whose stacks may be anywhere.
+// Return is the return address of a function, with its canonical frame address. The function has returned when the thread is at Addr and its stack
+// pointer is CFA, or at most Pops bytes above it, because a function may pop arguments. Other stack pointers belong to other activations, for example
+// of coroutines, whose stacks may be anywhere.
 type Return struct {
 	Addr, CFA machine.Addr
 	Pops      uint64
@@ -42,32 +43,32 @@ type Return struct {
 
 // SingleThreadRun is the result of running a thread alone.
 type SingleThreadRun struct {
-	// Stopped is the reason why it reached none of the places to stop at, or "".
+	// Stopped is the reason why the thread reached no place at which it should stop, or "".
 	Stopped string
-	Late    bool         // Stopped is set because of the time limit: the run can be resumed
-	Return  int          // the index of the return that it reached, or -1
-	Hit     machine.Addr // the breakpoint it reached, or 0
+	Late    bool         // the time limit was the reason for Stopped, so the run can be resumed
+	Return  int          // index of the return that it reached, or -1
+	Hit     machine.Addr // breakpoint that it reached, or 0
 	Load    bool         // Hit is an uncounted breakpoint
-	Entered machine.Addr // the entry that it reached, or 0
+	Entered machine.Addr // entry that it reached, or 0
 	Back    Return       // the return of the function at Entered
-	Passed  uint64       // the number of counted breakpoints that it passed
-	Signal  int          // the first signal that its own instructions raised, or 0
-	// Handling reports that a handler of such a signal has begun and may not have returned.
+	Passed  uint64       // number of counted breakpoints that it passed
+	Signal  int          // first signal that its own instructions raised, or 0
+	// Handling reports whether a handler of such a signal has begun and may not have returned.
 	Handling bool
-	Fatal    int          // the signal that would end the process, if it stopped before that, or 0
-	Fault    machine.Addr // the address that the instruction which raised Fatal accessed, or 0 if the kernel does not report it
+	Fatal    int          // signal that would end the process, if the thread stopped before it, or 0
+	Fault    machine.Addr // address that the instruction which raised Fatal accessed, or 0 if the kernel does not report it
 	Steps    uint64
-	Outside  time.Duration // time of the code outside of [SingleThreadOptions].Inside
+	Outside  time.Duration // time in code outside of [SingleThreadOptions].Inside
 	// Tail holds the addresses of the last instructions, oldest first.
 	Tail []machine.Addr
-	// Calls holds the addresses outside of [SingleThreadOptions].Inside that it went to, each once, in order.
+	// Calls holds the addresses outside of [SingleThreadOptions].Inside to which the thread went, each once, in order.
 	Calls []machine.Addr
 	// Thread has all registers at the current stop.
 	Thread machine.Thread
 }
 
-// RunSingleThread runs one thread from its current place while all others are stopped, until a function returns or the thread reaches a breakpoint. Afterwards
-// all threads are stopped again. Signals to the thread are postponed, except those that its own instructions raise. If ctx is done, RunSingleThread returns its
+// RunSingleThread runs one thread while all others are stopped, until a function returns or the thread reaches a breakpoint. Afterwards all threads
+// are stopped again. Signals to the thread are postponed, except those that its own instructions raise. If ctx is done, RunSingleThread returns its
 // cause, and only [Session.Detach] may be called after that.
 func (s *Session) RunSingleThread(ctx context.Context, tid int, o SingleThreadOptions) (*SingleThreadRun, error) {
 	r := tracer.Request{Op: tracer.Alone, TID: tid, Alone: tracer.SingleThreadOptions{Hits: o.Hits, Loads: o.Loads, Fatal: o.Fatal, Steps: o.Steps, Time: o.Time, Tail: o.Tail}}
@@ -104,8 +105,8 @@ func addresses(list []uint64) []machine.Addr {
 	return out
 }
 
-// KernelArea returns the memory of a stopped thread in which the kernel records the thread's processor (rseq(2)). It may change whenever the thread
-// resumes. The range is empty if the thread has registered none.
+// KernelArea returns the memory of a stopped thread in which the kernel records the thread's processor (rseq(2)). The kernel may change it whenever
+// the thread resumes. The range is empty if the thread has not registered such an area.
 func (s *Session) KernelArea(tid int) (machine.Range, error) {
 	reply, err := s.driver.Do(tracer.Request{Op: tracer.Rseq, TID: tid})
 	if err != nil {

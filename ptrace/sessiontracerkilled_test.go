@@ -32,8 +32,8 @@ func watchdogHolds(t *testing.T, tracing int) {
 	require.Eventually(t, seized, livetest.Patience, time.Millisecond)
 }
 
-// killTracer runs a target with a breakpoint and kills the tracer after some hits: while the target is stopped at one with hold, and otherwise while
-// it runs. With alone it kills the watchdog too, and this process does not restore the code. It returns the output and the status of the target, and
+// killTracer runs a target with a breakpoint and kills the tracer after some hits: with hold while the target is stopped at one, otherwise while it
+// runs. With alone it also kills the watchdog, and this process does not restore the code. It returns the output and the status of the target, and
 // the signal that ended it.
 func killTracer(t *testing.T, path string, site machine.Addr, mode, count string, hold, alone bool) (output string, code int, ended syscall.Signal) {
 	t.Helper()
@@ -79,8 +79,8 @@ var tracerKills = []struct {
 	{"threads", "2000", sitesOutput["threads"], []string{stepped}},
 }
 
-// TestTracerKilledWhileTargetIsStopped requires that a target whose tracer is killed while it is stopped finishes as if it had not been traced: the
-// watchdog restores the code before the kernel resumes the threads.
+// TestTracerKilledWhileTargetIsStopped requires that a target whose tracer is killed while the target is stopped finishes as if it had not been
+// traced. The watchdog restores the code before the kernel resumes the threads.
 func TestTracerKilledWhileTargetIsStopped(t *testing.T) {
 	livetest.Slow(t)
 	for _, k := range tracerKills {
@@ -93,20 +93,21 @@ func TestTracerKilledWhileTargetIsStopped(t *testing.T) {
 	}
 }
 
-// TestTracerKilledWhileTargetRuns requires the same of a target whose tracer is killed while it runs: its handler of SIGTRAP waits for the watchdog.
+// TestTracerKilledWhileTargetRuns requires the same for a target whose tracer is killed while the target runs. The target's SIGTRAP handler waits for
+// the watchdog.
 func TestTracerKilledWhileTargetRuns(t *testing.T) {
 	livetest.Slow(t)
 	killTracers(t, false)
 }
 
-// TestTracerAndWatchdogKilledWhileTargetRuns requires the same if no process is left to restore the code: the handler of SIGTRAP restores it.
+// TestTracerAndWatchdogKilledWhileTargetRuns requires the same if no process is left to restore the code, so that the SIGTRAP handler restores it.
 func TestTracerAndWatchdogKilledWhileTargetRuns(t *testing.T) {
 	livetest.Slow(t)
 	killTracers(t, true)
 }
 
-// killTracers kills the tracers of targets that run. On arm64 a thread that is single-stepped, as at every breakpoint there, ends the target by
-// SIGTRAP: the kernel does not turn single-stepping off when the tracer is killed.
+// killTracers kills the tracers of running targets. On arm64, SIGTRAP ends the target if a thread is being single-stepped, as at every breakpoint
+// there, because the kernel does not disable single-stepping when the tracer is killed.
 func killTracers(t *testing.T, alone bool) {
 	t.Helper()
 	right, all := 0, 0
@@ -169,10 +170,11 @@ func TestTracerAndWatcherKilled(t *testing.T) {
 			var tracing int
 			_, err = fmt.Fscan(said, &tracing)
 			require.NoError(t, err)
-			// Kill the tracer first: when reframe is gone, it begins to remove the handler, and a kill during that may end the target (doc/user/threats.md).
+			// Kill the tracer first. After reframe has ended, the tracer begins to remove the handler, and a kill during that may end the target
+			// (doc/user/threats.md).
 			require.NoError(t, syscall.Kill(tracing, syscall.SIGKILL))
 			require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-			_ = cmd.Wait() // killed
+			_ = cmd.Wait() // an error means that it was killed
 			eventually(t, func() string {
 				b, err := os.ReadFile(file)
 				require.NoError(t, err)
@@ -182,8 +184,8 @@ func TestTracerAndWatcherKilled(t *testing.T) {
 	}
 }
 
-// TestTracerIsSpared requires that the kernel kills another process before the tracer when memory runs out, if the kernel permits that setting, and
-// that a program which the tracer starts has the usual setting.
+// TestTracerIsSpared requires that, if memory runs out, the kernel kills another process before the tracer, if the kernel permits that setting. A
+// program that the tracer starts must have the default setting.
 func TestTracerIsSpared(t *testing.T) {
 	value := func(pid int) int {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid))

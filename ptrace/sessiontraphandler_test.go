@@ -32,7 +32,7 @@ type trapped struct {
 	site  machine.Addr
 }
 
-// trapsProgram is traps.c as a program. test/arm64 gives it, on a machine without a compiler.
+// trapsProgram is the path of the compiled traps.c. test/arm64 sets it, for a machine without a compiler.
 var trapsProgram = flag.String("traps", "", "the program of traps.c")
 
 func startTraps(t *testing.T, mode string) *trapped {
@@ -70,32 +70,32 @@ func (p *trapped) line() string {
 	return strings.TrimSpace(line)
 }
 
-// order sends it a command.
+// order sends a command to the process.
 func (p *trapped) order(what string) {
 	p.Helper()
 	_, err := io.WriteString(p.stdin, what)
 	require.NoError(p, err)
 }
 
-// says sends it a command to which it answers with a line.
+// says sends a command that the process answers with a line.
 func (p *trapped) says(what string) string {
 	p.Helper()
 	p.order(what)
 	return p.line()
 }
 
-// ended returns the signal that ends it.
+// ended returns the signal that ended the process.
 func (p *trapped) ended() syscall.Signal {
-	_ = p.cmd.Wait() // a signal ends it
+	_ = p.cmd.Wait() // returns an error, because a signal ends it
 	return p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
 }
 
-// trace opens a session with a breakpoint at the site, and lets the process run.
+// trace opens a session with a breakpoint at the site, and resumes the process.
 func (p *trapped) trace(o Breakpoint) *Session {
 	p.Helper()
 	s, err := Open(context.Background(), p.pid())
 	require.NoError(p, err)
-	p.Cleanup(func() { _ = s.Detach() }) // no output where the test acted itself
+	p.Cleanup(func() { _ = s.Detach() }) // has no effect if the test has detached already
 	o.Addr = p.site
 	require.NoError(p, s.Insert(o))
 	_, err = s.Next(cancelled())
@@ -106,8 +106,8 @@ func (p *trapped) trace(o Breakpoint) *Session {
 
 const sumOfTraps = "1000000"
 
-// TestTrapHandlerIsTakenOut requires that a process has the handler for SIGTRAP only while it is traced. Before and after that, and in a child that
-// it forks meanwhile, it has the default action and no additional pages.
+// TestTrapHandlerIsTakenOut requires that a process has the SIGTRAP handler only while it is traced. Before and after that, and in a child that it
+// forks meanwhile, it must have the default action and no additional pages.
 func TestTrapHandlerIsTakenOut(t *testing.T) {
 	p := startTraps(t, "plain")
 	maps := func() string {
@@ -133,7 +133,7 @@ func TestTrapHandlerIsTakenOut(t *testing.T) {
 	require.Equal(t, syscall.SIGTRAP, p.ended())
 }
 
-// TestTrapHandlerOfTheProgram requires that the program's own handler of SIGTRAP stays.
+// TestTrapHandlerOfTheProgram requires that the program's own SIGTRAP handler stays.
 func TestTrapHandlerOfTheProgram(t *testing.T) {
 	p := startTraps(t, "own")
 	code := p.says("m")
@@ -146,8 +146,8 @@ func TestTrapHandlerOfTheProgram(t *testing.T) {
 	require.Equal(t, "own", p.says("a"))
 }
 
-// TestTrapHandlerUnderAFilter requires that a process survives whose seccomp filter kills it at the system calls that install the handler: root makes
-// them without the filter, other users do not make them.
+// TestTrapHandlerUnderAFilter requires that a process survives whose seccomp filter kills it at the system calls that install the handler. root makes
+// these calls without the filter, other users do not make them.
 func TestTrapHandlerUnderAFilter(t *testing.T) {
 	p := startTraps(t, "filter")
 	s := p.trace(Breakpoint{})
@@ -160,7 +160,7 @@ func TestTrapHandlerUnderAFilter(t *testing.T) {
 	require.NoError(t, s.Detach())
 	require.Equal(t, sumOfTraps, p.says("c"))
 	p.order("a")
-	require.Equal(t, syscall.SIGSYS, p.ended()) // and the filter applies
+	require.Equal(t, syscall.SIGSYS, p.ended()) // the filter still applies
 }
 
 // TestTrapHandlerIsTheDefault requires that the program's own SIGTRAP ends the process as without a tracer, both while it is traced and after all
@@ -205,7 +205,7 @@ func killAll(t *testing.T, s *Session) {
 	require.Error(t, err)
 }
 
-// TestTrapHandlerAlone requires that without tracer and watchdog the handler restores the code, or lets a thread pass a debug register, and that a
+// TestTrapHandlerAlone requires that, without tracer and watchdog, the handler restores the code or lets a thread pass a debug register, and that a
 // later session removes the handler.
 func TestTrapHandlerAlone(t *testing.T) {
 	for _, hardware := range []bool{false, true} {
@@ -225,7 +225,7 @@ func TestTrapHandlerAlone(t *testing.T) {
 	}
 }
 
-// TestTrapHandlerIsSalvaged requires that reframe takes out the handler of a tracer that was killed.
+// TestTrapHandlerIsSalvaged requires that reframe removes the handler of a tracer that was killed.
 func TestTrapHandlerIsSalvaged(t *testing.T) {
 	p := startTraps(t, "plain")
 	code := p.says("m")
@@ -237,8 +237,8 @@ func TestTrapHandlerIsSalvaged(t *testing.T) {
 	require.Equal(t, sumOfTraps, p.says("c"))
 }
 
-// TestTrapHandlerIsRestored requires that the handler is installed again soon after a thread with SIGTRAP blocked hit a breakpoint, when the kernel
-// resets the action.
+// TestTrapHandlerIsRestored requires that the handler is installed again soon after a thread with SIGTRAP blocked has hit a breakpoint, because the
+// kernel then resets the action.
 func TestTrapHandlerIsRestored(t *testing.T) {
 	p := startTraps(t, "blocked")
 	s := p.trace(Breakpoint{})

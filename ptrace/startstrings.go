@@ -22,11 +22,11 @@ const (
 	maxPointers = 1 << 20
 )
 
-// startStrings describes the strings that execve(2) puts at the end of the stack: random bytes, the name of the platform, the arguments, the
-// environment and the path of the program, in this order (create_elf_tables and bprm_execve of Linux).
+// startStrings describes the strings that execve(2) puts at the end of the stack, in this order: random bytes, the name of the platform, the
+// arguments, the environment and the path of the program (create_elf_tables and bprm_execve of Linux).
 type startStrings struct {
 	random, path, end machine.Addr // the environment ends at path
-	vector            []byte       // the auxiliary vector, with its last entry
+	vector            []byte       // the auxiliary vector, including its last entry
 }
 
 // stringsAtStart finds the strings through the auxiliary vector. It returns nil if the vector does not contain their addresses.
@@ -59,7 +59,7 @@ func stringsAtStart(auxv []byte, order binary.ByteOrder, mem machine.Memory) *st
 	return s
 }
 
-// without returns the block of strings without the arguments. If the address of the arguments is unknown (empty), it returns the whole block.
+// without returns the block of strings without the arguments. If arguments is empty, because their address is unknown, it returns the whole block.
 func (s *startStrings) without(arguments addrRange) []addrRange {
 	if arguments.start < s.random || arguments.end > s.path || arguments.start >= arguments.end {
 		return []addrRange{{s.random, s.end}}
@@ -67,9 +67,9 @@ func (s *startStrings) without(arguments addrRange) []addrRange {
 	return []addrRange{{s.random, arguments.start}, {arguments.end, s.end}}
 }
 
-// arguments finds the arguments of a program in memory, if no other source has their address. Below the auxiliary vector are the number of arguments,
-// pointers to them, 0, pointers to the environment and 0 (System V ABI, "Process Initialization"). It returns an empty range if the program has
-// changed these words, if the environment is empty, or if the end of the last argument is unknown.
+// arguments finds the arguments of a program in memory, if their address is not known otherwise. Below the auxiliary vector are the number of
+// arguments, pointers to them, 0, pointers to the environment, and 0 (System V ABI, "Process Initialization"). It returns an empty range if the
+// program has changed these words, if the environment is empty, or if the end of the last argument is unknown.
 func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) addrRange {
 	b := readEnd(mem, s.random-min(s.random, maxAUXV), s.random)
 	at := bytes.LastIndex(b, s.vector)
@@ -79,7 +79,7 @@ func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) add
 	vector := s.random - machine.Addr(len(b)-at)
 	b = readEnd(mem, vector-min(vector, maxPointers), vector)
 	words := make([]machine.Addr, len(b)/8)
-	for i := range words { // downward from the vector
+	for i := range words { // search downward from the vector
 		words[i] = machine.Addr(order.Uint64(b[len(b)-8*(i+1):]))
 	}
 	environment, from := s.path, 0
@@ -106,7 +106,7 @@ func (s *startStrings) arguments(order binary.ByteOrder, mem machine.Memory) add
 	return addrRange{}
 }
 
-// ending returns the range from the first argument to the end of the last one, before the environment begins.
+// ending returns the range from the first argument to the end of the last one, which is before the environment.
 func (s *startStrings) ending(first, last, environment machine.Addr, mem machine.Memory) addrRange {
 	if first > last || last >= environment {
 		return addrRange{}
@@ -132,7 +132,7 @@ func readEnd(mem machine.Memory, low, end machine.Addr) []byte {
 	return b[at-low:]
 }
 
-// environment returns the memory of the environment block and of the strings of the auxiliary vector, in order of address.
+// environment returns the memory of the environment block and of the strings of the auxiliary vector, sorted by address.
 func (t recorder) environment(about *coreAbout) ([]addrRange, CoreEnvironment) {
 	var block []addrRange
 	if about.environment.start < about.environment.end {

@@ -20,12 +20,12 @@ const (
 	ptraceInterrupt = 0x4207
 )
 
-// seizer runs ptrace requests. Linux requires that the thread which seized the target makes all of them, so they run on a thread that does nothing
+// seizer runs ptrace requests. Linux requires that the thread which seized the target makes all requests, so they run on a thread that does nothing
 // else. When that thread ends, the kernel releases all threads that it had seized.
 type seizer struct {
 	requests chan func()
 	done     chan struct{}
-	tid      int // the number of that thread
+	tid      int // number of that thread
 }
 
 func newSeizer() *seizer {
@@ -35,13 +35,13 @@ func newSeizer() *seizer {
 }
 
 func (t *seizer) serve() {
-	// Never unlock: the thread ends with the goroutine. The exception is the program's first thread, which Go parks forever, and which would continue
-	// tracing.
+	// Never unlock, so that the thread ends with the goroutine. The program's first thread is an exception: Go parks it forever, and it would
+	// continue to trace.
 	runtime.LockOSThread()
 	if system.ThisThread() == os.Getpid() { // the first thread
 		elsewhere := make(chan struct{})
 		go func() {
-			runtime.LockOSThread() // while the first thread is still locked
+			runtime.LockOSThread() // lock another thread while the first one is still locked
 			close(elsewhere)
 			t.serve()
 		}()
@@ -68,8 +68,8 @@ func (t *seizer) doUrgently(f func() error) error {
 	return t.do(func() error { return system.Urgently(f) })
 }
 
-// end ends the thread, and waits until it has ended. Otherwise threads that were seized could still be traced by this process for a moment, and
-// another tracer could not seize them.
+// end ends the thread, and waits until it has ended. Otherwise this process could still trace seized threads for a moment, and another tracer could
+// not seize them.
 func (t *seizer) end() {
 	close(t.requests)
 	<-t.done
@@ -78,32 +78,32 @@ func (t *seizer) end() {
 	}
 }
 
-// stopped is a process that is being stopped, is stopped, or was resumed. Its methods run on the seizer's thread, through do: switching threads
-// during the stop would prolong it.
+// stopped is a process that is being stopped, is stopped, or was resumed. Its methods run on the seizer's thread, through do, because switching
+// threads during the stop would prolong it.
 type stopped struct {
 	*seizer
 	pid        int
 	via        int // the thread through which memory is read
-	stack      int // the number of bytes of each stack to copy
+	stack      int // number of bytes of each stack to copy
 	room       int // remaining bytes for all stacks
 	deep       int // remaining bytes for the deeper parts of deep stacks
 	ready      int // remaining bytes of stack copies whose pages are allocated before the stop
-	looks      int // checks of threads that had not stopped yet
+	looks      int // number of checks of threads that had not yet stopped
 	threads    []*stoppedThread
 	byTID      map[int]*stoppedThread
 	goroutines *goCopy       // copies goroutines that no thread runs; nil if they are not requested
-	*gatherer                // collects data for a core; nil if none will be written
+	*gatherer                // collects data for a core; nil if no core will be written
 	also       []system.Want // further memory to copy
-	since      time.Time     // the time of the first stop request
-	stopping   time.Duration // from since until the last thread had stopped
-	pause      time.Duration // from since until the last thread was resumed
+	since      time.Time     // time of the first stop request
+	stopping   time.Duration // time from since until the last thread had stopped
+	pause      time.Duration // time from since until the last thread was resumed
 }
 
 type stoppedThread struct {
 	tid     int
-	signal  syscall.Signal // intercepted before delivery; delivered when the thread is resumed
+	signal  syscall.Signal // a signal that was intercepted before delivery; it is delivered when the thread is resumed
 	missing string         // why the thread is not stopped, or ""
-	ended   bool           // it ended while it was being stopped: the thread no longer exists
+	ended   bool           // the thread ended while it was being stopped
 	raw     rawRegisters
 	sp, pc  machine.Addr // registers at the stop
 	link    machine.Addr // the link register, which may hold the return address; pc if the architecture has none
@@ -113,21 +113,22 @@ type stoppedThread struct {
 	unread  []machine.Range
 	stacks  []span         // the current stack, then stacks that signals interrupted
 	runtime []span         // structures of Go's run time
-	running []machine.Addr // the goroutines that the thread knows
+	running []machine.Addr // goroutines to which the thread refers
 	code    []system.Want
 	deep    *int // remaining bytes for deep stacks; nil for none
 }
 
-// oneLook bounds the time that counts between two checks of a stopping thread. If this process was not scheduled meanwhile, it has not waited.
+// oneLook is the most that counts of the time between two checks of a stopping thread, because this process may not have been scheduled in between.
 const oneLook = time.Millisecond
 
 // Stacks, registers and the code around return addresses are copied into memory that is allocated before the stop.
 const (
-	redZone = 128 // below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none
+	// Size of the red zone below the stack pointer (System V ABI, AMD64 supplement, 3.2.2); other architectures have a smaller one or none.
+	redZone = 128
 
 	usualStack = 32 << 10      // the usual size of the used part of a stack
 	readyStack = 16 << 20      // for all threads together: copying the first stacks must not wait for page allocation
-	maxStacks  = math.MaxInt32 // for all threads together; beyond it each thread gets leastStack
+	maxStacks  = math.MaxInt32 // for all threads together: if the stacks are larger, leastStack of each is copied
 	leastStack = 4096
 )
 
@@ -150,12 +151,12 @@ func (s *stopped) stopAll() error {
 				continue
 			}
 			t := &stoppedThread{tid: tid, deep: &s.deep}
-			// Seizing does not stop a thread, so do it before the pause begins.
+			// Seizing does not stop a thread, so it is done before the pause begins.
 			switch err := system.Request(ptraceSeize, tid, 0); {
 			case errors.Is(err, syscall.ESRCH):
-				continue // it has ended since the list was read
+				continue // the thread has ended since the list was read
 			case errors.Is(err, syscall.EPERM) && system.Ended(s.pid, tid):
-				// Of the ended threads, the kernel keeps the first one until the last one ends.
+				// When threads end, the kernel keeps the first thread until the last one ends.
 				if tid != s.pid {
 					continue
 				}
@@ -200,11 +201,11 @@ func (s *stopped) stopAll() error {
 
 func (t *stoppedThread) end() { t.ended, t.missing = true, "it has ended" }
 
-// eagerLooks is the number of checks of all threads before this thread yields its processor: most threads stop within microseconds. A thread that
+// eagerLooks is the number of checks of all threads before this thread yields its processor. Most threads stop within microseconds, but a thread that
 // must run to stop may need this very processor.
 const eagerLooks = 64
 
-// wait waits until the thread is stopped, and records the signal that it stopped with.
+// wait waits until the thread is stopped, and records the signal with which it stopped.
 func (s *stopped) wait(t *stoppedThread) {
 	pid := s.pid
 	waited, looked := time.Duration(0), time.Now()
@@ -244,13 +245,13 @@ func (s *stopped) wait(t *stoppedThread) {
 	}
 }
 
-// letGo resumes all threads, each with the signal that was being delivered to it. It resumes threads in system calls first: a thread that runs takes
-// the processor that is needed for resuming the others.
+// letGo resumes all threads, and delivers to each the signal that was being delivered. It resumes threads in system calls first, because a running
+// thread would take the processor that is needed to resume the others.
 func (s *stopped) letGo() error {
 	for _, asleep := range []bool{true, false} {
 		for _, t := range s.threads {
 			if t.missing == "" && t.raw.inSyscall() == asleep {
-				// A thread that was killed meanwhile cannot be resumed; ignore the error.
+				// An error means that the thread was killed.
 				_ = system.Request(ptraceDetach, t.tid, uintptr(t.signal))
 			}
 		}

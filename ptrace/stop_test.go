@@ -12,13 +12,13 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// TestUrgently requires that other threads do not preempt the holder of a process, if that is permitted, and that its scheduling is restored
-// afterwards.
+// TestUrgently requires that other threads do not preempt the thread that holds a process, if that is permitted, and that the thread's scheduling is
+// restored afterwards.
 func TestUrgently(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and the thread ends with it
+		runtime.LockOSThread() // the thread ends with the goroutine
 		before, err := unix.SchedGetAttr(0, 0)
 		require.NoError(t, err)
 		why := fmt.Errorf("what it returns")
@@ -27,7 +27,7 @@ func TestUrgently(t *testing.T) {
 			require.NoError(t, err)
 			try := *before
 			try.Nice = before.Nice - 1
-			if unix.SchedSetAttr(0, &try, 0) == nil { // with the permission
+			if unix.SchedSetAttr(0, &try, 0) == nil { // this process has the permission
 				require.True(t, now.Policy == unix.SCHED_RR || now.Nice == -20, "%+v", now)
 				require.NoError(t, unix.SchedSetAttr(0, now, 0))
 			}
@@ -40,7 +40,7 @@ func TestUrgently(t *testing.T) {
 	<-done
 }
 
-// TestStackEndsAtTheThreadsBlock requires that a stack ends where the thread's own block begins, even if the memory after it is writable.
+// TestStackEndsAtTheThreadsBlock requires that the copy of a stack ends at the thread's own block, even if the memory after it is writable.
 func TestStackEndsAtTheThreadsBlock(t *testing.T) {
 	p := program(t, "stackend.c", nil)
 	p.Quiet(t, 0)

@@ -16,18 +16,18 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// Target is a process at one moment, or a core of one. The state that it shows does not change.
+// Target is a process at one moment, or a core of one. Its state does not change.
 type Target struct {
 	Provider Provider
 	PID      int
 	Core     string // path of the core; "" for a process
-	Debugger string // the address of the debugger that holds the process; "" if this program stopped it, and for a core
-	Command  string // the command line; a core holds 79 bytes of it, a core of gcore only the name
+	Debugger string // address of the debugger that holds the process; "" for a core, and if this program stopped the process
+	Command  string // command line; a core contains 79 bytes of it, a core of gcore only the name
 	Pause    time.Duration
-	// Stopping is the part of Pause before the last thread had stopped. A running thread stops when it is next scheduled, which may take long on a
+	// Stopping is the part of Pause until the last thread had stopped. A running thread stops when it is next scheduled, which may take long on a
 	// busy machine.
 	Stopping time.Duration
-	// Stopped means that a signal had stopped the process before it was read (SIGSTOP; signal(7)). It stays stopped afterwards.
+	// Stopped means that a signal had stopped the process before it was read (SIGSTOP; signal(7)). The process stays stopped afterwards.
 	Stopped bool
 	Modules []*Module
 	// Notes are remarks about a core as a whole, such as that it was truncated.
@@ -43,17 +43,17 @@ type Target struct {
 	wanted   []Object // as in Options.Objects
 	given    []*given
 	arch     *machine.Arch
-	sysroot  *files.Sysroot // for the files of a core; nil if they are the files of this machine
-	debug    []opener       // where to look for separate debug files
+	sysroot  *files.Sysroot // directory with the files of a core; nil if they are read from this machine
+	debug    []opener       // directories in which separate debug files are searched
 	via      int            // the thread through which memory is read
 	source   memory         // all memory, in its current state
-	file     io.Closer      // the file of a core
+	file     io.Closer      // file of a core
 	objects  uint64         // total size of the registered objects that were read
 	room     uint64         // limit of objects; 0 for the default
 	maps     []machine.Mapping
-	provided *provisions // mappings whose pages another party provides; nil for a core
+	provided *provisions // mappings whose pages userfaultfd or a file system provides; nil for a core
 	places   places      // the mappings of the modules
-	// goProgram means that the process runs a program that Go's linker made.
+	// goProgram means that the process runs a program linked by Go's linker.
 	goProgram bool
 	threads   []machine.Thread
 	memory    machine.Memory
@@ -61,15 +61,15 @@ type Target struct {
 	held      *stopped
 	stands    bool         // memory is the memory of a stopped process
 	process   *liveMemory  // the memory in source; nil for a core
-	lost      func() error // the error after which a debugger did not answer; nil without one
+	lost      func() error // returns the error after which a debugger no longer answered; nil if no debugger holds the process
 	core      *core        // nil for a process that this program stopped
 	raw       []coreThread // undecoded registers; nil if no core will be written
 	recorded  *recorded    // data for writing a core; nil if not requested
-	touched   *touched     // the pages that were read; nil if they need not be kept
+	touched   *touched     // pages that were read; nil if they need not be stored
 	perf      *perfFiles   // nil for a core
 }
 
-// reading holds the methods that read a target's modules, registered objects and memory, until the target shows one moment.
+// reading holds the methods that read a target's modules, registered objects and memory, until all of them are of one moment.
 type reading struct{ *Target }
 
 func (t *Target) reading() reading { return reading{t} }
@@ -85,16 +85,16 @@ func newTarget(pid int, debug []string) *Target {
 	return &Target{Provider: FromProcess, PID: pid, debug: debugDirs(debug), Command: system.CommandLine(pid), arch: arch, via: via, source: mem, process: mem, Stopped: bySignal(pid, via)}
 }
 
-// bySignal reports whether a signal has stopped a process that is not traced; via is a thread of it that has not ended.
+// bySignal reports whether a signal has stopped a process that is not traced. via is a thread of the process that has not ended.
 func bySignal(pid, via int) bool { return system.ThreadState(pid, via) == 'T' }
 
-// firstAlive returns a thread through which the memory of a process can be read. It is the first thread, whose number is that of the process. If that
-// has ended while others run, the kernel no longer shows memory for it, and firstAlive returns another one.
+// firstAlive returns a thread through which the memory of a process can be read. This is the first thread, whose number is that of the process. If
+// the first thread has ended while others run, the kernel no longer provides memory through it, and firstAlive returns another thread.
 func firstAlive(pid int) int {
 	if !system.Ended(pid, pid) {
 		return pid
 	}
-	tids, _ := system.ThreadIDs(pid) // none if the process has ended, which a read of it will report
+	tids, _ := system.ThreadIDs(pid) // none if the process has ended, which reading it reports
 	slices.Sort(tids)
 	for _, tid := range tids {
 		if !system.Ended(pid, tid) {
@@ -104,7 +104,7 @@ func firstAlive(pid int) int {
 	return pid
 }
 
-// read reads a registered object, unless the objects read before leave no room for it.
+// read reads a registered object, if the objects that were read before leave room for it.
 func (t *Target) read(e *Entry, number int) {
 	if e.Bad != "" || e.image != nil {
 		return
@@ -138,8 +138,8 @@ func (t *Target) String() string {
 // Arch returns the architecture of the target.
 func (t *Target) Arch() *machine.Arch { return t.arch }
 
-// ReadMemory implements [machine.Memory]. It reads copied memory, and unmodified code of files. For a held process it reads all current memory until
-// the process is resumed. For a core it reads the memory in the core, and unmodified mapped files.
+// ReadMemory implements [machine.Memory]. It reads copied memory, and unmodified code from files. For a held process it reads all current memory
+// until the process is resumed. For a core it reads the memory in the core, and unmodified mapped files.
 func (t *Target) ReadMemory(p []byte, addr machine.Addr) error { return t.memory.ReadMemory(p, addr) }
 
 // Threads returns the threads: the first thread of the process, then the others by number.
@@ -154,7 +154,7 @@ func (t *Target) Mappings() ([]machine.Mapping, error) {
 		return t.maps, nil
 	}
 	maps, err := readMaps(t.via)
-	if err != nil && system.Ended(t.PID, t.via) { // other threads may still run and share the memory
+	if err != nil && system.Ended(t.PID, t.via) { // other threads may still run, and share the memory
 		maps, err = readMaps(firstAlive(t.PID))
 	}
 	if err != nil {
@@ -191,9 +191,9 @@ func (t *Target) JITObjectAt(addr machine.Addr) (img *object.Image, reason strin
 	return nil, ""
 }
 
-// FindSymbol returns the address of a symbol that the target exports. It searches the given objects; then the registered objects, newest first, where
-// it prefers a strong definition to a weak one; then the modules. In a held process it searches every registered object, otherwise only those that
-// were read.
+// FindSymbol returns the address of a symbol that the target exports. It searches the given objects first. Then it searches the registered objects,
+// newest first, and prefers a strong definition to a weak one. Finally it searches the modules. In a held process it searches every registered
+// object, otherwise only those that were read.
 func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	for _, g := range t.given {
 		if sym, ok := g.image.Exported(name); ok {
@@ -235,7 +235,7 @@ func (t *Target) FindSymbol(name string) (object.Symbol, bool) {
 	return object.Symbol{}, false
 }
 
-// ReadObjects reads every registered object of a held process, and not only those that its stacks point into.
+// ReadObjects reads every registered object of a held process, and not only those to which its stacks point.
 func (t *Target) ReadObjects() {
 	if t.held != nil {
 		t.reading().readAllObjects()
@@ -251,11 +251,11 @@ func (t *Target) ReadObject(addr machine.Addr) {
 	}
 }
 
-// HasJITCode reports whether the target has code that is in no file.
+// HasJITCode reports whether the target has executable memory that belongs to no file.
 func (t *Target) HasJITCode() bool { return len(jitCode(t.maps, t.Modules)) > 0 }
 
-// IsJITCode reports whether an address is in executable memory that holds no part of a program's files: memory without a file, of a memfd, or of a
-// file that was deleted and is no ELF image. Where the names of mapped files are unknown, the result is false.
+// IsJITCode reports whether an address is in executable memory that contains no part of a program's files: memory without a file, of a memfd, or of a
+// deleted file that is not an ELF image. If the names of mapped files are unknown, the result is false.
 func (t *Target) IsJITCode(addr machine.Addr) bool {
 	r, ok := t.Mapping(addr)
 	if m := t.ModuleAt(addr); !ok || !r.Exec || m != nil && m.Image != nil || t.Unlisted() {
@@ -278,8 +278,7 @@ func (t *Target) isImage(m *Module) bool {
 	return m != nil && len(m.maps) > 0 && m.maps[0].Offset == 0 && t.source.ReadMemory(magic[:], m.maps[0].Start) == nil && string(magic[:]) == elf.ELFMAG
 }
 
-// Release resumes a held process, and returns the time for which it was stopped. It adds this stop to Pause, in which the caller may have counted
-// earlier ones.
+// Release resumes a held process, and returns the duration of its stop. It adds the duration to Pause, which may already contain earlier stops.
 func (t *Target) Release() time.Duration {
 	if t.held != nil {
 		_ = t.held.doUrgently(t.held.letGo)
@@ -301,7 +300,7 @@ func (t *Target) Close() {
 		t.process.mem.Close()
 	}
 	if t.file != nil {
-		_ = t.file.Close() // nothing was written
+		_ = t.file.Close() // nothing was written, so no error matters
 	}
 }
 
@@ -316,7 +315,7 @@ func (t *Target) closeFiles() {
 	t.perf.close()
 }
 
-// findMapping searches mappings that are ordered by address, as the kernel lists them.
+// findMapping searches mappings that are sorted by address, as the kernel lists them.
 func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bool) {
 	i := sort.Search(len(maps), func(i int) bool { return maps[i].End > addr })
 	if i < len(maps) && maps[i].Contains(addr) {
@@ -325,7 +324,7 @@ func findMapping(maps []machine.Mapping, addr machine.Addr) (machine.Mapping, bo
 	return machine.Mapping{}, false
 }
 
-// jitCode returns the executable mappings without a file, or with one that is no ELF image, such as a memfd that a JIT maps twice.
+// jitCode returns the executable mappings without a file, or with a file that is not an ELF image, such as a memfd that a JIT maps twice.
 func jitCode(maps []machine.Mapping, modules []*Module) []machine.Mapping {
 	inFile := map[machine.Addr]bool{}
 	for _, m := range modules {

@@ -11,12 +11,12 @@ import (
 	"example.com/reframe/ptrace/tracer"
 )
 
-// tracedBy is a process that traces another one. The zero value means none.
+// tracedBy is a process that traces another one. The zero value means no process.
 type tracedBy struct {
 	pid   int
 	name  string // name of its program, at most 15 bytes (proc_pid_comm(5))
-	whose int    // for a tracer of reframe, the process that started it; 0 if that has ended
-	does  string // the command line of that process
+	whose int    // if it is a tracer of reframe: the process that started it, or 0 if that process has ended
+	does  string // command line of that process
 }
 
 // ours reports whether the process is a tracer of reframe.
@@ -25,7 +25,7 @@ func (h *tracedBy) ours() bool { return h.name == tracer.Name }
 // leaving reports whether the process detaches as soon as it has restored everything.
 func (h *tracedBy) leaving() bool { return h.ours() && h.whose == 0 }
 
-// holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is invisible: TracerPid is 0
+// holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is not visible: TracerPid is then 0
 // (proc_pid_status(5)).
 func holderOf(pid int) tracedBy {
 	tids, _ := system.ThreadIDs(pid)
@@ -34,11 +34,11 @@ func holderOf(pid int) tracedBy {
 		if field == "" || field == "0" {
 			continue
 		}
-		// TracerPid is the number of the tracing thread, whose process may have others.
+		// TracerPid is the number of the tracing thread, whose process may have other threads.
 		thread, _ := strconv.Atoi(field)
 		process, err := strconv.Atoi(system.StatusField(thread, "Tgid"))
 		if err != nil {
-			continue // the tracer has ended and released the thread
+			continue // the tracer has ended and has released the thread
 		}
 		h := tracedBy{pid: process, name: system.ThreadName(process, process)}
 		if h.ours() {
@@ -50,7 +50,8 @@ func holderOf(pid int) tracedBy {
 	return tracedBy{}
 }
 
-// employer returns the process that started a tracer, or 0 if that has ended. A parent that runs another program has only inherited the tracer.
+// employer returns the process that started a tracer, or 0 if that process has ended. A parent that runs another program has only inherited the
+// tracer.
 func employer(pid int) int {
 	parent, err := strconv.Atoi(system.StatusField(pid, "PPid"))
 	if err != nil {
@@ -66,14 +67,14 @@ func employer(pid int) int {
 	return parent
 }
 
-// Limits on the attempts to attach to a process from which another tracer is just detaching.
+// Limits on the attempts to attach to a process from which another tracer is detaching.
 const (
 	leavingPatience = 5 * time.Second
 	leavingPause    = 5 * time.Millisecond
 	unseenTracers   = 3
 )
 
-// pastLeaving tries an operation that another tracer prevents. It tries again if that tracer is about to detach, or is no longer visible.
+// pastLeaving tries an operation that another tracer may prevent. It tries again if that tracer is about to detach, or is no longer visible.
 func pastLeaving(pid int, try func() error) error {
 	begin, unseen := time.Now(), 0
 	for {

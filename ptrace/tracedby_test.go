@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDenials requires that the actual reason why a process cannot be traced is named: a capability is reported as missing only if it is.
+// TestDenials requires that the error names the actual reason why a process cannot be traced. A capability must be reported as missing only if it is
+// missing.
 func TestDenials(t *testing.T) {
 	t.Parallel()
 	const (
@@ -43,7 +44,7 @@ func TestDenials(t *testing.T) {
 	}
 }
 
-// TestHolders requires that the tracer is named, with advice for each.
+// TestHolders requires that the error names the tracer, with advice for each kind of tracer.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	for h, want := range map[tracedBy]string{

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Lines as proc_pid_maps(5) has them.
+// TestParseMaps parses lines in the format of proc_pid_maps(5).
 func TestParseMaps(t *testing.T) {
 	for _, c := range []struct {
 		line string

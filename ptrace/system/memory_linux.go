@@ -21,10 +21,10 @@ type Memory struct {
 	opened bool
 	file   *os.File
 	failed error // the error of opening the file
-	late   bool  // a call of process_vm_readv(2) is still pending
+	late   bool  // a call of process_vm_readv(2) has not yet returned
 }
 
-// NewMemory returns the memory of a thread's process. It reads nothing yet.
+// NewMemory returns the memory of a thread's process. It does not read anything.
 func NewMemory(tid int) *Memory { return &Memory{tid: tid} }
 
 // Open opens /proc/PID/mem, unless it is open. It returns ESRCH if the process has ended.
@@ -47,8 +47,8 @@ func (m *Memory) Open() error {
 }
 
 // Read reads through /proc/PID/mem, up to the first byte that cannot be read. It ignores the protection of pages. It never waits for a page that
-// userfaultfd provides on demand: get_user_pages_remote of Linux's mm/gup.c does not permit waiting there, so that handle_userfault of
-// fs/userfaultfd.c fails at once. For the page of a file it waits until the file system answers, and no signal ends that wait, not even SIGKILL.
+// userfaultfd provides: get_user_pages_remote of Linux's mm/gup.c does not permit waiting there, so that handle_userfault of fs/userfaultfd.c fails
+// immediately. For a page of a file it waits until the file system answers; no signal ends that wait, not even SIGKILL.
 func (m *Memory) Read(p []byte, addr machine.Addr) (int, error) {
 	if err := m.Open(); err != nil {
 		return 0, err
@@ -88,9 +88,9 @@ func (m *Memory) read(p []byte, addr machine.Addr) (int, error) {
 		case n > 0 || err == unix.EINTR:
 		case got > 0:
 			return got, nil
-		case err == nil: // its memory no longer exists (mem_rw of Linux's fs/proc/base.c)
+		case err == nil: // the process's memory no longer exists (mem_rw of Linux's fs/proc/base.c)
 			return 0, unix.ESRCH
-		case err == unix.EIO: // not mapped, or not present yet
+		case err == unix.EIO: // the page is not mapped, or not yet present
 			return 0, unix.EFAULT
 		default:
 			return 0, &fs.PathError{Op: "read", Path: m.file.Name(), Err: err}
@@ -99,9 +99,9 @@ func (m *Memory) read(p []byte, addr machine.Addr) (int, error) {
 	return got, nil
 }
 
-// ReadWithin reads ranges one after the other by process_vm_readv(2), up to the first byte that cannot be read or that the process may not read. That
-// call waits for pages that userfaultfd or a file system must provide, until the page is present or this process is killed. So ReadWithin calls it on
-// another thread, which it abandons after the limit. Until that call has returned, every ReadWithin fails with [ErrLate].
+// ReadWithin reads ranges one after another with process_vm_readv(2), up to the first byte that cannot be read or that the process may not read. That
+// call waits for pages that userfaultfd or a file system must provide, until the page is present or this process is killed. Therefore ReadWithin
+// calls it on another thread, which it abandons after the limit. Until that call has returned, every ReadWithin fails with [ErrLate].
 func (m *Memory) ReadWithin(limit time.Duration, wants []Want) (int, error) {
 	type result struct {
 		n   int
@@ -135,7 +135,7 @@ func (m *Memory) ReadWithin(limit time.Duration, wants []Want) (int, error) {
 		m.mutex.Lock()
 		defer m.mutex.Unlock()
 		select {
-		case r = <-done: // it returned just at the limit
+		case r = <-done: // the call returned exactly at the limit
 		default:
 			m.late = true
 			return 0, ErrLate

@@ -31,10 +31,11 @@ func ThreadIDs(pid int) ([]int, error) {
 }
 
 // Rounds bounds the number of searches for threads that start while others are being stopped. Each round stops at least one more thread. A process
-// that starts threads for more rounds cannot be stopped.
+// that starts new threads during all these rounds cannot be stopped.
 const Rounds = 1000
 
-// EachRound calls f with the threads of a process, and repeats that while f reports that it has found new ones, since threads may start meanwhile.
+// EachRound calls f with the threads of a process, and repeats this while f reports that it has found new threads, because threads may start
+// meanwhile.
 func EachRound(pid int, f func(tids []int) (found bool, err error)) error {
 	for range Rounds {
 		tids, err := ThreadIDs(pid)
@@ -55,8 +56,8 @@ const (
 	busyPatience = 5 * time.Second
 )
 
-// Late reports whether a thread that was requested to stop is not going to stop soon, and its state. waited is the time since the request. A thread
-// that runs, or has stopped since the last check, may still stop.
+// Late reports whether a thread that was requested to stop will not stop soon, and returns its state. waited is the time since the request. A thread
+// that is running, or has stopped since the last check, may still stop.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
 		return 0, false
@@ -80,7 +81,8 @@ func Started(pid int) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	const starttime, tick = 19, 10 * time.Millisecond // starttime is an index after the name; USER_HZ is 100 on all supported architectures
+	// Starttime is an index in the fields after the name; USER_HZ is 100 on all supported architectures.
+	const starttime, tick = 19, 10 * time.Millisecond
 	if len(fields) <= starttime {
 		return time.Time{}, fmt.Errorf("process %d: its start time is missing", pid)
 	}
@@ -119,7 +121,7 @@ func ThreadName(pid, tid int) string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
-// maxCommand bounds the length of a command line. It is only displayed, and a process can make it arbitrarily long.
+// maxCommand bounds the length of a command line. A process can make it arbitrarily long, and it is only displayed.
 const maxCommand = 4096
 
 // CommandLine returns the command line of a process, or "" if it has none.
@@ -136,7 +138,7 @@ func CommandLine(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }
 
-// StatFields returns the fields of /proc/PID/stat after the name. Its first is the third field of proc_pid_stat(5).
+// StatFields returns the fields of /proc/PID/stat after the name. The first is the third field of proc_pid_stat(5).
 func StatFields(pid int) ([]string, error) { return statFields(fmt.Sprintf("/proc/%d/stat", pid)) }
 
 // statFields reads a stat file of a process or a thread. The name in it may contain any character, including a closing parenthesis.

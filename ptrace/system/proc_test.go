@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachRound requires that rounds end when one finds nothing, after an error, and after the maximum number.
+// TestEachRound requires that the rounds end after one that finds no new threads, after an error, and after the maximum number.
 func TestEachRound(t *testing.T) {
 	t.Parallel()
 	rounds := 0
@@ -31,7 +31,7 @@ func TestEachRound(t *testing.T) {
 	require.ErrorIs(t, EachRound(1<<30, func([]int) (bool, error) { panic("no such process") }), os.ErrNotExist)
 }
 
-// TestProc requires that data that /proc lacks is empty or an error, and that a running process is late only after a long wait.
+// TestProc requires that data which /proc lacks is empty or an error, and that a running process is late only after a long wait.
 func TestProc(t *testing.T) {
 	t.Parallel()
 	own, gone := os.Getpid(), 1<<30

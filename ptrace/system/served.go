@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// servingTypes are the types of file systems whose pages another process or machine provides. Layers of an overlay may have these types.
+// servingTypes are the types of file systems whose pages another process or machine provides. An overlay may have layers of these types.
 var servingTypes = []string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "overlay", "virtiofs"}
 
-// Served returns the mappings of a process whose files are on such file systems. An access to a page of one waits until the file system answers.
+// Served returns the mappings of a process whose files are on such file systems. An access to one of their pages waits until the file system answers.
 func Served(tid int) (list []machine.Range) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil || !strings.Contains(string(maps), " 00:") { // such file systems have devices with major number 0

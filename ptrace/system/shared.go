@@ -9,8 +9,8 @@ import (
 )
 
 // MappedElsewhere reports whether a process other than pid has a writable shared mapping of a file that pid maps. The file is given by its inode, and
-// by its path as in /proc/PID/maps. A process whose mappings cannot be read counts too if it may have the file. A file without a directory entry
-// (MAP_ANONYMOUS, memfd_create(2)) is shared only with parents and children.
+// by its path as in /proc/PID/maps. A process whose mappings cannot be read counts, too, if it may have the file. A file without a directory entry
+// (MAP_ANONYMOUS, memfd_create(2)) can be shared only with parents and children.
 func MappedElsewhere(pid int, path string, inode uint64) bool {
 	list, err := os.ReadDir("/proc")
 	if err != nil {
@@ -34,14 +34,14 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// maxMaps bounds the number of mappings that are read of a process.
+// maxMaps bounds the number of mappings that are read from a process.
 const maxMaps = 1 << 20
 
 // mapsShared reports whether a process has such a mapping. known is false if its mappings cannot be read.
 func mapsShared(pid int, path string, inode uint64) (is, known bool) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
-		return false, !os.IsPermission(err) // another error means that it has ended
+		return false, !os.IsPermission(err) // another error means that the process has ended
 	}
 	defer f.Close()
 	number := fmt.Sprint(inode)

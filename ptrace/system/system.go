@@ -1,13 +1,13 @@
 // Package system wraps the interfaces of the Linux kernel that the other packages use: a process's threads and their data in /proc, the memory and
 // registers of another process, and the requests of ptrace(2) that stop and resume a thread.
 //
-// Its main functions are [ThreadIDs] and [PollStop], and its main type is [Memory]. Nothing else has state. On other systems, the functions that need
-// Linux return errors and are not called.
+// Its main functions are [ThreadIDs] and [PollStop], and its main type is [Memory]. On other systems, the functions that require Linux return errors
+// and are not called.
 //
 // # Security
 //
-// Process numbers are reused: all data here belongs to the process that has the number now. That may be another process than at the last call, except
-// for a thread that is traced and stopped.
+// Process numbers are reused: all data belongs to the process that has the number now. That may be another process than in the last call, unless the
+// thread is traced and stopped.
 package system
 
 import (

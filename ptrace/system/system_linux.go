@@ -30,8 +30,8 @@ const (
 )
 
 // Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is a file descriptor of /proc/PID/pagemap. The
-// time grows with the number of pages; the time of reading pagemap would grow with the size of the memory. Pages returns an error if the kernel lacks
-// the request, or if it fails for a part.
+// time depends on the number of pages, and not, as for reading pagemap, on the size of the memory. Pages returns an error if the kernel does not
+// support the request, or if it fails for a part.
 func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machine.Addr)) error {
 	regions := make([]struct{ start, end, categories uint64 }, 512)
 	for at := uint64(start); at < uint64(end); {
@@ -67,8 +67,8 @@ func Request(request, tid int, data uintptr) error {
 	return nil
 }
 
-// PtraceDenied reports whether the kernel denies all of this process's ptrace(2) requests, for example by a filter of seccomp(2). No thread has the
-// number 0, so a permitted request fails with ESRCH.
+// PtraceDenied reports whether the kernel denies all ptrace(2) requests of this process, for example because of a seccomp(2) filter. No thread has
+// the number 0, so a permitted request fails with ESRCH.
 func PtraceDenied() bool {
 	switch Request(unix.PTRACE_SEIZE, 0, 0) {
 	case unix.EPERM, unix.EACCES, unix.ENOSYS:
@@ -102,7 +102,7 @@ func PollStop(tid int) (Progress, syscall.Signal) {
 		return StillRuns, 0
 	case err != nil || !ws.Stopped():
 		return HasEnded, 0
-	// A stop by an event is the requested stop, or the group-stop that the thread was in already and returns to by itself. Any other stop is for a
+	// A stop by an event is the requested stop, or the group-stop in which the thread already was and to which it returns. Any other stop is for a
 	// signal.
 	case int(ws)>>16 == unix.PTRACE_EVENT_STOP:
 		return StandsStill, 0
@@ -121,7 +121,7 @@ func RegisterSet(tid int, kind elf.NType, b []byte) (int, error) {
 	return int(min(uint64(iov.Len), uint64(len(b)))), nil
 }
 
-// userTicks is the number of ticks per second in /proc, on all machines with live targets.
+// userTicks is the number of clock ticks per second in /proc, on all supported architectures.
 const userTicks = 100
 
 // ProcessStart returns the time when a process started, with a precision of 10 ms, or the zero time if unknown. The kernel reports it relative to its

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// These functions are not called, since callers first check that live processes are supported.
+// These functions are not called, because callers first check that live processes are supported.
 
 // Memory is the memory of another process.
 type Memory struct{}

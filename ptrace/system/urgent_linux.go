@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Urgently runs f on a thread that others do not preempt, if that is permitted (CAP_SYS_NICE, or root). A process is stopped during f, and when f
-// resumes it, its own threads would otherwise run before the rest of f. Without permission, f at least begins with a fresh time slice. Afterwards the
-// thread is scheduled as before.
+// Urgently runs f on a thread that other threads do not preempt, if that is permitted (CAP_SYS_NICE, or root). A process is stopped during f, and
+// when f resumes it, its threads would otherwise run before the rest of f. Without permission, f at least begins with a fresh time slice. Afterwards
+// the thread has its earlier scheduling.
 func Urgently(f func() error) error {
 	before, err := unix.SchedGetAttr(0, 0)
 	if err != nil {
@@ -35,12 +35,12 @@ func Urgently(f func() error) error {
 // napTime is the length of one nap.
 const napTime = 20 * time.Microsecond
 
-// Nap lets other threads run. A yield is not enough: Linux treats a thread that yields as having used its share, so that it waits while the other
-// threads on its processor use theirs.
+// Nap lets other threads run. Yielding is not sufficient: Linux treats a thread that yields as if it had used its time slice, so that it waits while
+// the other threads on its processor use theirs.
 func Nap() {
 	ts := unix.NsecToTimespec(int64(napTime))
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// WakeOnTime makes the naps of this thread end on time. By default Linux adds up to 50 microseconds (PR_SET_TIMERSLACK of prctl(2)).
+// WakeOnTime makes naps of this thread end on time. By default Linux delays the end by up to 50 microseconds (PR_SET_TIMERSLACK of prctl(2)).
 func WakeOnTime() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
