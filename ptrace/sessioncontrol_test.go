@@ -129,7 +129,7 @@ func TestRunToAgain(t *testing.T) {
 			args := map[int][]uint64{}
 			var err error
 			for arrivals := 0; err == nil && arrivals <= threads*n; arrivals++ {
-				_, err = s.RunTo(t.Context(), site, 0x10000) // nothing is mapped at this address
+				_, err = s.RunTo(t.Context(), site, 0x10000) // no memory is mapped at this address
 				require.ErrorContains(t, err, "0x10000")
 				var th machine.Thread
 				if th, err = s.RunTo(t.Context(), site); err == nil {

@@ -81,7 +81,7 @@ func Unopened(t *ptrace.Target) string {
 	if unopened == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of its %d files could not be opened: %s: %s; what they hold, and objects that are registered in them, are not known",
+	return fmt.Sprintf("%d of its %d files could not be opened: %s: %s; their contents, and objects that are registered in them, are unknown",
 		unopened, len(t.Modules), first.Path, first.Why)
 }
 

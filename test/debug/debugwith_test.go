@@ -136,7 +136,7 @@ func TestDebugPositions(t *testing.T) {
 	}
 	r = debug(t, "break Meter.reading @ 4\ncontinue\nuntil positoin == 10\n", "--with", vm+" --serve "+meter, "--", vm, meter)
 	require.Equal(t, 2, r.Code)
-	require.Contains(t, r.Stdout+r.Stderr, "the run has ended, and the condition was decided nowhere: ")
+	require.Contains(t, r.Stdout+r.Stderr, "the run has ended, and the condition could not be evaluated at any place: ")
 	r = debug(t, `break if resume == "reexecutes"`+"\n", "--", vm, meter)
 	require.Equal(t, 2, r.Code)
 	require.Contains(t, r.Stdout+r.Stderr, `resume is never "reexecutes": it is reexecute, after, in-call or rethrow`)

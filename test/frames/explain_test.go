@@ -92,7 +92,7 @@ func TestExplainStatus(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 	require.Regexp(t, `(?m)^work\+0x[0-9a-f]+, where no frame is stopped$`, r.Stdout)
 	for want, question := range map[string]string{
-		"no record has the id 5 (2 known)": "5", "there is no frame 99": "#99", "nothing is mapped at 0x10": "0x10",
+		"no record has the id 5 (2 known)": "5", "there is no frame 99": "#99", "no memory is mapped at 0x10": "0x10",
 	} {
 		clitest.Run(t, "explain", "-p", clitest.PID(p), question).FailsEmpty(t, 2, "nothing to explain: "+want)
 	}

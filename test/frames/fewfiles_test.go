@@ -24,7 +24,7 @@ func TestFewFiles(t *testing.T) {
 		r := limited(append(strings.Fields(verb), "-p", clitest.PID(p))...)
 		require.Equal(t, 1, r.Code, "%s: %s", verb, r.Stderr)
 		said := r.Stdout + r.Stderr
-		require.Regexp(t, `\d+ of its \d+ files could not be opened: /\S+: too many open files; what they hold, and objects that are registered in them, are not known`, said, verb)
+		require.Regexp(t, `\d+ of its \d+ files could not be opened: /\S+: too many open files; their contents, and objects that are registered in them, are unknown`, said, verb)
 		require.NotContains(t, said, "nothing registered", verb)
 		require.NotContains(t, said, "registered no object", verb)
 	}

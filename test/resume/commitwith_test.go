@@ -181,7 +181,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","method":"output","params":{"text":"7\\n"}}`},
 			"sh printed, which would be lost: only stores to the process's memory can be written back"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":true}`, nil, "sh took a lock, or holds one that was not held before"},
-		{`{"returned":{"type":"i64","bits":"0x7"}}`, nil, `sh does not say that it took no lock ("locked":false)`},
+		{`{"returned":{"type":"i64","bits":"0x7"}}`, nil, `sh does not report that it took no lock ("locked":false)`},
 		{`{"threw":{"text":"NullPointerException"},"locked":false}`, nil, "Foo.bar ended with an exception (NullPointerException), and sh does not report what compiled code returns in this case"},
 		{`{"unsupported":"no bytecode 0xba at Foo.bar @ 17"}`, nil, "sh cannot continue: no bytecode 0xba at Foo.bar @ 17"},
 		{`{"unsupported":"this\\nthat"}`, nil, "sh cannot continue: this that"},

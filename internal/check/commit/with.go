@@ -88,7 +88,7 @@ func onlyStored(r *handover.Ran) error {
 	case a.Allocated > 0:
 		return fmt.Errorf("%s allocated %d bytes, which the process does not have", name, a.Allocated)
 	case a.Locked == nil:
-		return fmt.Errorf(`%s does not say that it took no lock ("locked":false)`, name)
+		return fmt.Errorf(`%s does not report that it took no lock ("locked":false)`, name)
 	case *a.Locked:
 		return fmt.Errorf("%s took a lock, or holds one that was not held before", name)
 	}

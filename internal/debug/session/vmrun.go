@@ -148,7 +148,7 @@ func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
 		case err != nil:
 			return err
 		case r.over() && !decided && undecided != "":
-			return fmt.Errorf("the run has ended, and the condition was decided nowhere: %s", undecided)
+			return fmt.Errorf("the run has ended, and the condition could not be evaluated at any place: %s", undecided)
 		case r.over():
 			return nil
 		}

@@ -93,7 +93,7 @@ func (e *emulator) bothWays(to uint64) error {
 	fp, known := e.registers[rbp]
 	otherFP, otherKnown := other.registers[rbp]
 	if e.pc != other.pc || e.registers[rsp] != other.registers[rsp] || known != otherKnown || fp != otherFP || e.g != other.g {
-		return errors.New("the condition is unknown, and the ways return differently")
+		return errors.New("the condition is unknown, and both branches return to different places")
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (e *emulator) address(m x86asm.Mem) (addr uint64, local, known bool, err er
 	if m.Segment == x86asm.FS {
 		// A position-independent executable reads the offset from memory first.
 		if e.local != nil && e.local.Base == 0 && m.Base == 0 && e.local.Disp != m.Disp {
-			return 0, false, false, errors.New("another thread-local variable")
+			return 0, false, false, errors.New("a second thread-local variable is not supported")
 		}
 		e.local = &m
 		return 0, true, true, nil

@@ -137,7 +137,7 @@ func explainAddress(v *deopt.View, e *Explanation, addr machine.Addr, number int
 	v.Target().ReadObject(addr)
 	switch m, ok := v.Target().Mapping(addr); {
 	case !ok:
-		return fmt.Errorf("%w: nothing is mapped at %v", ErrNotFound, addr)
+		return fmt.Errorf("%w: no memory is mapped at %v", ErrNotFound, addr)
 	case !m.Exec:
 		return fmt.Errorf("%w: %v is not code: it is in %s, %s", ErrNotFound, addr, mapped(m), permissions(m))
 	}

@@ -330,7 +330,7 @@ func TestExplainPlainCode(t *testing.T) {
 	require.NoError(t, err)
 	one, three, frames := machine.Addr(1), uint64(3), len(v.Threads[0].Frames)
 	for want, q := range map[string]Question{
-		"nothing to explain: nothing is mapped at 0x1":                                                                {Address: &one, Frame: -1},
+		"nothing to explain: no memory is mapped at 0x1":                                                              {Address: &one, Frame: -1},
 		fmt.Sprintf("nothing to explain: %v is not code: it is in [stack], rw-p", sp):                                 {Address: &sp, Frame: -1},
 		fmt.Sprintf("nothing to explain: there is no frame 99; thread %d has %d, #0 to #%d", p.PID, frames, frames-1): {Frame: 99},
 	} {

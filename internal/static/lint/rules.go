@@ -75,7 +75,7 @@ func verifySites(f *ir.Func) error {
 					continue
 				}
 				if what := r.breaks(v, in); what != "" {
-					return fmt.Errorf("%s:%d: LLVM refuses this site: %s", f.Module.Name, in.Line, what)
+					return fmt.Errorf("%s:%d: LLVM rejects this site: %s", f.Module.Name, in.Line, what)
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func TestLintRefusesWhatBreaksTheRulesOfSites(t *testing.T) {
 			if c.want == "" {
 				require.NoError(t, err)
 			} else {
-				require.ErrorContains(t, err, strings.Replace(c.want, ": ", ": LLVM refuses this site: ", strings.Count(c.want[:2], ":")))
+				require.ErrorContains(t, err, strings.Replace(c.want, ": ", ": LLVM rejects this site: ", strings.Count(c.want[:2], ":")))
 			}
 			path := filepath.Join(t.TempDir(), "site.ll")
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

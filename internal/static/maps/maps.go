@@ -190,7 +190,7 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 		if n == len(head) && head[0] > 3 && head[1]|head[2]|head[3] == 0 {
 			why = fmt.Sprintf(" (version %d is not supported; expected 1, 2 or 3)", head[0])
 		}
-		return fmt.Errorf("%s: %w, nor does it begin as a stack map section does%s", m.Source, object.ErrNotObject, why)
+		return fmt.Errorf("%s: %w, and it does not begin like a stack map section%s", m.Source, object.ErrNotObject, why)
 	}
 	if size > maxBare {
 		return fmt.Errorf("%s: a section of %d bytes; the limit is %d", m.Source, size, maxBare)

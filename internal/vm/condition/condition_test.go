@@ -229,9 +229,9 @@ func TestCondition(t *testing.T) {
 		"%d & 1 == 1":                         "unknown binary op: float & int",
 		"~%d == 1":                            "unknown unary op: ~ float",
 		"%nothing == 1 && %gone == 1":         "rax is caller-saved",
-		"loc8 == 2.5":                         "it has no type, so it is no floating-point number",
-		"2.5 + (loc8) == 3":                   "it has no type, so it is no floating-point number",
-		"%d < loc8":                           "it has no type, so it is no floating-point number",
+		"loc8 == 2.5":                         "it has no type, so it is not a floating-point number",
+		"2.5 + (loc8) == 3":                   "it has no type, so it is not a floating-point number",
+		"%d < loc8":                           "it has no type, so it is not a floating-point number",
 		"%vec == 1":                           "it is not a number: its type is <2 x i32>",
 	} {
 		c, err := Parse(text)

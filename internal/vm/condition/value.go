@@ -128,7 +128,7 @@ func (r *run) binary(e *syntax.BinaryExpr, x, y starlark.Value) (starlark.Value,
 	slotX, slotY := r.find(e.X), r.find(e.Y)
 	untyped := func(s *frame.Slot) bool { return s != nil && s.Type.IsZero() }
 	if yIsFloat && untyped(slotX) || xIsFloat && untyped(slotY) {
-		return nil, errors.New("it has no type, so it is no floating-point number")
+		return nil, errors.New("it has no type, so it is not a floating-point number")
 	}
 	switch e.Op {
 	case syntax.EQL, syntax.NEQ:

@@ -164,9 +164,9 @@ func (x *Exit) spell() {
 func (x *Exit) sound() (path string, err error) {
 	switch {
 	case x.Function == "":
-		return ".function", errors.New("names none")
+		return ".function", errors.New("expected the name of a function")
 	case x.Resume.Function == "":
-		return ".resume.function", errors.New("names none")
+		return ".resume.function", errors.New("expected the name of a function")
 	}
 	names := map[string]bool{}
 	for k, s := range x.Slots {

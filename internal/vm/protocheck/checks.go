@@ -285,7 +285,7 @@ func (c *checker) fails(h *protocol.Host) (string, error) {
 
 func (c *checker) unreadable() (string, error) {
 	if c.report.Exit.Ranges == 0 {
-		return "", untried("it reads nothing from this exit on")
+		return "", untried("it reads no memory from this exit on")
 	}
 	h := c.host(c.o.Moment)
 	h.Memory.MakeUnreadable()

@@ -202,7 +202,7 @@ func (c *Child) send(v any) error {
 	return err
 }
 
-var errSilent = errors.New("it reads nothing")
+var errSilent = errors.New("it does not read its input")
 
 // receive waits for a line.
 func (c *Child) receive(ctx context.Context) ([]byte, error) {
@@ -295,7 +295,7 @@ func (c *Child) late(ctx context.Context, message string, err error) error {
 		c.end(cause, true)
 		return cause
 	case !errors.Is(err, errSilent) || message == c.answer():
-		err = fmt.Errorf("it has not come in time: %w", cause)
+		err = fmt.Errorf("it did not arrive in time: %w", cause)
 	}
 	return c.broken(message, err)
 }
@@ -328,7 +328,7 @@ func (c *Child) batch(ctx context.Context, line []byte, serve *serving) error {
 	about := fmt.Sprintf("%.60q", line)
 	var list []json.RawMessage
 	if err := json.Unmarshal(line, &list); err != nil {
-		return c.broken(about, fmt.Errorf("no JSON: %w", err))
+		return c.broken(about, fmt.Errorf("not JSON: %w", err))
 	}
 	if len(list) == 0 {
 		return c.broken(about, errors.New("an empty batch"))
@@ -363,7 +363,7 @@ func (c *Child) batch(ctx context.Context, line []byte, serve *serving) error {
 func parse(line []byte) (*message, error) {
 	m := &message{}
 	if err := json.Unmarshal(line, m); err != nil {
-		return nil, fmt.Errorf("no message: %w", err)
+		return nil, fmt.Errorf("not a message: %w", err)
 	}
 	if m.Version != "2.0" {
 		return nil, errors.New(`not a message of JSON-RPC 2.0: "jsonrpc" is not "2.0"`)

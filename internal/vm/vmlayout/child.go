@@ -123,7 +123,7 @@ func (g *Group) Start(name string, text []byte) (*Layout, error) {
 		return known, nil
 	}
 	if g.spent > groupTime {
-		return nil, &Error{File: name, Err: fmt.Errorf("left out: to start the target's %d layouts before it took over %v", g.started, groupTime)}
+		return nil, &Error{File: name, Err: fmt.Errorf("not started: starting the target's %d layouts before it took over %v", g.started, groupTime)}
 	}
 	began := time.Now()
 	defer func() { g.spent += time.Since(began) }()

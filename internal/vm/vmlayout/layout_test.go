@@ -140,7 +140,7 @@ func TestErrors(t *testing.T) {
 		{"a word for how", "def frames(site):\n  frame('m', 1, resume = 'again')\n", site(), `a.star:2:8: record 3 of @f: frame: resume = "again": expected one of "reexecute", "after", "in-call", "rethrow"`},
 		{"an endless loop", "def frames(site):\n  while True:\n    pass\n", site(), "record 3 of @f: it did not end after 2000000 steps"},
 		{"a type that there is not", "def frames(site):\n  site.operands[0].as_type('int')\n", site(x), `a.star:2:27: record 3 of @f: as_type: unknown type "int": expected i1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 or ref`},
-		{"memory where there is none", "def frames(site):\n  read(16)\n", site(), "a.star:2:7: record 3 of @f: read: nothing runs yet: there is no memory to read"},
+		{"memory where there is none", "def frames(site):\n  read(16)\n", site(), "a.star:2:7: record 3 of @f: read: no target is running, so there is no memory to read"},
 		{"its own words", "def frames(site):\n  fail('operand 2 is odd')\n", site(), "a.star:2:7: record 3 of @f: fail: operand 2 is odd"},
 		{"frames outside of it", "f = frame('m', 1)\ndef frames(site):\n  return f\n", site(), "a.star:1:10: frame: can be called only in frames(site) and interpreter_frames(native)"},
 		{"the same frame twice", "def frames(site):\n  f = frame('m', 1)\n  return [f, f]\n", site(), "a.star: record 3 of @f: frame 1 is listed twice"},

@@ -126,7 +126,7 @@ func (f *footprint) holds(t *Target) bool {
 
 var (
 	errNoMemory = errors.New("memory can be read only in frames, interpreter_frames, method_name, class_name and info")
-	errNoTarget = errors.New("nothing runs yet: there is no memory to read")
+	errNoTarget = errors.New("no target is running, so there is no memory to read")
 )
 
 // memoryOf returns the source that a function of a layout reads from.

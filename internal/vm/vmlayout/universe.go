@@ -71,7 +71,7 @@ func (l *Layout) universe() starlark.StringDict {
 			}
 		}
 		if len(m.of) == 0 {
-			return nil, errors.New("of no objects")
+			return nil, errors.New("expected at least one object")
 		}
 		return m, nil
 	})

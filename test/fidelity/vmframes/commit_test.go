@@ -23,7 +23,7 @@ import (
 
 // uncommitted matches the reasons for which the result of an exit of tinyvm cannot be committed.
 var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
-	`tinyvm printed, which would be lost: .*|tinyvm does not say that it took no lock .*)$`)
+	`tinyvm printed, which would be lost: .*|tinyvm does not report that it took no lock .*)$`)
 
 // committed commits the result of the VM's own interpreter and lets the process continue. If nothing was committed, the error is the reason.
 func committed(t *testing.T, p *livetest.Process, command string) error {
