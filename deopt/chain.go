@@ -166,7 +166,7 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	}
 	call, result, why := f.Awaited()
 	if call == nil {
-		return fmt.Sprintf("%s has no pending call: %s", f.Title(), why)
+		return fmt.Sprintf("%s has no pending call: %v", f.Title(), why)
 	}
 	if f.Resume.At != "" && !f.called(call, callee) {
 		return fmt.Sprintf("the last call before the %s of %s is of @%s", f.Record.Site, f.Title(), sites.CalledName(call))
@@ -196,18 +196,18 @@ func SameType(a, b *ir.Type) bool {
 
 // Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint.
 // result is nil if nothing reads it. If the frame has no pending call, why is the reason.
-func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
+func (f *Frame) Awaited() (call, result *ir.Instr, why error) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:
-		return nil, nil, fmt.Sprintf("its pending call is in a patch over the shadow of its %s", f.Record.Site)
+		return nil, nil, fmt.Errorf("its pending call is in a patch over the shadow of its %s", f.Record.Site)
 	case r == nil:
-		return nil, nil, "no module or layout gives the place where it resumes"
+		return nil, nil, errors.New("no module or layout gives the place where it resumes")
 	case r.After != "":
-		return f.match.Site.Instr, f.match.Site.Result(), ""
+		return f.match.Site.Instr, f.match.Site.Result(), nil
 	case r.At == "":
-		return nil, nil, fmt.Sprintf("its layout makes it resume at the start of block %%%s", r.Block)
+		return nil, nil, fmt.Errorf("its layout makes it resume at the start of block %%%s", r.Block)
 	case !f.physical.Return:
-		return nil, nil, fmt.Sprintf("it is stopped before its %s", f.Record.Site)
+		return nil, nil, fmt.Errorf("it is stopped before its %s", f.Record.Site)
 	}
 	// The record is at the return address: no machine instruction is between the call and the site, and LLVM keeps the order of calls and sites.
 	site := f.match.Site.Instr
@@ -217,11 +217,11 @@ func (f *Frame) Awaited() (call, result *ir.Instr, why string) {
 			continue
 		}
 		if i.Typ.Kind == ir.VoidKind {
-			return i, nil, ""
+			return i, nil, nil
 		}
-		return i, i, ""
+		return i, i, nil
 	}
-	return nil, nil, fmt.Sprintf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
+	return nil, nil, fmt.Errorf("no call is before its %s in block %%%s", f.Record.Site, site.Block.Name)
 }
 
 // barrier reports whether a call is inline assembly that emits no machine instruction.

@@ -19,7 +19,7 @@ import (
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.Awaited()
 	if call == nil {
-		return nil, fmt.Errorf("cannot use the given result: %s has no pending call: %s", f.Title(), why)
+		return nil, fmt.Errorf("cannot use the given result: %s has no pending call: %w", f.Title(), why)
 	}
 	if f.Resume.At != "" && callee != nil && callee.Function != "" && !f.called(call, callee) {
 		return nil, fmt.Errorf("cannot use the given result: the last call before the %s of %s is of @%s, while %s runs", f.Record.Site, f.Title(), sites.CalledName(call), callee.Title())

@@ -150,8 +150,8 @@ func (f *Frame) ExitOf(layouts []*layout.Layout) (*layout.Exit, *layout.Layout, 
 			continue
 		}
 		x, why := l.Apply(f.Function, f.Record.ID, f.Slots)
-		if why != "" {
-			f.Notes = append(f.Notes, why)
+		if why != nil {
+			f.AddNote(why)
 		}
 		if x != nil {
 			return x, l, nil

@@ -133,8 +133,8 @@ func (c *checker) boundary(at *site, w *walk) {
 		r.AddUnknown("no code is available")
 	default:
 		switch why := w.to(to); {
-		case why != "":
-			r.AddUnknown(why)
+		case why != nil:
+			r.AddUnknown(why.Error())
 		case w.at != to:
 			c.brokenAt(ruleBoundary, *at, "offset %#x of record %d is inside the instruction of %d bytes at offset %#x",
 				at.offset, at.id, uint64(w.at-w.last), uint64(w.last-at.f.Addr))

@@ -1,6 +1,8 @@
 package stackmap
 
 import (
+	"errors"
+
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa"
 )
@@ -15,7 +17,7 @@ type walk struct {
 
 	at, end machine.Addr // end is an upper bound of the function's end
 	last    machine.Addr // start of the instruction that ends at at
-	why     string       // why the walk cannot advance; "" if it can
+	why     error        // why the walk cannot advance; nil if it can
 
 	furthest machine.Addr // end of the code decoded so far
 	again    uint64       // bytes decoded more than once
@@ -24,6 +26,12 @@ type walk struct {
 	first machine.Addr // address of buf[0]
 	n     int          // number of valid bytes in buf
 }
+
+var (
+	errCodeUnread  = errors.New("for code that cannot be read")
+	errInstruction = errors.New("after an unknown instruction")
+	errOverlap     = errors.New("where functions overlap")
+)
 
 func newWalk(arch *machine.Arch, code Code) *walk {
 	w := &walk{code: code}
@@ -35,25 +43,25 @@ func newWalk(arch *machine.Arch, code Code) *walk {
 
 // begin starts at the first instruction of a function.
 func (w *walk) begin(addr, end machine.Addr) {
-	w.at, w.last, w.end, w.why = addr, addr, end, ""
+	w.at, w.last, w.end, w.why = addr, addr, end, nil
 }
 
 // to advances to the first boundary at or after addr. addr must not be before w.last. If the walk cannot advance that far, to returns the reason.
-func (w *walk) to(addr machine.Addr) (why string) {
-	for w.at < addr && w.why == "" {
+func (w *walk) to(addr machine.Addr) error {
+	for w.at < addr && w.why == nil {
 		b := w.bytes()
 		if len(b) == 0 {
-			w.why = "for code that cannot be read"
+			w.why = errCodeUnread
 			break
 		}
 		n := w.kind.size(b)
 		if n == 0 || n > len(b) || uint64(n) > uint64(w.end-w.at) {
-			w.why = "after an unknown instruction"
+			w.why = errInstruction
 			break
 		}
 		if w.at < w.furthest {
 			if w.again += uint64(n); w.again > maxOverlap {
-				w.why = "where functions overlap"
+				w.why = errOverlap
 				break
 			}
 		}
@@ -62,7 +70,7 @@ func (w *walk) to(addr machine.Addr) (why string) {
 		w.furthest = max(w.furthest, w.at)
 	}
 	if w.at >= addr {
-		return ""
+		return nil
 	}
 	return w.why
 }

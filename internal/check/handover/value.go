@@ -88,7 +88,7 @@ func Returned(f *deopt.Frame, regs *machine.Registers) (*protocol.Native, error)
 	}
 	call, result, why := f.Awaited()
 	if call == nil {
-		return nil, fmt.Errorf("cannot find the call for which its innermost VM frame waits: %s", why)
+		return nil, fmt.Errorf("cannot find the call for which its innermost VM frame waits: %w", why)
 	}
 	var t *ir.Type
 	if result != nil {

@@ -105,7 +105,7 @@ func PrintView(w io.Writer, s Style, v *deopt.View) error {
 			}
 			again := f.Frame
 			again.Rule = fmt.Sprintf("%s, a guess like #%d", f.Rule, first)
-			again.Notes = slices.DeleteFunc(slices.Clone(f.Notes), func(n string) bool { return n == f.Guess() })
+			again.Notes = f.OtherNotes(func(uint64) bool { return false })
 			PrintFrame(&out, s, &again)
 		}
 		if !thread.End.Complete {

@@ -262,8 +262,8 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 			continue
 		}
 		list, why := w.operands(i, bundle, v)
-		if why != "" {
-			w.leave("value", why, fmt.Sprintf("%s of %s, %s", v.Ref(), s.Function.Ref(), w.at(i)))
+		if why != nil {
+			w.leave("value", why.Error(), fmt.Sprintf("%s of %s, %s", v.Ref(), s.Function.Ref(), w.at(i)))
 			s.Lacks++
 			continue
 		}

@@ -1,6 +1,7 @@
 package instrument
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,18 +11,18 @@ import (
 	"example.com/reframe/internal/static/lint"
 )
 
-// loss returns the reason why a site cannot record a value, or "". Most reasons are those that lint reports.
-func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
+// loss returns the reason why a site cannot record a value, or nil. Most reasons are those that lint reports.
+func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) error {
 	t := v.Type()
 	switch {
 	case swiftError(v):
-		return "a swifterror value can only be used by calls, loads and stores"
+		return errors.New("a swifterror value can only be used by calls, loads and stores")
 	case scalable(t):
-		return fmt.Sprintf("the size of %v is not known at compile time", t)
+		return fmt.Errorf("the size of %v is not known at compile time", t)
 	}
 	switch t.Kind {
 	case ir.X86MMXKind, ir.X86AMXKind, ir.TargetKind, ir.TokenKind, ir.LabelKind, ir.MetadataKind:
-		return fmt.Sprintf("%v has no location", t)
+		return fmt.Errorf("%v has no location", t)
 	}
 	s := &ir.Site{Kind: ir.StackMapSite, Func: i.Block.Func, Instr: i}
 	if bundle {
@@ -30,17 +31,17 @@ func (w *writer) loss(i *ir.Instr, bundle bool, v ir.Value) string {
 	rule, why, _ := lint.Loss(s, v)
 	switch {
 	case rule != "" && (!bundle || rule != lint.X87Operand):
-		return fmt.Sprintf("%v %s", t, why)
+		return fmt.Errorf("%v %s", t, why)
 	case !bundle && w.Release < 16 && !registerType(w.m, sites.FirstLeaf(t)):
-		return fmt.Sprintf("%v crashes the code generator of LLVM 14", t)
+		return fmt.Errorf("%v crashes the code generator of LLVM 14", t)
 	}
-	return ""
+	return nil
 }
 
 // operands returns the operands that record a value, or the reason why it cannot be recorded.
-func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, why string) {
-	if why = w.loss(i, bundle, v); why == "" {
-		return []string{v.Type().String() + " " + v.Ref()}, ""
+func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, why error) {
+	if why = w.loss(i, bundle, v); why == nil {
+		return []string{v.Type().String() + " " + v.Ref()}, nil
 	}
 	if bundle {
 		return nil, why
@@ -60,7 +61,7 @@ func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, 
 	if list == nil {
 		return nil, why
 	}
-	return list, ""
+	return list, nil
 }
 
 // telling returns operands from which the interpreter can restore a value ([ir.Told]), and the instructions that compute these operands after the
@@ -85,7 +86,7 @@ func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []str
 		part.Name = w.free(at.Block.Func, v, strconv.Itoa(n))
 		instructions = append(instructions, fmt.Sprintf("%s = extractvalue %v %s, %d", part.Ref(), t, v.Ref(), n))
 		list, more := []string{part.Typ.String() + " " + part.Ref()}, []string(nil)
-		if w.loss(at, false, part) != "" {
+		if w.loss(at, false, part) != nil {
 			if list, more = w.telling(at, part); list == nil {
 				return nil, nil
 			}

@@ -42,7 +42,7 @@ func shortRef(v ir.Value) string {
 }
 
 // Loss returns the rule by which the value of an operand is lost, the reason, and the fix; "" if it is not lost.
-func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
+func Loss(s *ir.Site, v ir.Value) (rule Rule, what, do string) {
 	t := v.Type()
 	if sites.IsUndef(v) {
 		return UndefinedOperand, "becomes whatever is cheapest for the compiler: 0xfefefefe, or any register", "record a value, or a constant that means no value"
@@ -56,11 +56,11 @@ func Loss(s *ir.Site, v ir.Value) (rule Rule, why, do string) {
 	if sites.Leaves(t) == 0 {
 		return NotCompiled, "crashes the code generator: it has no element", "leave it out"
 	}
-	rule, why, do = lossOf(s, v, sites.FirstLeaf(t))
+	rule, what, do = lossOf(s, v, sites.FirstLeaf(t))
 	if (rule == "" || rule == X87Operand) && sites.Leaves(t) > 1 {
 		return LostOperand, "only its first element is recorded", "record its elements one by one"
 	}
-	return rule, why, do
+	return rule, what, do
 }
 
 // fits64 reports whether a number of that width is the sign extension of a 64-bit number.
@@ -73,7 +73,7 @@ func fits64(n *big.Int, bits int) bool {
 }
 
 // lossOf is Loss for a scalar or vector. All cases were seen with llc 14 to 22.
-func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
+func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, what, do string) {
 	const crashes, split = "crashes the code generator", "record it in parts of 64 bits"
 	if t.Kind == ir.MetadataKind {
 		return NotCompiled, crashes, "leave it out"
@@ -101,7 +101,7 @@ func lossOf(s *ir.Site, v ir.Value, t *ir.Type) (rule Rule, why, do string) {
 
 // vectorLoss is Loss for a vector operand of a stackmap or patchpoint. The code generator keeps a vector that fills a register of its target, and
 // promotes one with as many elements to that, but neither widens nor splits vectors.
-func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
+func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, what, do string) {
 	const one = "record its elements one by one"
 	if t.Scalable && forX86(s) {
 		return NotCompiled, "crashes the code generator: x86-64 has no such registers", one
@@ -122,7 +122,7 @@ func vectorLoss(t *ir.Type, s *ir.Site) (rule Rule, why, do string) {
 const noX87 = "record its bits as integers, or an x86_fp80 as a double"
 
 // x87Loss is the Loss of an operand of a statepoint that is in an x87 register. Other operands of statepoints get a stack slot.
-func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, why, do string) {
+func x87Loss(s *ir.Site, t *ir.Type) (rule Rule, what, do string) {
 	switch {
 	case t.Kind != ir.X86FP80Kind:
 		return "", "", ""

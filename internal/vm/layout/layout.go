@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -220,32 +221,32 @@ func (x *Exit) About(function string, record uint64) bool {
 
 // Apply returns the exit that a frame took, or nil if none matches. The slots are those of the record, by operand. why is set if an exit may match
 // but a value is missing, or if all candidates need more values than the record has.
-func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why string) {
+func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *Exit, why error) {
 	for n := range l.Exits {
 		x := &l.Exits[n]
 		if !x.About(function, record) {
 			continue
 		}
-		fails, missing := false, ""
+		fails, missing := false, error(nil)
 		for _, c := range x.When {
 			switch {
 			case c.Operand < 0 || c.Operand >= len(slots): // the exit is for another record
 				fails = true
-				if why == "" {
-					why = fmt.Sprintf("%s: exits[%d] compares live value %d, but record %d has %d", l.Name, n, c.Operand, record, len(slots))
+				if why == nil {
+					why = fmt.Errorf("%s: exits[%d] compares live value %d, but record %d has %d", l.Name, n, c.Operand, record, len(slots))
 				}
 			case slots[c.Operand].Read():
 				fails = fails || !Equals(&slots[c.Operand], c.Equals)
-			case missing == "":
-				missing = fmt.Sprintf("%s: exits[%d] compares live value %d, which is unavailable: %s", l.Name, n, c.Operand, slots[c.Operand].Reason)
+			case missing == nil:
+				missing = frame.Errorf("%s: exits[%d] compares live value %d, which is unavailable: %v", l.Name, n, c.Operand, cmp.Or(slots[c.Operand].Why(), error(errors.New(string(slots[c.Operand].Status)))))
 			}
 		}
 		switch {
 		case fails:
-		case missing != "":
+		case missing != nil:
 			return nil, missing
 		default:
-			return x, ""
+			return x, nil
 		}
 	}
 	return nil, why
