@@ -46,7 +46,7 @@ func (m *Matcher) afterCall(pc machine.Addr) (matches []*Match, err error) {
 			return nil, err
 		}
 		if len(c.Sites) == 0 || slices.ContainsFunc(c.Sites, func(s *ir.Site) bool { return !m.followsCall(s, pc, moves) }) {
-			continue // only the module shows that the record is a stackmap, and of which call
+			continue // only the module shows whether the record is a stackmap, and which call it describes
 		}
 		found := &Match{Entry: e, Kind: ir.StackMapSite, Candidates: c, Moment: frame.Before, Moves: moves}
 		if len(c.Sites) == 1 {

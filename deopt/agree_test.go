@@ -172,8 +172,8 @@ define void @f(i64 %a) {
 	require.Equal(t, maps.Role{}, r.Role(2))
 }
 
-// TestVectorsAndStructsAsText requires the text of vectors at every kind of location, also of vectors with illegal elements, whose layout in a
-// stackmap's record is not that of memory.
+// TestVectorsAndStructsAsText requires the text of vectors at every kind of location. Vectors with illegal elements have another layout in a
+// stackmap's record than in memory.
 func TestVectorsAndStructsAsText(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {

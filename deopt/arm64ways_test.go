@@ -50,8 +50,8 @@ func TestSearchBudgetInJSON(t *testing.T) {
 	require.Contains(t, thread.End.Reason, "ended at its limit of 1 instructions")
 }
 
-// TestTwoWaysToALinkLoser requires that no caller of a stub that has lost the link register is certain if a second call, through a register, may
-// have led to the stub. That call is in the same function, or in one with an equal frame.
+// TestTwoWaysToALinkLoser requires that a stub that has lost the link register has no certain caller if a second call may have led to it. That
+// call goes through a register, in the same function or in one with an equal frame.
 func TestTwoWaysToALinkLoser(t *testing.T) {
 	for _, way := range [][]string{{"pointer", "f", "0"}, {"pointer", "f", "1"}, {"f", "f", "0"}, {"f", "f", "1"}, {"pointer", "g", "1"}} {
 		v := arm64Ways(t, way[0], way[1], way[2])
@@ -59,9 +59,9 @@ func TestTwoWaysToALinkLoser(t *testing.T) {
 	}
 }
 
-// TestOnlyWayToALinkLoser requires that the caller of a stub that has lost the link register is certain, although it was entered through a
-// pointer, if no other branch of the whole program agrees with the stack. The function run keeps a number in a register that it has loaded from
-// memory, and that memory has changed since.
+// TestOnlyWayToALinkLoser requires that the caller of a stub that has lost the link register is certain if no other branch of the program agrees
+// with the stack. The caller itself was entered through a pointer. The function run keeps a number in a register that it has loaded from memory,
+// and that memory has changed since.
 func TestOnlyWayToALinkLoser(t *testing.T) {
 	v := arm64Ways(t, "pointer", "h", "1")
 	require.Equal(t, []string{"boom registers", "stub cfi", "h code", "run cfi", "start cfi"}, certainFrames(v, "boom", "stub", "h", "run", "start"))

@@ -46,9 +46,9 @@ func words(t *testing.T, s frame.Slot) (out []string) {
 	return out
 }
 
-// TestMovingCollector requires that a frame shows the new addresses of its pointers after a collector has moved the objects, also for pointers
-// outside of their objects and in vectors. The collector prints the new addresses. It does not change a base that is no longer used, as the
-// document specifies.
+// TestMovingCollector requires that a frame shows the new addresses of its pointers after a collector has moved the objects. Some pointers point
+// outside of their objects, and some are in vectors. The collector prints the new addresses. It does not change a base that is no longer used, as
+// the document specifies.
 func TestMovingCollector(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		t.Run(fmt.Sprintf("llc-%d", version), func(t *testing.T) {

@@ -89,8 +89,8 @@ func (c *pointerChain) function(k, last int) (parameters, arguments string) {
 	return strings.Repeat(pointer+", ", len(formal)), strings.Join(actual, ", ") + ", "
 }
 
-// TestNamesOfGCPointers reads random functions that relocate bases and derived pointers. A named slot must have the value that the program computes for
-// that pointer, and a slot that may be one of several must have the value of one of them.
+// TestNamesOfGCPointers reads random functions that relocate bases and derived pointers. A named slot must have the value that the program
+// computes for that pointer. A slot with several possible names must have the value of one of these pointers.
 func TestNamesOfGCPointers(t *testing.T) {
 	livetest.NeedsTools(t)
 	for _, version := range []int{16, 19, 22} {

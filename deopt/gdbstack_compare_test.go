@@ -101,8 +101,8 @@ func (s *stackPair) next(i, j int) (int, int) {
 	return len(s.ours), len(s.theirs.frames)
 }
 
-// same reports whether both are one activation, by pc and CFA. gdb computes no CFA for the outermost frame, and the frame here at which a walk was
-// cut short has none; then the stack pointers are compared.
+// same reports whether both are one activation, by pc and CFA. If one of them has no CFA, same compares the stack pointers: gdb computes none for
+// the outermost frame, and a walk that was cut short has none for its last frame.
 func same(ours *unwind.Frame, theirs *gdbPhysical) bool {
 	if ours.PC != theirs.PC || ours.Signal != theirs.Signal {
 		return false

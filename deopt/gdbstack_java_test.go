@@ -21,7 +21,8 @@ var (
 	javaFrame  = regexp.MustCompile(`(?m)^\tat `)
 )
 
-// javaDump makes a Java process print its own view of its stacks, and returns the number of Java frames of each thread, by thread number and by name.
+// javaDump makes a Java process print its stacks. It returns the number of Java frames of each thread by thread number, and the thread numbers by
+// name.
 func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[string]int) {
 	t.Helper()
 	seen := len(p.Output())

@@ -80,8 +80,8 @@ func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	return pair.ours
 }
 
-// sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each, the same callers of those, and the
-// same frames from main on. It returns the numbers of frames of generated code.
+// sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each. The callers of these frames and
+// the frames from main on must be equal, too. It returns the numbers of frames of generated code.
 func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) {
 	t.Helper()
 	wantBegin, wantEnd, wantMain := split(t, want)

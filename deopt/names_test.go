@@ -45,8 +45,8 @@ define i64 @work(i64 %a) noinline {
 }
 `
 
-// TestRecordOfTheFunctionBeside requires that a nearby record of another function with the same id is not used for the frame's function, and that the
-// module is not compared with it.
+// TestRecordOfTheFunctionBeside requires that a nearby record of another function is not used for the frame's function and not compared with the
+// module, although both records have the same id.
 func TestRecordOfTheFunctionBeside(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		p := livetest.Lli(t, version, program(t, prelude+twoFunctions+start), "mcjit")

@@ -23,8 +23,8 @@ import (
 
 var gdbWord = regexp.MustCompile(`\t(0x[0-9a-f]{16})`)
 
-// TestStackThroughPatchedCode requires that a stack through a call that the program wrote into its code is the same for all kinds of target, and
-// leads to the function that made the call.
+// TestStackThroughPatchedCode requires that a stack through a call that the program wrote into its code contains the function that made the call.
+// The stack must be the same for all kinds of target.
 func TestStackThroughPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for n, kind := range []string{"text", "mem", "rwx", "relocated", "anonymous", "anonymousrwx", "memfd", "memfdcopy", "shared", "sharedcopy", "file"} {
@@ -121,8 +121,8 @@ func TestStackThroughPatchedCode(t *testing.T) {
 	}
 }
 
-// TestPatchedSitesForAll requires that the frames of threads in patched sites, also through stubs, do not depend on whether the process is resumed,
-// held, or written to a core.
+// TestPatchedSitesForAll requires the same frames of threads in patched sites, also through stubs, from a resumed process, a held one, and a
+// core.
 func TestPatchedSitesForAll(t *testing.T) {
 	livetest.Slow(t)
 	for h, how := range []string{"aot", "aot-large", "mcjit", "orc"} {

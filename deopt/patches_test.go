@@ -44,7 +44,7 @@ type overwrite struct {
 	offset int
 }
 
-// landing holds what the program logged of a waiting thread.
+// landing is the program's log entry of a waiting thread.
 type landing struct {
 	thread, tid int
 	ordinary    bool // it waits in a call that LLVM emitted

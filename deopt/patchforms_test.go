@@ -105,8 +105,8 @@ func hasValues(t *testing.T, output string, f *deopt.Frame, unknown string) {
 	}
 }
 
-// TestPatchForms requires the right stack for each form of patch in the shadow of a stackmap, and for each kind of unwind information of the code
-// that it reaches. Each function must be on the stack once. The frame of f must have its record, with the values that the program printed.
+// TestPatchForms requires the right stack for each form of patch in the shadow of a stackmap. The code that the patch reaches has each kind of
+// unwind information. Each function must be on the stack once. The frame of f must have its record, with the values that the program printed.
 func TestPatchForms(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range shadowForms {

@@ -39,7 +39,7 @@ func ProvenanceOfFrame(f *Frame) *frame.CompiledFrom {
 	return ProvenanceOfCode(f.View(), function.Addr, by)
 }
 
-// CompiledFrom lists what is known about the modules of the view's frames, each function once.
+// CompiledFrom rates the evidence for the modules of the view's frames, with one entry for each function.
 func (v *View) CompiledFrom() (all []frame.CompiledFrom) {
 	for _, t := range v.Threads {
 		for _, f := range t.Frames {

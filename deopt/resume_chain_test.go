@@ -128,7 +128,7 @@ define i64 @f(i64 %n) noinline {
 }`,
 }
 
-// chainMain calls @f(6) and prints what it returns.
+// chainMain calls @f(6) and prints the result.
 var chainMain = `
 define i32 @main() gc "statepoint-example" {
   call void @ready()

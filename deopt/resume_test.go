@@ -58,7 +58,7 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	require.ErrorContains(t, err, "%r: it is the result of a call that is still running")
 }
 
-// TestInternalNameOfAnotherModule requires that an exit that resumes in another module does not look up an internal name of that module in the
+// TestInternalNameOfAnotherModule resumes an exit in another module. It requires that an internal name of that module is not looked up in the
 // image of the exit, where the same name belongs to another object.
 func TestInternalNameOfAnotherModule(t *testing.T) {
 	baseline := `
@@ -103,8 +103,8 @@ define i64 @work(i64 %a) noinline gc "statepoint-example" {
 	}
 }
 
-// TestInternalNameTwiceInAnImage requires that the address of an internal symbol is unknown if two objects with such a symbol were linked into
-// one image, which does not show the symbol of each module.
+// TestInternalNameTwiceInAnImage requires that the address of an internal symbol is unknown if two objects with that symbol were linked into one
+// image. The image does not show which symbol belongs to which module.
 func TestInternalNameTwiceInAnImage(t *testing.T) {
 	text := prelude + `
 @counter = internal global i64 22

@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLayoutKeepsTypes requires that a layout is rejected if it gives a live value the name of a value of another kind or width, such as a double
-// that of an integer.
+// TestLayoutKeepsTypes requires an error for a layout that gives a live value the name of a value of another kind or width, such as an integer's
+// name for a double.
 func TestLayoutKeepsTypes(t *testing.T) {
 	text := prelude + `
 define i64 @plain(i64 %n, i32 %small, double %d, ptr %p, float %f) {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Roots holds what the record of a statepoint lists for the garbage collector.
+// Roots holds the pointers and stack objects that the record of a statepoint lists for the garbage collector.
 type Roots struct {
 	// Pointers holds the slots of the frame that are in a pair of base and derived pointer, one for each location. A null constant is not a root.
 	Pointers []RootPointer

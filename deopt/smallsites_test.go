@@ -18,8 +18,9 @@ import (
 // site puts a site into the text of a program.
 func site(text, call string) string { return strings.ReplaceAll(text, "SITE", call) }
 
-// TestSmallSites covers the smallest sites that the documents permit: a patchpoint that calls nothing and has no bytes, one without locations, and a
-// stackmap that may only read memory, so that LLVM may move loads but not stores over it. The thread is stopped at the record.
+// TestSmallSites covers the smallest sites that the documents permit: a patchpoint that calls nothing and has no bytes, and one without
+// locations. It also covers a stackmap that may only read memory, over which LLVM may move loads but not stores. The thread is stopped at the
+// record.
 func TestSmallSites(t *testing.T) {
 	const body = `
 @cell = global i64 7

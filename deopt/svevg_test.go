@@ -14,8 +14,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestFrameOfVectorLengthOnARM64 requires that the callers of a function that saves SVE vectors are found if the vector length is known, because
-// the CFA of that function depends on the length. A core from QEMU does not contain the length.
+// TestFrameOfVectorLengthOnARM64 requires that the callers of a function that saves SVE vectors are found if the vector length is known. The CFA
+// of that function depends on the length. A core from QEMU does not contain the length.
 func TestFrameOfVectorLengthOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	at := slices.IndexFunc(livetest.Crosses, func(c livetest.Cross) bool { return c.Arch == "arm64" })

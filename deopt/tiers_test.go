@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// TestResumeTwoTiers requires that each frame has the names of its own module and resumes with the right result if two compilations of a function
-// are on the stack. Both have the same ids and counts.
+// TestResumeTwoTiers has two compilations of a function on the stack. It requires that each frame has the names of its own module, and resumes
+// with the right result. Both have the same ids and counts.
 func TestResumeTwoTiers(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)

@@ -21,7 +21,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Options hold what is known about the code of a target, and select the frames to make.
+// Options give the known modules and layouts of a target, and select the frames to make.
 type Options struct {
 	Modules []*ir.Module
 	Layouts []*layout.Layout
@@ -453,8 +453,8 @@ func (v *View) About() frame.Target {
 // maxLostFiles bounds the files with missing code that notes list.
 const maxLostFiles = 8
 
-// Notes lists what is missing or uncertain. For a core or a process that a debugger holds: the notes about it, and files with code that are missing or may
-// differ from those that were mapped. For a process: the reasons why its files for perf are not used.
+// Notes lists missing and uncertain data. For a core or a process that a debugger holds: the notes about it, and files with code that are missing
+// or may differ from those that were mapped. For a process: the reasons why its files for perf are not used.
 func (v *View) Notes() []string {
 	if v.target.Provider == ptrace.FromProcess {
 		notes := v.perfNotes()

@@ -210,7 +210,7 @@ type VMField struct {
 	VMValue
 }
 
-// Shows reports whether a list of slots can omit the slot beside the VM frames, because it is a constant of the record, such as a tag or a count.
+// Shows reports whether a list that has the VM frames can omit the slot. That is a constant of the record, such as a tag or a count.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
@@ -262,8 +262,9 @@ func (v *VM) Mismatches() string {
 
 func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }
 
-// Facts returns [Frame.Values], followed by facts about the frames of a virtual machine as slots: method, position and resume of the innermost frame,
-// caller[1].method and so on of its callers, info.line for the information line of the layout, and again each value that has a name, under its name.
+// Facts returns [Frame.Values], followed by facts about the frames of a virtual machine as slots. The facts are method, position and resume of
+// the innermost frame, caller[1].method and so on for its callers, and info.line for the entry "line" of the layout's information. Each value
+// that has a name is listed again under its name.
 func (f *Frame) Facts() []Slot {
 	if f.VM == nil {
 		return f.Slots

@@ -89,8 +89,8 @@ func (in *Interp) storeLanes(addr machine.Addr, s *shape, w []word) bool {
 	return true
 }
 
-// plain returns the size in bytes of a shape that is one integer, float or pointer of 1, 2, 4 or 8 bytes, and 0 for any other shape or for a
-// big-endian layout.
+// plain returns the size in bytes of a shape that is one integer, float or pointer of 1, 2, 4 or 8 bytes. It returns 0 for any other shape, and
+// for a big-endian layout.
 func (in *Interp) plain(s *shape) int {
 	switch {
 	case in.layout.BigEndian:

@@ -90,8 +90,9 @@ func (b *binding) function(f *ir.Func) machine.Addr {
 	return a
 }
 
-// defined returns the definition that v's name resolves to among all modules, or v itself where no module defines the name. A name of libstdc++ that
-// no module defines resolves to the definition of this package, unless the target has it in its memory or native code can run it.
+// defined returns the definition that v's name resolves to among all modules, or v itself where no module defines the name. A name of libstdc++
+// that no module defines resolves to this package's definition. It does not if the target has the name in its memory, or if native code can run
+// it.
 func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	d, err := b.among(v)
 	if err != nil || d != v {

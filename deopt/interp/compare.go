@@ -52,8 +52,8 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		if test.equality {
 			return word{u: 1}
 		}
-		// The comparison has a known result if it is the same for the lowest x with the highest y and for the highest x with the lowest y.
-		// Compilers need this: they compare a field of a struct together with the undefined padding bits below it.
+		// The result is known if the comparison of the lowest x with the highest y gives the same result as that of the highest x with the lowest
+		// y. Compilers need this: they compare a field of a struct together with the undefined padding bits below it.
 		holds := test.holds(intOrder(x, y, flip, 0, ^uint64(0)))
 		if holds != test.holds(intOrder(x, y, flip, ^uint64(0), 0)) {
 			return word{u: 1}

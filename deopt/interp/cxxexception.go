@@ -458,7 +458,7 @@ func rethrowException(c cxxCall) {
 	c.begin(&exception{header: whole + headerSize - unwindSize, object: object, of: t, whole: whole})
 }
 
-// raiseForeign throws an exception of another language, of which only the header is known. It returns _URC_END_OF_STACK if no handler accepts it.
+// raiseForeign throws an exception of another language. Only its header is known. It returns _URC_END_OF_STACK if no handler accepts it.
 func raiseForeign(c cxxCall) uint64 {
 	header := c.addr(0)
 	if c.err != nil {

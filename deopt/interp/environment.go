@@ -138,8 +138,8 @@ func (in *Interp) UsesFloats() bool { return in.usesFloats }
 // FloatEnvironment returns the differences from the default floating-point environment as text, "" for none.
 func (in *Interp) FloatEnvironment() string { return in.environment.text }
 
-// rulesOf returns the rules for a kind of float in the function. The thread's mode wins where it is known, because the attribute denormal-fp-math is
-// only the compiler's assumption about it.
+// rulesOf returns the rules for a kind of float in the function. A known mode of the thread takes precedence over the attribute denormal-fp-math,
+// which is only the compiler's assumption.
 func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	if _, ok := formats[kind]; !ok {
 		return nil

@@ -39,7 +39,7 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 	}
 }
 
-// startup returns a module with a list of constructors, each of which prints its letter.
+// startup returns a module with a list of constructors. Each constructor prints its letter.
 func startup(list string) string {
 	return `@text = constant [4 x i8] c"abc\00"
 @there = global i8 1

@@ -190,7 +190,7 @@ func TestMadeAddresses(t *testing.T) {
 	m := parse(t, storing)
 	in, err := interp.New(m, interp.Options{Memory: storingTarget()})
 	require.NoError(t, err)
-	// Doubles such as 2.0 have the same bits as such addresses: only allocated addresses count.
+	// Addresses that the interpreter has not allocated do not count: doubles such as 2.0 have the same bits.
 	for _, v := range []uint64{0, 0x10000, 0x4000000000000000, 0x4800000000000000, 0x5000000000000000, 0x5400000000000000, 0x5800000000000000, 0x6000000000000000, 0x7fffffffffffffff} {
 		require.False(t, in.Made(v), "%#x", v)
 	}

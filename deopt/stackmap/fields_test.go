@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestFields requires that the fields of a record follow one another without a gap up to its end, and have the values that the decoder reads, in
-// every layout.
+// TestFields requires, in every layout, that the fields of a record follow one another without a gap up to its end. They must have the values
+// that the decoder reads.
 func TestFields(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 22))
 	seen := map[Part]int{}

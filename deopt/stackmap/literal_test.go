@@ -48,9 +48,8 @@ func (w *raw) location(kind uint8, size, reg uint16, offset int32) *raw {
 	return w.u8(kind, 0).u16(size, reg, 0).u32(uint32(offset))
 }
 
-// sample is a section of layout V3 with every kind of location: two functions, the second
-// without records and with a stack of no fixed size, two constants, and two records, of which
-// the first needs padding after its locations and after its live-outs.
+// sample is a section of layout V3 with every kind of location. It has two functions, two constants and two records. The second function has no
+// records and no fixed stack size. The first record needs padding after its locations and after its live-outs.
 func sample(order binary.AppendByteOrder) []byte {
 	w := &raw{order: order}
 	w.u8(3, 0, 0, 0).u32(2, 2, 2)

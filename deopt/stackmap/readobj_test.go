@@ -60,8 +60,8 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestLinked requires that a linked file has the maps of its objects, one after the other, with the addresses of their functions filled in and
-// all other fields unchanged.
+// TestLinked requires that a linked file has the maps of its objects, one after the other. The linker must have filled in the addresses of
+// functions, and changed no other field.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	stubs := filepath.Join(t.TempDir(), "stubs.c")

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/internal/machine/isa/amd64"
 )
 
-// departure is a path out of a function through code that a runtime wrote over the function's own. A reading of it follows jumps whose target is a
-// constant, a word of memory at a known address, or a number that was pushed for a return.
+// departure is a path out of a function through code that a runtime wrote over the function's own. The reading of a departure follows jumps to a
+// constant, to an address in memory at a known place, or to a number that was pushed for a return.
 type departure struct {
 	memory machine.Memory
 	arch   *machine.Arch

@@ -88,8 +88,8 @@ type part struct {
 	r       *reading
 	reached func(number int) bool
 	whole   bool // all code that the part leads to was read, or is listed in leads
-	// sure means that all of the code belongs to one function. The bytes after a call that does not return may belong to another function, and
-	// only a function with returns shows which of its calls do not return.
+	// sure means that all of the code belongs to one function. The bytes after a call that does not return may belong to another function. Only
+	// in a function with returns can such calls be found.
 	sure  bool
 	leads []machine.Addr
 }

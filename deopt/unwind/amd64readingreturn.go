@@ -14,9 +14,9 @@ import (
 // maxForward bounds the instructions on the paths to returns.
 const maxForward = 1024
 
-// readToReturn reads x86-64 code from pc up to the returns that it leads to, along both ways of each conditional jump, and into other functions that
-// it jumps to. At a return, the stack pointer is at the return address, and the function has restored the callee-saved registers that it changed. So
-// a register that no path to a return writes holds the caller's value. ret means that pc is a return address.
+// readToReturn reads x86-64 code from pc up to the returns that it leads to. It follows both ways of each conditional jump, and jumps into other
+// functions. At a return, the stack pointer is at the return address, and the function has restored the callee-saved registers that it changed.
+// So a register that no path to a return writes holds the caller's value. ret means that pc is a return address.
 //
 // Only the returns with the fewest calls before them count. certain means that no call precedes them. Otherwise one of the calls may not return.
 // Then other code follows it, and the row does not belong to this frame, although the calls there have the same stack alignment. Compilers pad
@@ -126,8 +126,8 @@ func (m *moment) ruleOf(reg machine.DWARFReg, cfa origin) cfi.RegisterRule {
 }
 
 // storedElsewhere returns the registers that were written to memory at addresses that are based on another register than o's address. Such a
-// write may have overwritten o. For example, between the instruction that sets up a frame pointer and those that save registers, the words that
-// the frame pointer will point to are not written yet.
+// write may have overwritten o. For example, after the instruction that sets up a frame pointer, the save slots that are addressed from it are
+// not written yet.
 func (m *moment) storedElsewhere(o origin) amd64.Set {
 	var s amd64.Set
 	for reg := range m.stored {

@@ -3,8 +3,8 @@ package unwind
 import "example.com/reframe/internal/machine"
 
 // returnedByCode reports whether f, in code without CFI, was entered by a return to an address of its function that follows no call: a runtime
-// has overwritten a return address. The evidence: the instructions of the function give the place of its return address, and the word below that
-// place, which a return would have popped, still holds the address in the function.
+// has overwritten a return address. The evidence: the instructions of the function give the place of its return address, and the word below it
+// still holds the address in the function. A return would have popped that word.
 func (w *walk) returnedByCode(f *Frame, way *way) (to machine.Addr, returned bool) {
 	if w.Arch != machine.AMD64 || w.looking || f.code.Functions == nil {
 		return 0, false

@@ -35,8 +35,8 @@ func (u *codeReader) startsProcess(f *Frame) bool {
 	return false
 }
 
-// entersAt reports whether the code at an address keeps the result of a call and finally jumps to it, without a branch, and whether pc is the return
-// address of a call between the two.
+// entersAt reports whether the code at an address keeps the result of a call and finally jumps to it, without a branch. pc must be the return
+// address of a second call in that code.
 func (u *codeReader) entersAt(at, end, pc machine.Addr) bool {
 	r := newReading(u.Memory, at, end, startInstrs)
 	kept, passed := x86asm.Reg(0), false

@@ -167,8 +167,8 @@ func (u *codeReader) starts(addr machine.Addr) bool {
 		s.row.CFA == cfi.CFARule{Kind: cfi.CFARegister, Register: u.Arch.SP, Offset: int64(u.Arch.Pointer)}
 }
 
-// Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes, a direct jmp, a jmp
-// through a word in memory, and a jmp through a register that is loaded with a number, each after an optional endbr64. It supports only x86-64.
+// Stub returns the target of code that only jumps, or 0 for other code and for code that cannot be read. It recognizes a direct jmp, a jmp
+// through a word in memory, and a jmp through a register that is loaded with a number. Each may follow an endbr64. It supports only x86-64.
 func (u *Unwinder) Stub(addr machine.Addr) machine.Addr {
 	if u.Arch != machine.AMD64 {
 		return 0

@@ -8,8 +8,8 @@ import (
 )
 
 // A function that never returns, such as a stub of a runtime, need not save the link register before it makes a call. Then its return address is
-// stored nowhere. The unwinder finds the caller by elimination: it takes all calls and jumps in the code of the target, and keeps those that may
-// lead to the function and whose frame and callers agree with the stack (see arm64Entered). It assumes that the code has not changed since the
+// stored nowhere. The unwinder finds the caller by elimination among all calls and jumps in the code of the target. It keeps those that may lead
+// to the function, and whose frame and callers agree with the stack (see arm64Entered). It assumes that the code has not changed since the
 // function was entered.
 
 // lostLink reports whether a row says that the return address of f is in the link register, although f has made a call that overwrote it.
@@ -51,7 +51,7 @@ func (u *codeReader) linkStep(f *Frame, from machine.Addr) (s *step, start machi
 	return u.fromRow(&at, row), from
 }
 
-// byCall finds the caller of f, which has lost the link register, if exactly one call is known to lead to the function of f and agrees with the
+// byCall finds the caller of f, which has lost the link register. Exactly one call must be known to lead to the function of f and agree with the
 // stack. The caller is a guess if a call through a register may have led there as well. unsearched is the reason why the search for the call was
 // not completed, or nil.
 func (w *walk) byCall(f *Frame) (c caller, found bool, unsearched error) {

@@ -32,8 +32,8 @@ type arm64Entrance struct {
 	named bool         // the code shows that the branch leads to the function
 }
 
-// likely returns the address after the only entrance of which the code shows that it leads to the function. The result is certain if no other
-// entrance is possible.
+// likely returns the address after the only entrance that is known to lead to the function. The result is certain if no other entrance is
+// possible.
 func (in *arm64Entrances) likely() (pc machine.Addr, certain bool) {
 	for _, e := range in.list {
 		switch {

@@ -11,8 +11,7 @@ import (
 // maxReached bounds the functions that one search visits.
 const maxReached = 256
 
-// An arm64Reach finds the functions that may jump to a callee with the stack pointer that they had at their own entry, so that they leave no
-// frame.
+// An arm64Reach finds the functions that may jump to a callee without leaving a frame: with the stack pointer of their own entry.
 type arm64Reach struct {
 	*arm64Code
 	callee   machine.Addr

@@ -78,7 +78,7 @@ func difference(arch, build, way string, core bool) (d qemuDifference) {
 	return d
 }
 
-// qemuTally counts what was compared.
+// qemuTally counts the compared frames and registers.
 type qemuTally struct {
 	frames, same int // all frames, and those equal to gdb's
 	found, not   int // explained differences: frames found only here, and only by gdb

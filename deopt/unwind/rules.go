@@ -192,8 +192,8 @@ func (r *rules) computed(f *Frame, reg machine.DWARFReg, rule cfi.RegisterRule) 
 	return v, nil
 }
 
-// savedSize returns the number of bytes of a register that a save slot holds by unwind information; 0 if unknown. For a register of which only a
-// part is callee-saved, it is the size of that part.
+// savedSize returns the number of bytes of a register that its save slot holds by unwind information; 0 if unknown. If only a part of the
+// register is callee-saved, that is the size of the part.
 func (r *rules) savedSize(reg machine.DWARFReg) int {
 	if kept := r.arch.Kept(reg); kept > 0 {
 		return kept

@@ -62,8 +62,8 @@ func (w *reuse) stack() *Stack {
 	return w.resume(next)
 }
 
-// joins returns the index, at or after j, of the frame of before that may equal the last frame of the walk, or len(before.Frames) if there is
-// none. It compares stack pointers, which increase in both walks.
+// joins returns the index, at or after j, of the frame of before that may equal the last frame of the walk. Without such a frame it returns
+// len(before.Frames). It compares stack pointers, which increase in both walks.
 func (w *reuse) joins(j int) int {
 	before := w.before
 	sp, err := w.frames[len(w.frames)-1].Registers.Addr(w.Arch.SP)

@@ -271,8 +271,8 @@ func TestTerminator(t *testing.T) {
 	require.Equal(t, ErrNoFDE, err)
 }
 
-// TestDamagedNeighbour requires that a lookup finds a valid FDE next to a damaged one, and that it does not report ErrNoFDE for the code of the
-// damaged one.
+// TestDamagedNeighbour requires that a lookup finds a valid FDE next to a damaged one. For the code of the damaged FDE, it must not return
+// ErrNoFDE.
 func TestDamagedNeighbour(t *testing.T) {
 	bad := entry(uint32(0), 9, "", 1, 0x78, 16)
 	frame := slices.Concat(simpleFDE(), bad, entry(uint32(len(bad)+4), uint64(0x2000), uint64(0x100)))
@@ -326,7 +326,7 @@ func TestNewTable(t *testing.T) {
 	}
 }
 
-// unreadable is memory of which every read fails.
+// unreadable is memory that cannot be read.
 type unreadable struct{}
 
 func (unreadable) ReadAt([]byte, int64) (int, error) { return 0, io.ErrClosedPipe }
