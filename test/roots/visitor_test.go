@@ -229,3 +229,29 @@ func TestVisitorArguments(t *testing.T) {
 		clitest.Run(t, slices.Concat([]string{"trace"}, args, command)...).Fails(t, 64, want)
 	}
 }
+
+// TestVisitorShowsFindings requires that a finding is shown with its frame, name, location and address, for each kind.
+func TestVisitorShowsFindings(t *testing.T) {
+	t.Parallel()
+	livetest.NeedsTools(t)
+	trace := func(p *gcprogram.Program, more ...string) string {
+		return clitest.Run(t, slices.Concat([]string{"trace", "--visitor", "visit_root", "--ir", p.Module, "--limit", "8", "-o", "-"}, more)...).Stdout
+	}
+	const address = `0x7\w+`
+	const slot = `%[\w.]+ ptr addrspace\(1\) = 0x\w+, \S+ at ` + address
+	// A walker that passes the arguments in the wrong order visits the base in place of the derived pointer.
+	registers, spilled := gcprogram.New(t, 1, 22), gcprogram.New(t, 0, 22)
+	binary, other := registers.Binary(t), spilled.Binary(t)
+	text := trace(registers, "--visitor-argument", "1", "--visitor-base", "0", "--", binary)
+	for _, line := range []string{
+		`[\d.]+  \d+ \S+  collection \d+: \d+ visits, \d+ slots in \d+ frames?`,
+		`  #\d+ +\w+\+0x\w+ +record \d+, statepoint, in call`,
+		`        missing: ` + slot + `  derived: 0x\w+ [+-] \d+`,
+		`        twice: ` + slot + `, visited \d+ times`,
+		`        wrong base: ` + slot + `: its base was read at ` + address + `; in the map it is at ` + address,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, text)
+	}
+	require.Regexp(t, `(?m)^        skipped frame: none of its \d+ slots? was visited$`, trace(registers, "--collector", "collect", "--", binary, "-skip", "3"))
+	require.Regexp(t, `(?m)^        extra: `+address+`.* is no slot of the map$`, trace(spilled, "--", other, "-misread", "1:0:-64"))
+}

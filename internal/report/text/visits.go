@@ -78,11 +78,11 @@ func slotText(f *roots.Finding) string {
 	if f.Slot.Status == frame.Missing {
 		value = "unavailable"
 	}
-	text := fmt.Sprintf("%s = %s, %s", name, value, joined(f.Slot.Location.String(), f.Slot.GC))
+	where := f.Slot.Location.String() + " at " + string(f.Address)
 	if f.Word > 0 {
-		text += fmt.Sprintf(" word %d", f.Word)
+		where += fmt.Sprintf(", word %d", f.Word)
 	}
-	return text + " at " + string(f.Address)
+	return fmt.Sprintf("%s = %s, %s", name, value, joined(where, f.Slot.GC))
 }
 
 // PrintVisited prints the result of a trace of a visitor.

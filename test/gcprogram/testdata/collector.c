@@ -283,7 +283,8 @@ __attribute__((noinline)) void collect(struct saved *s) {
 		char *to = (char *)forward(p->of, old, old_end);
 		*p->slot = to + (p->value - (char *)p->of);
 		if (out)
-			fprintf(out, "%s %ld %p %p %p %p %p %p\n", p->whole ? "object" : "root", p->frame, (void *)p->slot, (void *)p->base, p->value, (void *)p->of, *p->slot, to);
+			fprintf(out, "%s %ld 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx\n", p->whole ? "object" : "root", p->frame, (uint64_t)p->slot, (uint64_t)p->base,
+			        (uint64_t)p->value, (uint64_t)p->of, (uint64_t)*p->slot, (uint64_t)to);
 	}
 	while (scan < next) {
 		struct object *o = (struct object *)scan;
