@@ -55,7 +55,7 @@ func TestProgramsInQEMU(t *testing.T) {
 			program, module := qemuProgram(t, c)
 			s := c.Stub(t, program)
 			defer s.Close()
-			at := recordOf(t, program)
+			at := recordOf(t, program, 7)
 			s.Break(at)
 			pc, stopped := s.Continue()
 			require.True(t, stopped)
@@ -90,8 +90,8 @@ func qemuProgram(t *testing.T, c *livetest.Cross) (program, module string) {
 	return c.Build(t, []string{"-static"}, livetest.Object(t, 19, module, flags...)), module
 }
 
-// recordOf returns the address of the only record of a static program.
-func recordOf(t *testing.T, program string) uint64 {
+// recordOf returns the address of a record of a static program.
+func recordOf(t *testing.T, program string, id int) uint64 {
 	f, err := elf.Open(program)
 	require.NoError(t, err)
 	defer f.Close()
@@ -102,7 +102,9 @@ func recordOf(t *testing.T, program string) uint64 {
 	m := list.Maps[0]
 	for n := range m.Functions {
 		for r := range m.Records(&m.Functions[n]) {
-			return uint64(m.Functions[n].Addr) + uint64(r.Offset)
+			if int(r.ID) == id {
+				return uint64(m.Functions[n].Addr) + uint64(r.Offset)
+			}
 		}
 	}
 	require.Fail(t, "no record")

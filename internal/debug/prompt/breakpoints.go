@@ -41,6 +41,10 @@ func (p *Prompt) stopped(stop session.Stop) error {
 		p.printf("breakpoint %d, %s\n", stop.Breakpoint.Number, p.Printer.Printable(stop.Breakpoint.String()))
 	case session.Interrupted:
 		p.printf("interrupted\n")
+	case session.AtBegin:
+		p.printf("the begin of the recording: it has no earlier moment\n")
+	case session.AtEntry:
+		p.printf("the entry of the activation\n")
 	}
 	return p.here()
 }

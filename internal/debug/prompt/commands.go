@@ -27,6 +27,7 @@ func (c *command) name() string { return c.names[0] }
 const (
 	running    = "running the process"
 	stopping   = "breakpoints"
+	reversing  = "going back in the process, where its stub supports it"
 	looking    = "frames, values and memory"
 	stepping   = "the interpreter, from the exit on"
 	comparing  = "comparing native code with the interpreter"
@@ -34,7 +35,7 @@ const (
 	supporting = "help and quit"
 )
 
-var groups = []string{running, stopping, looking, stepping, comparing, keeping, supporting}
+var groups = []string{running, reversing, stopping, looking, stepping, comparing, keeping, supporting}
 
 // commands lists all commands, in the order of help. It is a function, because a variable would depend on itself: help is one of the commands, and
 // calls it.
@@ -43,6 +44,11 @@ func commands() []*command {
 		{names: []string{"continue", "c"}, group: running, about: "resume the process to the next breakpoint, or to its end. Ctrl-C stops it. The run of the interpreter since the exit is discarded", do: (*Prompt).goOn, repeats: true},
 		{names: []string{"kill", "k"}, group: running, about: "end the process", do: (*Prompt).kill},
 		{names: []string{"detach"}, group: running, about: "detach from the process, and end the session", do: (*Prompt).detach},
+
+		{names: []string{"reverse-continue", "rc"}, group: reversing, about: "run the process backwards to the last exit with a breakpoint, or to the begin of the recording. Ctrl-C stops it. The stub must support reverse execution (--remote): rr and QEMU with icount replay do", do: (*Prompt).reverseContinue, repeats: true},
+		{names: []string{"reverse-stepi", "rsi"}, group: reversing, usage: "[N]", about: "go back by one machine instruction, or by N", do: (*Prompt).reverseStep, repeats: true},
+		{names: []string{"reverse-entry"}, group: reversing, about: "go back to the entry of the frame's activation, before its first instruction. Other activations of the function, as in a recursion, do not count", do: (*Prompt).reverseEntry},
+		{names: []string{"reverse-write"}, group: reversing, usage: "SLOT", about: "go back to before the last instruction that wrote a value of the frame, or to the entry of the activation if none did. A value in memory is watched; if it is the address of a variable, the variable is. For a register, single steps find the last instruction or call of the function that changed it: a write of the same value is not found. Ctrl-C stops it", do: (*Prompt).reverseWrite, complete: (*Prompt).completeSlots},
 
 		{names: []string{"break", "b"}, group: stopping, usage: "[RECORD | KIND | [function] NAME | at SYMBOL]... [if COND]", about: "stop at exits: of a record by its id, of a kind of site (stackmap, patchpoint, statepoint, deoptimize), of a function by its name or a regular expression, at calls of a symbol; without arguments, at each exit. An exit must match all arguments. COND compares values of the exit: if %i > 100 && local[2] == 3 (reframe help conditions)", do: (*Prompt).breakAt, complete: (*Prompt).completeBreak},
 		{names: []string{"tbreak", "tb"}, group: stopping, usage: "...", about: "set a breakpoint that is deleted after its first hit", do: (*Prompt).breakOnce, complete: (*Prompt).completeBreak},
@@ -155,7 +161,7 @@ func (p *Prompt) help(_ context.Context, args string) error {
 			if len(c.names) > 1 {
 				name += ", " + c.names[1]
 			}
-			p.printf("  %-18s %s\n", name, head)
+			p.printf("  %-20s %s\n", name, head)
 		}
 	}
 	p.printf("help COMMAND explains a command. An unambiguous prefix of a name is enough; an empty line repeats the last step.\n")

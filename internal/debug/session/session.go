@@ -421,6 +421,10 @@ const (
 	Committed                 // the interpreter's result was written into it
 	Different                 // it has passed an exit after which native code and the interpreter differ
 	Ended                     // the process has ended
+	Reversed                  // it went back
+	AtEntry                   // it went back to the entry of an activation
+	AtWrite                   // it went back to before the last write of a slot
+	AtBegin                   // it went back to the begin of the recording
 )
 
 // Stop returns the place and the reason of the current stop.
