@@ -17,12 +17,12 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// minUntouched is the minimum size of mappings that are checked: reading a smaller one takes no longer than the check.
+// minUntouched is the minimum size of mappings that are checked, because reading a smaller one takes no longer than the check.
 const minUntouched = 1 << 20
 
 // Untouched returns the large parts of private writable memory that have no pages, in ascending order. They are zero, and reading them would take
-// time and, in a process, allocate pages. It returns none for a core, for a process whose lists cannot be read, and for memory whose pages are
-// provided on demand (userfaultfd).
+// time and, in a process, allocate pages. The result is empty for a core, for a process whose lists cannot be read, and for memory whose pages
+// userfaultfd provides.
 func (t *Target) Untouched() (parts []machine.Range) {
 	if t.Provider != FromProcess {
 		return nil
@@ -57,8 +57,8 @@ func (t *Target) Untouched() (parts []machine.Range) {
 	return slices.DeleteFunc(parts, func(r machine.Range) bool { return len(overlaps(provided, r)) > 0 })
 }
 
-// provided returns the mappings whose pages userfaultfd provides on demand: those with missing faults or minor faults. Memory that is only
-// write-protected can be read.
+// provided returns the mappings whose pages userfaultfd provides: those with missing faults or minor faults. Memory that is only write-protected can
+// be read.
 func provided(tid int) ([]machine.Range, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", tid))
 	if err != nil {
@@ -69,8 +69,8 @@ func provided(tid int) ([]machine.Range, error) {
 }
 
 // untouched returns the parts of ranges that are zero because the process has not touched them, in ascending order: private memory without a file and
-// without pages. Reading such a part would allocate pages in the process. untouched reads the mappings again, since a file may have been mapped
-// there.
+// without pages. Reading such a part would allocate pages in the process. untouched reads the mappings again, because a file may have been mapped
+// there since.
 func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 	maps, err := readMaps(l.tid)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *liveMemory) untouched(ranges []machine.Range) (parts []machine.Range) {
 		}
 	}
 	provided := l.provided.ranges()
-	if l.provided == nil || l.provided.err != nil { // pages that are provided on demand may not be zero
+	if l.provided == nil || l.provided.err != nil { // pages that userfaultfd provides may not be zero
 		return nil
 	}
 	return slices.DeleteFunc(parts, func(r machine.Range) bool {
@@ -113,16 +113,17 @@ func overlaps(ranges []machine.Range, in machine.Range) (parts []machine.Range) 
 	return parts
 }
 
-// provisions holds the mappings of a process whose pages are provided on demand. They are read when first needed; there are none if that fails.
+// provisions holds the mappings of a process whose pages userfaultfd or a served file system provides. They are read when first needed. If that
+// fails, the list is empty.
 type provisions struct {
 	tid   int
 	once  sync.Once
 	known atomic.Bool
 	list  []machine.Range
-	err   error // the error of reading them
+	err   error // error of reading them
 }
 
-// has reports whether any page of a range is provided on demand.
+// has reports whether any page of a range is provided on access.
 func (p *provisions) has(addr machine.Addr, size int) bool {
 	return len(overlaps(p.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})) > 0
 }
@@ -138,11 +139,11 @@ func (p *provisions) ranges() []machine.Range {
 	return p.list
 }
 
-// awaited is the reason why a page that is provided on demand, and not present yet, cannot be read.
+// awaited is the reason why a page that userfaultfd provides, and that is not yet present, cannot be read.
 const awaited = "not present: userfaultfd provides it on access"
 
-// unawaited is the memory of a stopped target without pages that must be provided on demand first, since the provider may be a stopped thread. A read
-// of a whole page, as by an interpreter, succeeds only if the process itself may read the page.
+// unawaited is the memory of a stopped target without pages that must first be provided, because the provider may be a stopped thread. A read of a
+// complete page, as by an interpreter, succeeds only if the process itself may read the page.
 type unawaited struct {
 	machine.Memory
 	of *Target
@@ -162,7 +163,7 @@ func (u unawaited) ReadMemory(p []byte, addr machine.Addr) error {
 	return nil
 }
 
-// awaits reports whether memory has, or may have, pages that are provided on demand and not present yet. It uses the mappings as they were last read.
+// awaits reports whether memory has, or may have, pages that are provided on access and not yet present. It uses the mappings that were last read.
 func (t *Target) awaits(addr machine.Addr, size int) bool {
 	parts := overlaps(t.provided.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})
 	if len(parts) == 0 {
@@ -195,7 +196,7 @@ func flagged(smaps io.Reader, flags ...string) (all []machine.Range, err error) 
 	return all, lines.Err()
 }
 
-// zeroFilled reports whether untouched memory of a mapping is zero. It returns false for mappings of the kernel, such as [vvar], where that is
+// zeroFilled reports whether untouched memory of a mapping is zero. It returns false for mappings of the kernel, such as [vvar], for which this is
 // unknown.
 func zeroFilled(m machine.Mapping) bool {
 	return m.Inode == 0 && !m.Share && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[stack") || strings.HasPrefix(m.Path, "[anon:"))

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// untouched is a process of testdata/untouched.c, with the addresses of its memory of each kind.
+// untouched starts testdata/untouched.c, and returns the addresses of its memory of each kind.
 func untouched(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
 	t.Helper()
 	p, at = program(t, "untouched.c", nil), map[string]machine.Addr{}
@@ -30,17 +30,17 @@ func untouched(t *testing.T) (p *livetest.Process, at map[string]machine.Addr) {
 	return p, at
 }
 
-// As testdata/untouched.c has them.
+// These values are those of testdata/untouched.c.
 const size, touchedAt = 64 << 20, 10 << 20
 
-// TestUntouched requires that memory reported as zero is private and of no file, has no pages, and is not provided on demand.
+// TestUntouched requires that memory reported as zero is private, belongs to no file, has no pages, and is not provided by userfaultfd.
 func TestUntouched(t *testing.T) {
 	p, at := untouched(t)
 	target, err := Capture(p.PID, Options{Hold: true})
 	require.NoError(t, err)
 	defer target.Close()
 	private := machine.Range{Start: at["private"], End: at["private"] + size}
-	for range 2 { // the query allocates no pages
+	for range 2 { // the query must not allocate pages
 		sum := uint64(0)
 		for _, r := range target.Untouched() {
 			require.True(t, r.End <= private.Start || r.Start >= private.End || r.Start >= private.Start && r.End <= private.End, "%v", r)
@@ -59,12 +59,12 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestAwaitedPages requires that no read waits for a page that must be provided on demand, whether a process is captured or traced. Such a page is
-// unavailable, and is not in a core, where zeros would be a guess. Existing pages are read.
+// TestAwaitedPages requires that no read waits for a page that userfaultfd must provide, whether a process is captured or traced. Such a page is
+// unavailable, and is not in a core, where zeros would be a guess. Existing pages must be read.
 func TestAwaitedPages(t *testing.T) {
 	livetest.Slow(t)
 	p, at := untouched(t)
-	if at["provided"] == 0 { // this kernel does not permit it
+	if at["provided"] == 0 { // this kernel does not permit userfaultfd
 		return
 	}
 	there, absent := at["provided"]+touchedAt, at["provided"]+touchedAt+elfcore.Page
@@ -74,7 +74,8 @@ func TestAwaitedPages(t *testing.T) {
 		require.EqualValues(t, 1, page[0])
 		require.ErrorContains(t, mem.ReadMemory(page[:], absent), "not present: userfaultfd")
 		require.ErrorContains(t, mem.ReadMemory(make([]byte, 2*elfcore.Page), there), "not present: userfaultfd")
-		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not present: userfaultfd") // for readers by pages, and by smaller parts after that fails
+		// For callers that read pages, and smaller parts if that fails.
+		require.ErrorContains(t, mem.ReadMemory(page[:8], absent), "not present: userfaultfd")
 	}
 	core := func(t *testing.T, target *Target, memory CoreMemory) {
 		path := filepath.Join(t.TempDir(), "core")
@@ -86,7 +87,7 @@ func TestAwaitedPages(t *testing.T) {
 		var b [8]byte
 		require.Error(t, c.ReadMemory(b[:], absent))
 		if memory == Minimal {
-			return // memory that somebody provides is not followed into
+			return // pointers into memory that userfaultfd provides are not followed
 		}
 		require.NoError(t, c.ReadMemory(b[:], there))
 		require.EqualValues(t, 1, b[0])

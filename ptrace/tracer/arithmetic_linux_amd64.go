@@ -68,7 +68,7 @@ func shift(op x86asm.Op, a, by uint64, top uint, flags uint64) (result, after ui
 		return a, flags
 	}
 	flags &^= carry | parity | adjust | zero | sign | overflow
-	last := uint64(0) // the last bit that was shifted out
+	last := uint64(0) // the last bit that is shifted out
 	switch op {
 	case x86asm.SHL:
 		result, last = a<<by, a>>(uint64(top)+1-by)&1

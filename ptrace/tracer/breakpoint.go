@@ -15,16 +15,16 @@ import (
 // breakpoint is a breakpoint in the target's code or in debug registers.
 type breakpoint struct {
 	Breakpoint
-	held     bool // in debug registers: no code was changed
+	held     bool // in debug registers, so no code was changed
 	lifted   bool // temporarily removed
 	emulated      // how its instruction is emulated, if that is possible
-	original Code // the code under it, which is one of versions
+	original Code // the code under the breakpoint, which is one of versions
 	versions
 	count uint64
 	room  int // total size of all Reads
 }
 
-// insert sets breakpoints. It sets all that it can, and returns the error of the first that it could not set.
+// insert sets breakpoints. After an error it continues with the others, and returns the first error.
 func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	s.handleTraps()
 	s.shadowed = shadowStack(s.pid)
@@ -33,7 +33,7 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 	if slices.ContainsFunc(list, func(b Breakpoint) bool { return !s.memory.present(b.Addr, len(Trap)) }) {
 		s.listServed()
 	}
-	// Give debug registers to code in shared memory first: elsewhere a breakpoint can be written into the code.
+	// First assign debug registers to breakpoints in shared memory, because elsewhere a breakpoint can be written into the code.
 	slices.SortStableFunc(list, func(a, b Breakpoint) int {
 		return cmp.Compare(min(1, len(shared.of(b.Addr))), min(1, len(shared.of(a.Addr))))
 	})
@@ -117,7 +117,7 @@ func (s *server) takeOut(b *breakpoint) {
 	}
 }
 
-// rewind moves threads back before a removed breakpoint, if they hit it and the hit has not been handled.
+// rewind moves threads that hit a removed breakpoint back before it, if the hit has not been handled.
 func (s *server) rewind(b *breakpoint) {
 	for _, t := range s.threads {
 		if !t.hasReport || !t.report.Stopped() || int(t.report)>>16 != 0 || t.report.StopSignal() != unix.SIGTRAP {
@@ -145,7 +145,7 @@ func (s *server) rewind(b *breakpoint) {
 	}
 }
 
-// keep saves the hit count of a breakpoint that is being removed.
+// keep stores the hit count of a breakpoint that is being removed.
 func (s *server) keep(b *breakpoint) {
 	if b.Uncounted || b.count == 0 {
 		return
@@ -156,7 +156,7 @@ func (s *server) keep(b *breakpoint) {
 	s.counts[b.Addr] = b.count
 }
 
-// hits returns how often each counted breakpoint was hit.
+// hits returns the number of hits of each counted breakpoint.
 func (s *server) hits() map[uint64]uint64 {
 	all := map[uint64]uint64{}
 	for addr, n := range s.counts {
@@ -170,7 +170,8 @@ func (s *server) hits() map[uint64]uint64 {
 	return all
 }
 
-// hit handles a thread at a breakpoint. It reports whether the caller must not resume the thread: it is stopped, or all threads have resumed.
+// hit handles a thread at a breakpoint. done means that the caller must not resume the thread, because it is stopped, or because all threads have
+// been resumed.
 func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	again := t.comesBack(regs)
 	var e *Event
@@ -182,7 +183,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 		s.out.event(e)
 	}
 	if !hold && !s.limit && b.held {
-		return false // the kernel has done what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
+		return false // the kernel has already done what pass does (hw_breakpoint_handler of Linux's arch/x86/kernel/hw_breakpoint.c)
 	}
 	if !hold && !s.limit && s.emulates(t, b, regs) {
 		return setRegs(t.tid, regs) != nil
@@ -197,7 +198,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	case hold || s.limit:
 		t.at = b
 		s.stopAll()
-		if hold && s.threads[t.tid] == t { // false if another thread's exec has ended it
+		if hold && s.threads[t.tid] == t { // false if another thread's exec has ended the thread
 			s.standStill(e)
 		}
 		if !hold {
@@ -220,7 +221,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	return true
 }
 
-// standStill reports an event with Held: all threads stay stopped until the client resumes them.
+// standStill reports an event with Held. All threads stay stopped until the client resumes them.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
 	for _, t := range s.ordered() {
@@ -232,7 +233,7 @@ func (s *server) standStill(e *Event) {
 	s.out.flush()
 }
 
-// reachLimit removes the counted breakpoints, since the requested number of hits was reported.
+// reachLimit removes the counted breakpoints after the requested number of hits was reported.
 func (s *server) reachLimit() {
 	s.limit = false
 	var addrs []uint64
@@ -245,7 +246,7 @@ func (s *server) reachLimit() {
 	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
 }
 
-// tell counts a hit, and returns the event to report; nil if the hit is only counted.
+// tell counts a hit, and returns the event to report. It returns nil if the hit is only counted.
 func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {
@@ -286,7 +287,7 @@ func (s *server) untell(b *breakpoint) {
 // reachOnce bounds the size of one read that covers all Reads of a hit.
 const reachOnce = 4096
 
-// read reads the Reads of a hit. Most of them lie on one page or two, so that one read covers all.
+// read reads the Reads of a hit. Most of them are on one page or two, so that one read covers all.
 func (s *server) read(b *breakpoint, regs *General) (data []byte, got uint64) {
 	words := (*[unsafe.Sizeof(*regs) / 8]uint64)(unsafe.Pointer(regs))
 	data = make([]byte, b.room)

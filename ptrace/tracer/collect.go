@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// collect calls wait4(2), but first moves a thread that hit a breakpoint back before it. The kernel forgets the signal of a stop once that was waited
-// for: if the tracer is killed after that, the thread resumes without it. On x86-64 the thread would then resume after the breakpoint, in the middle
-// of the instruction there, and the program would print a wrong result.
+// collect calls wait4(2), but first moves a thread that hit a breakpoint back before the breakpoint. After a wait the kernel forgets the signal of a
+// stop: if the tracer is then killed, the thread resumes without the signal. On x86-64 the thread would resume after the int3, in the middle of the
+// original instruction, and the program would compute a wrong result.
 func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	which, id := unix.P_PID, tid
 	if tid == -1 {
@@ -33,7 +33,7 @@ func (s *server) collect(tid int, ws *unix.WaitStatus, options int) (int, error)
 		t.rewound = info.trapped() && s.moveBack(t)
 	}
 	got, err := unix.Wait4(int(info.PID), ws, options|unix.WNOHANG, nil)
-	if got == 0 || err == unix.ECHILD { // it was killed meanwhile, or ended by another thread's exec
+	if got == 0 || err == unix.ECHILD { // the thread was killed meanwhile, or another thread's exec ended it
 		return 0, unix.EINTR
 	}
 	return got, err
@@ -48,7 +48,7 @@ type waitInfo struct {
 	_                  [25]int32
 }
 
-// peek waits as wait4(2) with the same options would, but does not consume the report.
+// peek waits like wait4(2) with the same options, but does not consume the report.
 func (info *waitInfo) peek(which, id, options int) error {
 	_, _, errno := syscall.Syscall6(unix.SYS_WAITID, uintptr(which), uintptr(id), uintptr(unsafe.Pointer(info)), uintptr(options|unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT), 0, 0)
 	if errno != 0 {
@@ -63,7 +63,7 @@ func (info *waitInfo) trapped() bool {
 	return info.Code == cldTrapped && info.Status == int32(unix.SIGTRAP)
 }
 
-// moveBack moves a thread that is stopped at a SIGTRAP back before the breakpoint that it hit. It reports whether the thread hit one.
+// moveBack moves a thread that is stopped at a SIGTRAP back before the breakpoint that it hit. It reports whether the thread has hit a breakpoint.
 func (s *server) moveBack(t *thread) bool {
 	var regs General
 	info, err := getSigInfo(t.tid)

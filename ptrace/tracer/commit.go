@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commit writes memory and then the registers of a thread. It is one request, so that a kill of the client cannot interrupt it: it writes everything
-// or nothing. If a write fails, commit restores what it wrote before.
+// commit writes memory and then the registers of a thread. It is a single request, so that killing the client cannot interrupt it. If a write fails,
+// commit restores everything that it has written.
 func (s *server) commit(changes []Change, raw *Raw) error {
 	t := s.threads[raw.TID]
 	if t == nil || t.running || !s.stopped {
@@ -52,14 +52,14 @@ func whole(f func([]byte, uint64) (int, error), p []byte, addr uint64) error {
 	case err != nil:
 		return err
 	case n == 0 && len(p) > 0:
-		return unix.ESRCH // its memory no longer exists (mem_rw of Linux's fs/proc/base.c)
+		return unix.ESRCH // the memory no longer exists (mem_rw of Linux's fs/proc/base.c)
 	case n < len(p):
 		return io.ErrUnexpectedEOF
 	}
 	return nil
 }
 
-// setRegisters sets the general and the vector registers of a stopped thread, or returns an error and changes none.
+// setRegisters sets the general and the vector registers of a stopped thread. If it returns an error, it has changed none.
 func (t *thread) setRegisters(raw *Raw) error {
 	if t.killed() {
 		return unix.ESRCH
@@ -80,7 +80,7 @@ func (t *thread) setRegisters(raw *Raw) error {
 		return err
 	}
 	t.again = nil
-	if moved { // another activation (of a recursion) is at the same place now, and hits the breakpoint there
+	if moved { // another activation (of a recursion) is now at the same place, and must hit the breakpoint there
 		t.at = nil
 	}
 	return nil

@@ -23,18 +23,18 @@ type Conn struct {
 	cmd     *exec.Cmd
 	// watchdog is closed when the tracer's watchdog has ended.
 	watchdog <-chan struct{}
-	waiting  []*Event // events that came before the reply to a request
-	// abandoned counts the replies that are still to come and will be discarded.
+	waiting  []*Event // events that arrived before the reply to a request
+	// abandoned is the number of pending replies that will be discarded.
 	abandoned      int
 	seen, programs uint64 // as in [Request]
 	lease          *lease
-	away           uint32 // the number of [Away] events that the caller has received
+	away           uint32 // number of [Away] events that the caller has received
 	err            error  // why the connection has ended
-	// Changed is called with each [Missed] event as it arrives: the code under the breakpoint may have changed.
+	// Changed is called with each [Missed] event when it arrives, because the code under the breakpoint may have changed.
 	Changed func(*Event)
 }
 
-// ErrKilled reports that the tracer ended without a request. The process that it traced runs on, with breakpoints that no tracer handles.
+// ErrKilled reports that the tracer ended without a request. The process that it traced continues to run, with breakpoints that no tracer handles.
 var ErrKilled = errors.New("the guard process was killed")
 
 // PID returns the number of the tracer process.
@@ -55,8 +55,8 @@ func (c *Conn) Send(r Request) error {
 // Do makes a request and waits for its reply. The error may be one that the tracer reported.
 func (c *Conn) Do(r Request) (*Reply, error) { return c.DoUntil(context.Background(), r) }
 
-// DoUntil is Do for a request that may take long. If ctx is done, the error is its cause; the tracer abandons the request when it receives the next
-// one.
+// DoUntil is like Do, for a request that may take long. If ctx is done, the error is its cause, and the tracer abandons the request when it receives
+// the next one.
 func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 	if err := c.Send(r); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *Conn) DoUntil(ctx context.Context, r Request) (*Reply, error) {
 		switch {
 		case m.Event != nil:
 			c.waiting = append(c.waiting, m.Event)
-		case c.abandoned > 0: // replies that were abandoned
+		case c.abandoned > 0: // the reply to an abandoned request
 			c.abandoned--
 		case m.Reply.Errno != 0:
 			return m.Reply, fmt.Errorf("%s%w", m.Reply.Error, m.Reply.Errno)
@@ -92,7 +92,7 @@ func (c *Conn) await(ctx context.Context) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.in.Buffered() > 0 || ctx.Done() == nil { // skip the cost of waiting for data that is there already
+	if c.in.Buffered() > 0 || ctx.Done() == nil { // avoid the cost of waiting for data that has already arrived
 		return nil
 	}
 	woken := make(chan struct{})
@@ -114,7 +114,7 @@ func (c *Conn) await(ctx context.Context) error {
 	return nil
 }
 
-// Waiting reports whether a received event has not been returned yet.
+// Waiting reports whether an event has been received that Event has not returned.
 func (c *Conn) Waiting() bool { return len(c.waiting) > 0 }
 
 // Event waits for the next event. When ctx is done, the error is its cause.
@@ -140,8 +140,8 @@ func (c *Conn) returned(e *Event) {
 	}
 }
 
-// Released reports whether the tracer has let the target run although the client has not seen that yet. Then the client may have read data of
-// different moments since. Concurrent calls of Released are safe.
+// Released reports whether the tracer has resumed the target without the client's knowledge. In that case the client may since have read data of
+// different moments. Concurrent calls of Released are safe.
 func (c *Conn) Released() bool { return c.lease.count() != c.away }
 
 func (c *Conn) next(ctx context.Context) (*Event, error) {
@@ -206,7 +206,7 @@ func (c *Conn) Take(kind EventKind) (list []*Event) {
 	return list
 }
 
-// TakeAway removes and returns the received [Away] events. It drops hits before them that held the target, since the target has run since.
+// TakeAway removes and returns the received [Away] events. It drops earlier hits that held the target, because the target has run since.
 func (c *Conn) TakeAway() (list []*Event) {
 	for n := len(c.waiting) - 1; n >= 0; n-- {
 		e := c.waiting[n]
@@ -223,11 +223,11 @@ func (c *Conn) TakeAway() (list []*Event) {
 	return list
 }
 
-// lasting bounds how long Close waits for the tracer. A tracer that takes longer has restored everything, and waits only for a thread that sleeps in
-// the kernel.
+// lasting bounds the time that Close waits for the tracer. A tracer that takes longer has restored everything, and waits only for a thread that
+// sleeps in the kernel.
 const lasting = 10 * time.Second
 
-// Close ends the tracer, which restores everything, and waits for its end.
+// Close ends the tracer, which restores everything, and waits until it has ended.
 func (c *Conn) Close() error {
 	c.net.Close()
 	c.lease.close()

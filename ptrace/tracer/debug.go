@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debugRegisters holds the addresses of a thread's breakpoints in debug registers; 0 means none. They do not change the code, which the target may
-// read, compare, save and overwrite. Each thread has its own registers; all get the same addresses before they resume. A new thread or process has no
-// addresses, and an exec clears them (copy_thread and flush_thread of Linux's arch/x86/kernel/process.c). The end of a tracer does not clear them.
+// debugRegisters holds the addresses of a thread's breakpoints in debug registers; 0 means none. Debug registers leave the code unchanged, so the
+// target may read, compare, save and overwrite it. Each thread has its own registers; all get the same addresses before they resume. A new thread or
+// process has no addresses, and an exec clears them (copy_thread and flush_thread of Linux's arch/x86/kernel/process.c). They are not cleared when a
+// tracer ends.
 type debugRegisters [HardwareBreakpoints]uint64
 
 func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Contains(d[:], addr) }
@@ -21,7 +22,7 @@ func (d *debugRegisters) holds(addr uint64) bool { return addr != 0 && slices.Co
 // errTaken reports that a thread uses debug registers for another purpose.
 var errTaken = errors.New("its debug registers are already in use")
 
-// hold sets a breakpoint in a debug register of all threads, and reports whether one was free in each.
+// hold sets a breakpoint in a debug register of all threads, and reports whether each thread had a free one.
 func (s *server) hold(addr uint64) bool {
 	slot := slices.Index(s.debug[:], 0)
 	if slot < 0 || addr == 0 || !DebugFires() {
@@ -33,7 +34,7 @@ func (s *server) hold(addr uint64) bool {
 			continue
 		}
 		if err := t.setDebug(s.debug); err != nil && err != unix.ESRCH {
-			s.debug[slot] = 0 // threads that have it already lose it when they resume
+			s.debug[slot] = 0 // threads that already have the breakpoint lose it when they resume
 			return false
 		}
 	}
@@ -54,7 +55,7 @@ func (s *server) arm(t *thread) {
 		want = debugRegisters{}
 	}
 	err := t.setDebug(want)
-	if err == nil || err == unix.ESRCH { // ESRCH: it was killed, which is its next report
+	if err == nil || err == unix.ESRCH { // ESRCH: the thread was killed, which it reports next
 		return
 	}
 	for _, addr := range want {
@@ -64,8 +65,8 @@ func (s *server) arm(t *thread) {
 	}
 }
 
-// linger waits for threads that did not stop when all others were released. They sleep in the kernel. A debug register would kill them later, or they
-// have the registers of a system call for the tracer. No client waits for linger.
+// linger waits for threads that did not stop when all others were released, because they sleep in the kernel. Without the wait, a debug register
+// would kill them later, or they would keep the registers of a system call for the tracer. No client waits for linger.
 func (s *server) linger() {
 	for len(s.lingering)+len(s.owed) > 0 {
 		var ws unix.WaitStatus
@@ -75,7 +76,7 @@ func (s *server) linger() {
 		}
 		t := s.lingering[tid]
 		if t == nil {
-			t = &thread{tid: tid} // started by one of the lingering threads
+			t = &thread{tid: tid} // a thread that one of the lingering threads has started
 		}
 		t.stepping = t.stepping || s.owed[tid] != nil
 		s.payBack(tid, ws.Stopped(), int(ws)>>16)
@@ -93,7 +94,7 @@ func (s *server) linger() {
 	}
 }
 
-// clear clears the debug registers that a killed tracer left.
+// clear clears the debug registers that a killed tracer left set.
 func (s *server) clear(addrs []uint64) error {
 	ours := func(addr uint64) bool { return slices.Contains(addrs, addr) }
 	for _, t := range s.threads {

@@ -41,7 +41,7 @@ func (d *debugRegisters) control() (v uint64) {
 	return v
 }
 
-// setDebug sets the debug registers of a stopped thread. If it returns an error, the thread has none.
+// setDebug sets the debug registers of a stopped thread. If it returns an error, the thread has no breakpoints in them.
 func (t *thread) setDebug(want debugRegisters) error {
 	if t.left {
 		if err := t.clearDebug(func(uint64) bool { return true }); err != nil {
@@ -91,7 +91,7 @@ func (t *thread) freeDebug() error {
 	return err
 }
 
-// clearDebug disables those debug registers of a stopped thread that hold instruction breakpoints at addresses that ours accepts.
+// clearDebug disables the debug registers of a stopped thread that hold instruction breakpoints at addresses for which ours returns true.
 func (t *thread) clearDebug(ours func(addr uint64) bool) error {
 	control, err := peekDebug(t.tid, debugControl)
 	if err != nil || control&debugOn == 0 {
@@ -119,8 +119,8 @@ func init() {
 }
 
 // DebugFires reports whether breakpoints in debug registers are hit on this machine. The processors of some virtual machines accept and return the
-// registers but pass every breakpoint in them (seen: Firecracker on AMD's family 26). DebugFires tests this once, on the first instruction of another
-// process of this program.
+// registers, but do not stop at any breakpoint in them (seen: Firecracker on AMD's family 26). DebugFires tests this once, at the first instruction
+// of another process of this program.
 var DebugFires = sync.OnceValue(func() bool {
 	runtime.LockOSThread() // this thread traces the process
 	defer runtime.UnlockOSThread()

@@ -2,5 +2,5 @@
 
 package tracer
 
-// DebugFires returns false: the tracer uses no debug registers on this platform.
+// DebugFires returns false, because the tracer does not use debug registers on this platform.
 func DebugFires() bool { return false }

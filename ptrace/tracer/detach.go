@@ -33,10 +33,10 @@ func (s *server) restoreAll() {
 	}
 }
 
-// letGo detaches from all threads, and delivers to each its pending signal.
+// letGo detaches from all threads, and delivers the pending signal of each.
 func (s *server) letGo() {
 	for _, t := range s.ordered() {
-		if t.running { // it did not stop; its wait in the kernel may be over by now
+		if t.running { // it did not stop; its wait in the kernel may have ended since
 			var ws unix.WaitStatus
 			if s.await(t.tid, &ws) {
 				t.running, t.report, t.hasReport = false, ws, true
@@ -44,7 +44,7 @@ func (s *server) letGo() {
 		}
 		signal := t.deliverable()
 		t.put.giveBack(t, false)
-		_ = t.setDebug(debugRegisters{}) // an error means that it ends, has none, or is not stopped
+		_ = t.setDebug(debugRegisters{}) // an error means that the thread ends, has no debug registers, or is not stopped
 		if ptrace(unix.PTRACE_DETACH, t.tid, uintptr(signal)) != nil && (t.debug != (debugRegisters{}) || t.left || s.owed[t.tid] != nil) && !t.ended() {
 			s.lingering[t.tid] = t
 		}

@@ -1,14 +1,15 @@
-// Package tracer implements the process that traces a target. It sets the breakpoints, and restores every byte when its client has ended.
+// Package tracer implements the process that traces a target. It sets breakpoints, and restores the original code when its client has ended.
 //
 // Its main types are [Conn], the client's end, and server, the tracer itself. The tracer is the same binary, started again by [Start] under the name
-// [Name]. The two communicate over a socket. The tracer is a separate process because a killed tracer cannot clean up: the kernel resumes the traced
-// process at once, with the breakpoints in place, so any later cleanup would be too late. The tracer is therefore a small process that users have no
-// reason to kill. The large process, which reads modules, runs the interpreter and prints, traces nothing.
+// [Name]. The two communicate over a socket. The tracer is a separate process because a killed tracer cannot clean up: the kernel immediately resumes
+// the traced process with the breakpoints in place, so any later cleanup is too late. Therefore the tracer is a small process that users have no
+// reason to kill. The large process, which reads modules, runs the interpreter and prints, does not trace.
 //
 // A third process, the watchdog, traces the tracer: if the tracer is killed, the kernel holds it until the watchdog has restored the target's code.
 //
 // The tracer has one loop on one thread, as ptrace(2) requires. It handles the reports of wait(2) and the client's requests, one at a time. Either
-// all threads of the target run, or all are stopped. While one steps over a breakpoint, the others are stopped, so that none runs past it.
+// all threads of the target run, or all are stopped. While one thread steps over a breakpoint, the others are stopped, so that none passes the
+// breakpoint without a hit.
 //
 // # Security
 //

@@ -12,10 +12,10 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// emulated holds the emulation of the instruction under a breakpoint.
+// emulated describes the emulation of the instruction under a breakpoint.
 type emulated struct {
 	code    []byte    // the expected bytes: the breakpoint and the rest of the instruction
-	emulate emulation // nil if the instruction must be run
+	emulate emulation // nil if the instruction must be executed
 }
 
 // shadowStack reports whether a process has a shadow stack, which keeps a second copy of return addresses (Linux, "Control-flow Enforcement
@@ -36,12 +36,12 @@ func (b *breakpoint) decode(memory memory, shadowed bool) {
 	if length := amd64.Length(code[:n]); length > 0 {
 		b.code, b.emulate = append([]byte{Trap[0]}, code[1:length]...), emulationOf(code[:length])
 		if inst, known := amd64.Decode(code[:length]); known && amd64.IsCall(inst) && shadowed {
-			b.emulate = nil // the processor also pushes the return address on the shadow stack
+			b.emulate = nil // a call also pushes the return address on the shadow stack, which the tracer cannot emulate
 		}
 	}
 }
 
-// emulates emulates the instruction under a breakpoint, and reports whether it did. It cannot if the target has overwritten the instruction.
+// emulates emulates the instruction under a breakpoint, and reports whether it did. It does not if the target has overwritten the instruction.
 func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	if b.emulate == nil {
 		return false
@@ -61,9 +61,9 @@ func (s *server) emulates(t *thread, b *breakpoint, regs *General) bool {
 	return b.emulate(s, regs)
 }
 
-// emulation applies the instruction under a breakpoint to the registers and the stack of a thread, and reports whether it did. If not, it has changed
-// nothing, and the instruction must be run. With an emulation the breakpoint stays in the code, no other thread must be stopped, and the thread stops
-// once instead of twice.
+// emulation applies the effect of the instruction under a breakpoint to the registers and the stack of a thread, and reports whether it did. If not,
+// it has changed nothing, and the instruction must be executed. With an emulation the breakpoint stays in the code, no other thread must be stopped,
+// and the thread stops once instead of twice.
 type emulation func(s *server, r *General) bool
 
 // emulationOf returns the emulation of the instruction that code starts with, or nil. It supports only instructions that compilers often put at a
@@ -144,7 +144,7 @@ func branch(inst x86asm.Inst) emulation {
 		if !direct {
 			to = *general(r, reg)
 		}
-		if to >= 1<<47 { // here the processor faults at the branch instruction itself
+		if to >= 1<<47 { // for such an address the processor faults at the branch instruction itself
 			return false
 		}
 		if inst.Op == x86asm.CALL && !s.push(r, from) {
@@ -263,7 +263,7 @@ func extension(inst x86asm.Inst) emulation {
 // operand is an operand of an instruction.
 type operand struct {
 	size      int
-	reg       x86asm.Reg // as its 8-byte register, or 0
+	reg       x86asm.Reg // as the name of the 8-byte register, or 0
 	memory    x86asm.Mem
 	immediate bool
 	value     uint64
@@ -319,8 +319,8 @@ const (
 	pageSize   = 4096
 )
 
-// ownStack reports whether memory is in the used part of the thread's stack. The tracer can write where the target cannot: the page below the page of
-// the stack pointer may be a guard page that detects an overflow.
+// ownStack reports whether memory is in the used part of the thread's stack. Other memory is excluded because the tracer can write where the target
+// cannot: the page below that of the stack pointer may be a guard page, which detects an overflow.
 func ownStack(r *General, addr uint64) bool { return addr-r.Rsp&^(pageSize-1) < stackReach }
 
 func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {
@@ -347,7 +347,7 @@ func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {
 // set stores a result, either into after, the registers after the instruction, or into memory.
 func (o *operand) set(s *server, r, after *General, v uint64) bool {
 	if o.size == 4 {
-		v &= 1<<32 - 1 // this also clears the upper half of a register
+		v &= 1<<32 - 1 // writing a 4-byte register also clears its upper half
 	}
 	if o.reg != 0 {
 		*general(after, o.reg) = v
@@ -391,7 +391,7 @@ func (s *server) present(addr uint64) bool {
 }
 
 // writeProtected reports whether userfaultfd write-protects the page of an address, so that a store would wait until the protection is removed. It
-// returns true if the kernel does not report that. The page must be in memory. Source: Documentation/admin-guide/mm/pagemap.rst of Linux, bit 57.
+// returns true if the kernel does not report this. The page must be in memory (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 57).
 func (m memory) writeProtected(addr uint64) bool {
 	const protected = 1 << 57
 	var entry [8]byte
@@ -401,7 +401,7 @@ func (m memory) writeProtected(addr uint64) bool {
 
 // push pushes a word, and reports whether it did.
 func (s *server) push(r *General, v uint64) bool {
-	if r.Rsp%pageSize < 8 || !s.store(r.Rsp-8, v, 8) { // the word below is on another page
+	if r.Rsp%pageSize < 8 || !s.store(r.Rsp-8, v, 8) { // the word would be on another page
 		return false
 	}
 	r.Rsp -= 8

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// traced starts a program that is stopped before its first instruction, traced by the thread of the test.
+// traced starts a program, traced by the thread of the test, and stopped before its first instruction.
 func traced(t *testing.T) *server {
 	t.Helper()
 	runtime.LockOSThread()
@@ -32,7 +32,8 @@ func traced(t *testing.T) *server {
 	return s
 }
 
-// If the kernel does not provide a thread's vector registers, it still has its general ones, also after the socket.
+// TestRegistersWithoutVectors requires that a thread whose vector registers the kernel does not provide still has its general registers, also after
+// they were sent through the socket.
 func TestRegistersWithoutVectors(t *testing.T) {
 	s := traced(t)
 	thread := s.threads[s.pid]
@@ -45,7 +46,7 @@ func TestRegistersWithoutVectors(t *testing.T) {
 	require.Equal(t, uint64(0x1234), now.Rbx)
 }
 
-// instruction returns random bytes that usually encode an instruction that is emulated: opcodes with two operands and any ModRM byte, and others.
+// instruction returns random bytes that often encode an instruction that is emulated: opcodes with two operands and any ModRM byte, and others.
 func instruction(random *rand.Rand) []byte {
 	pick := func(list ...byte) byte { return list[random.IntN(len(list))] }
 	rex := byte(0x40 | random.IntN(16))
@@ -54,7 +55,7 @@ func instruction(random *rand.Rand) []byte {
 		code = append(code, rex)
 	}
 	modrm := byte(random.IntN(256))
-	tail := func(n int) { // ModRM with all that it may require, and an immediate
+	tail := func(n int) { // ModRM with the bytes that it may require, and an immediate
 		code = append(code, modrm)
 		for range n {
 			code = append(code, byte(random.IntN(256)))
@@ -108,7 +109,7 @@ func instruction(random *rand.Rand) []byte {
 	return code
 }
 
-// TestEmulation requires that an emulation has the same effect on registers and stack as the processor.
+// TestEmulation requires that an emulation has the same effect on registers and stack as executing the instruction.
 func TestEmulation(t *testing.T) {
 	livetest.Slow(t)
 	s := traced(t)
@@ -187,8 +188,8 @@ func TestEmulation(t *testing.T) {
 	require.Greater(t, len(emulated), 25)
 }
 
-// undefined returns the flags that an instruction leaves undefined (Intel SDM vol. 2): the adjust flag of logical ones and
-// shifts, and of shifts by more than one the overflow flag too.
+// undefined returns the flags that an instruction leaves undefined (Intel SDM vol. 2): for logical instructions and shifts the adjust flag, and for
+// shifts by more than one also the overflow flag.
 func undefined(code []byte) uint64 {
 	if code[0]&0xf0 == 0x40 {
 		code = code[1:]
@@ -212,7 +213,7 @@ func undefined(code []byte) uint64 {
 	return 0
 }
 
-// Nothing is stored at addresses that the target may not write: the instruction must fault.
+// TestEmulationHeedsProtection requires that nothing is stored at addresses that the target may not write, because the instruction must fault.
 func TestEmulationHeedsProtection(t *testing.T) {
 	s := traced(t)
 	s.acting = s.pid
@@ -234,7 +235,8 @@ func TestEmulationHeedsProtection(t *testing.T) {
 	}
 }
 
-// The tracer emulates no store to a page that userfaultfd protects from writing: the store would have to wait until the protection is removed.
+// TestEmulationDoesNotWait requires that the tracer emulates no store to a page that userfaultfd write-protects, because the store would wait until
+// the protection is removed.
 func TestEmulationDoesNotWait(t *testing.T) {
 	p := livetest.C(t, filepath.Join("..", "ptrace", "tracer", "testdata", "protected.c"), []string{"-O1"})
 	var page uint64

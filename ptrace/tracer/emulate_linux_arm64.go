@@ -1,6 +1,6 @@
 package tracer
 
-// emulated is empty: on arm64 every instruction is run and none is emulated.
+// emulated is empty, because on arm64 no instruction is emulated.
 type emulated struct{}
 
 func shadowStack(int) bool { return false }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// frozen reports whether a thread is in a control group that is frozen or is being frozen (cgroups(7)). Such a thread runs no instruction until the
+// frozen reports whether a thread is in a control group that is frozen or being frozen (cgroups(7)). Such a thread executes no instruction until the
 // group is thawed. frozen returns false if the groups cannot be read.
 func frozen(tid int) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", tid))
@@ -34,13 +34,13 @@ func frozen(tid int) bool {
 
 // cgroupMount is a mount of cgroup2, or of the freezer controller of version 1.
 type cgroupMount struct {
-	root, at string // the group that is mounted, and the mount point
+	root, at string // the mounted group, and the mount point
 	unified  bool
 }
 
 // cgroupMounts returns the cgroupMounts of this process (proc_pid_mountinfo(5)).
 var cgroupMounts = sync.OnceValue(func() (list []cgroupMount) {
-	text, _ := os.ReadFile("/proc/self/mountinfo") // if this fails, no group is known
+	text, _ := os.ReadFile("/proc/self/mountinfo") // if it cannot be read, no group is known
 	for line := range strings.Lines(string(text)) {
 		mount, system, _ := strings.Cut(line, " - ")
 		place, kind := strings.Fields(mount), strings.Fields(system)
@@ -55,7 +55,7 @@ var cgroupMounts = sync.OnceValue(func() (list []cgroupMount) {
 	return list
 })
 
-// dir returns the directory of a group below the mount.
+// dir returns the directory of a group, if the group is below the mount.
 func (m cgroupMount) dir(path string) (dir string, inside bool) {
 	relative, err := filepath.Rel(m.root, path)
 	if err != nil || relative == ".." || strings.HasPrefix(relative, "../") {

@@ -49,8 +49,8 @@ func (s *server) handle(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// raisedAt handles an instruction that raised a signal. After the handler, the debug registers must stop the thread where it resumes, as other
-// breakpoints do. The processor would let it pass.
+// raisedAt handles an instruction that raised a signal. When the signal's handler returns there, the debug registers must stop the thread again, as
+// other breakpoints do, although the processor would let it pass.
 func (s *server) raisedAt(t *thread) {
 	if t.debug == (debugRegisters{}) {
 		return
@@ -74,7 +74,7 @@ func (s *server) run(t *thread) {
 	}
 	s.arm(t)
 	t.running, t.stepping, t.signal = true, false, 0
-	// If the thread has been killed, that is its next report.
+	// An error means that the thread has been killed, which it reports next.
 	_ = ptrace(request, t.tid, uintptr(signal))
 	if t.rejoin {
 		t.rejoin = false
@@ -86,10 +86,10 @@ func (s *server) run(t *thread) {
 func (s *server) trap(t *thread) (done bool) {
 	info, err := t.sigInfo()
 	if err != nil {
-		return true // it was killed, which is its next report
+		return true // it was killed, which it reports next
 	}
 	if t.stepped(&info) {
-		return false // a step that was abandoned
+		return false // the end of a step that was abandoned
 	}
 	var regs General
 	if getRegs(t.tid, &regs) != nil {
@@ -106,8 +106,8 @@ func (s *server) trap(t *thread) (done bool) {
 	return s.hit(t, b, &regs)
 }
 
-// hitBy returns the breakpoint that a thread hit, for a thread that is stopped at a SIGTRAP. It moves the registers before the instruction there. b
-// is nil if the breakpoint has been removed; ours is false if the trap is the target's own.
+// hitBy returns the breakpoint that a thread has hit, for a thread that is stopped at a SIGTRAP. It moves the thread before the instruction there. b
+// is nil if the breakpoint has been removed. ours is false if the trap is the target's own.
 func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, ours bool) {
 	switch info.Code {
 	case trapCode:
@@ -116,7 +116,7 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 		}
 		t.rewound = false
 		regs.arrive()
-		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // set again since then
+		if b = s.breakpoints[regs.pc()]; b != nil && b.held { // the breakpoint has been set again in a debug register
 			b = nil
 		}
 		return b, true
@@ -132,7 +132,7 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 // news handles an event of ptrace(2) after which the thread resumes.
 func (s *server) news(t *thread, event int) {
 	switch event {
-	case unix.PTRACE_EVENT_EXIT: // the last chance to access the memory, if this is the last thread
+	case unix.PTRACE_EVENT_EXIT: // last access to the memory, if this is the last thread
 		t.ending = true
 		s.look(ending)
 		return
@@ -162,7 +162,7 @@ func (s *server) threadEnded(t *thread, ws unix.WaitStatus) {
 	guests := s.threads
 	s.threads = map[int]*thread{}
 	for _, g := range guests {
-		if g.guest { // only the guest has the memory now
+		if g.guest { // only the guest still has the memory
 			s.threads[g.tid] = g
 		}
 	}
@@ -191,7 +191,7 @@ func (s *server) started(t *thread) {
 }
 
 // await waits for a report of one thread, and reports whether it came in time. The time between two checks counts as at most gather: if this process
-// was not scheduled meanwhile, the thread may not have been either.
+// was not scheduled in between, the thread may not have been either.
 func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	for waited, looked := time.Duration(0), time.Now(); ; {
 		switch got, err := s.sleep(tid, ws); {
@@ -208,21 +208,21 @@ func (s *server) await(tid int, ws *unix.WaitStatus) bool {
 	}
 }
 
-// sleep calls wait4(2) for one thread. It returns EINTR when there is a request, and also at intervals.
+// sleep calls wait4(2) for one thread. It returns EINTR when a request arrives, and at intervals.
 func (s *server) sleep(tid int, ws *unix.WaitStatus) (int, error) {
 	s.sleeps.Store(true)
 	defer s.sleeps.Store(false)
 	return s.collect(tid, ws, unix.WALL)
 }
 
-// stranger handles the first report of a new thread or process. A new thread belongs to the target. A new process has a copy of the target's memory
-// with its breakpoints; a child of vfork shares the memory itself until its exec.
+// stranger handles the first report of a new thread or process. A new thread belongs to the target. A new process has a copy of the target's memory,
+// with the breakpoints. A child of vfork shares the memory with the target until its exec.
 func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	if !ws.Stopped() {
 		return
 	}
 	t := &thread{tid: tid}
-	if int(ws)>>16 == unix.PTRACE_EVENT_EXEC && tid == s.pid { // another thread called exec after the first one had ended
+	if int(ws)>>16 == unix.PTRACE_EVENT_EXEC && tid == s.pid { // another thread called exec after the first thread had ended
 		s.threads[tid] = t
 		s.becameAnother(t)
 		return
@@ -237,11 +237,11 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	if !own {
 		same, known := sameMemory(s.pid, tid)
 		if !known {
-			same = false // only the child of a vfork shares the memory; there the bytes are restored for both
+			same = false // only a child of vfork shares the memory, in which the code is then restored for both
 		}
 		if !same {
 			s.restoreCopy(t)
-			if s.owed[tid] == nil { // otherwise it reports again
+			if s.owed[tid] == nil { // otherwise the thread reports again
 				_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(t.deliverable()))
 			}
 			return
@@ -254,13 +254,13 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// belongs reports whether a thread is one of the target's.
+// belongs reports whether a thread belongs to the target.
 func (s *server) belongs(tid int) bool {
 	return unix.Access(fmt.Sprintf("/proc/%d/task/%d", s.pid, tid), unix.F_OK) == nil
 }
 
-// becameAnother handles an exec. An exec of the target removes the breakpoints with the memory. After an exec, a guest has its own memory and is
-// detached.
+// becameAnother handles an exec. An exec of the target removes the breakpoints together with the memory. After an exec, a guest has its own memory,
+// and the tracer detaches from it.
 func (s *server) becameAnother(t *thread) {
 	if t.guest {
 		delete(s.threads, t.tid)
@@ -269,7 +269,7 @@ func (s *server) becameAnother(t *thread) {
 	}
 	for tid, other := range s.threads {
 		if !other.guest && tid != s.pid {
-			delete(s.threads, tid) // they ended with the exec
+			delete(s.threads, tid) // the exec has ended these threads
 			delete(s.owed, tid)
 		}
 	}
@@ -288,7 +288,7 @@ func (s *server) becameAnother(t *thread) {
 	s.stopAll()
 	s.handler = trapHandler{}
 	s.ledger.clear()
-	_ = s.openMemory() // if this fails, the next Insert reports that
+	_ = s.openMemory() // if this fails, the next Insert reports it
 	s.programs++
 	s.standStill(&Event{Kind: Exec, Time: time.Now().UnixNano(), Raw: Raw{TID: s.pid}})
 }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kicker wakes the loop from wait4(2) by a signal to the loop's thread. The signal's handler has no SA_RESTART, unlike the handlers that Go installs,
-// so the wait ends.
+// kicker wakes the loop from wait4(2) by sending a signal to the loop's thread. The signal's handler has no SA_RESTART, unlike those that Go
+// installs, so the signal ends the wait.
 type kicker struct {
 	tid    int
 	asleep *atomic.Bool // the loop is in a wait that a signal ends
-	asks   atomic.Int32 // requests that have arrived and were not taken; the end of the connection counts as one
+	asks   atomic.Int32 // number of requests that have arrived but were not taken; the end of the connection counts as one
 }
 
 // kick is a signal that the tracer uses for nothing else.
@@ -30,8 +30,8 @@ type kernelAction struct {
 	mask     uint64
 }
 
-// prepare removes SA_RESTART from Go's handler of the signal. It also unblocks the signal in the calling thread, since the parent of this program may
-// have blocked it.
+// prepare removes SA_RESTART from Go's handler of the signal. It also unblocks the signal in the calling thread, because the parent of this program
+// may have blocked it.
 func (k *kicker) prepare() error {
 	const restart = 0x10000000 // SA_RESTART
 	if err := changeAction(kick, func(flags uint64) uint64 { return flags &^ restart }); err != nil {
@@ -42,7 +42,7 @@ func (k *kicker) prepare() error {
 	return unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil)
 }
 
-// noStops prevents a SIGCHLD for each stop of a traced thread. The loop waits for stops anyway, and each signal would stop the tracer for the
+// noStops prevents a SIGCHLD for each stop of a traced thread. The loop waits for stops anyway, and each such signal would stop the tracer for the
 // watchdog.
 func noStops() error {
 	const noChildStops = 1 // SA_NOCLDSTOP of sigaction(2)
@@ -64,7 +64,7 @@ func changeAction(signal unix.Signal, change func(flags uint64) uint64) error {
 
 func (k *kicker) asked() bool { return k.asks.Load() > 0 }
 
-// wake makes the loop check for requests. A signal just before the loop falls asleep is lost, so wake repeats it.
+// wake makes the loop check for requests. A signal that arrives just before the loop begins to wait is lost, so wake repeats it.
 func (k *kicker) wake() {
 	k.asks.Add(1)
 	go func() {
@@ -77,8 +77,8 @@ func (k *kicker) wake() {
 	}()
 }
 
-// watch wakes the loop at intervals while one of the reasons holds: written output waits to be flushed, the loop waits for one thread with a time
-// limit, or breakpoints must be checked.
+// watch wakes the loop at intervals while one of the reasons is set: output must be flushed, the loop waits for one thread with a time limit, or
+// breakpoints must be checked.
 func (k *kicker) watch(reasons ...*atomic.Bool) {
 	for {
 		time.Sleep(gather)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestLateCall requires that a thread gets its own registers back after a system call for the tracer that does not return in time, because the
-// thread's control group is frozen meanwhile. Another process freezes the group, because the tracer gives up the privileges for that. If this process
+// thread's control group is frozen meanwhile. Another process freezes the group, because the tracer drops the privileges for that. If this process
 // may not create a group, the call is not late.
 func TestLateCall(t *testing.T) {
 	livetest.NeedsTools(t)
@@ -42,10 +42,10 @@ func TestLateCall(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// lateCall freezes the control group of a process before the process makes a call, and thaws it after that.
+// lateCall freezes the control group of a process before the process makes a call, and thaws the group afterwards.
 func lateCall(t *testing.T, dir string) {
 	s := traced(t)
-	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep} // as in serve: the handler interrupts waits
+	k := &kicker{tid: unix.Gettid(), asleep: &s.asleep} // as in serve, the signal's handler interrupts waits
 	require.NoError(t, k.prepare())
 	go k.watch(&s.sleeps)
 	set := func(file, value string) {

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// lease counts how often the tracer has let the target run. The count is in memory that the client and the tracer share. The tracer counts before any
-// thread resumes. If a client reads memory of a stopped target and then finds the count unchanged, the target was stopped during the read.
+// lease counts how often the tracer has resumed the target without breakpoints. The count is in memory that the client and the tracer share, and the
+// tracer increments it before any thread resumes. If a client reads memory of a stopped target and then finds the count unchanged, the target was
+// stopped during the read.
 type lease struct{ memory []byte }
 
 func (l *lease) word() *atomic.Uint32 {

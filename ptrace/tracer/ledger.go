@@ -11,10 +11,10 @@ import (
 // ledger lists the code under the breakpoints in memory, in a memfd of the tracer. If the tracer is killed, the watchdog reads the ledger and
 // restores the code. An entry is written before its breakpoint.
 type ledger struct {
-	fd    int // -1 if it could not be created; then there is no watchdog either
+	fd    int // -1 if it could not be created; there is then no watchdog either
 	slots map[uint64]int
 	free  []int
-	size  int // slots in the file
+	size  int // number of slots in the file
 	table table
 }
 
@@ -43,14 +43,14 @@ func (l *ledger) memory(fd int) {
 	_, _ = unix.Pwrite(l.fd, head[:ledgerBase], 0) // if this fails, the watchdog restores nothing
 }
 
-// table is the table of the SIGTRAP handler in the target, which holds a copy of the slots.
+// table is the table of the SIGTRAP handler in the target, which has a copy of the slots.
 type table struct {
 	memory memory
 	at     uint64 // 0 if there is no table
-	size   int    // the number of slots in its count
+	size   int    // number of slots that the table announces
 }
 
-// mirror copies the slots into the table of the handler at base, now and at each change. With base 0 it ends that.
+// mirror copies the slots into the table of the handler at base, now and at each later change. If base is 0, copying ends.
 func (l *ledger) mirror(m memory, base uint64) {
 	l.table = table{memory: m}
 	if base != 0 {
@@ -66,7 +66,7 @@ func (l *ledger) mirror(m memory, base uint64) {
 	_, _ = unix.Pwrite(l.fd, binary.LittleEndian.AppendUint64(nil, l.table.at), ledgerBase)
 }
 
-// announced is the step in which a table's count of slots grows.
+// announced is the step by which the announced number of slots grows.
 const announced = 64
 
 // announce writes the number of slots into the table.

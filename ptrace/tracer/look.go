@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// looking is the state of the checks whether the target has overwritten breakpoints. Such a target runs past its breakpoints, and only these checks
-// notice.
+// looking is the state of the checks whether the target has overwritten breakpoints. A target that has overwritten a breakpoint runs past it, which
+// only these checks detect.
 type looking struct {
-	wanted  atomic.Bool // there are breakpoints to check
+	wanted  atomic.Bool // breakpoints exist that must be checked
 	changed bool        // the set of breakpoints has changed
 	addrs   []uint64    // addresses of the breakpoints in memory, ascending
-	next    int         // index of the first one that the last check left out
-	at      time.Time   // the end of the last check
+	next    int         // index of the first address that the last check left out
+	at      time.Time   // end of the last check
 	took    time.Duration
 }
 
@@ -33,14 +33,15 @@ const (
 	all                      // on request
 )
 
-// Checks take at most a twentieth of the time, unless requested. A check covers lookAt breakpoints, so that many breakpoints are checked in parts.
+// Checks take at most a twentieth of the time, unless they are requested. One check covers lookAt breakpoints, so many breakpoints are checked in
+// parts.
 const (
 	lookShare = 20
 	lookAt    = 4096
 	lookPage  = 4096 // bytes that are read in one call
 )
 
-// look checks breakpoints. It reports those that the target has overwritten, since their hits may have been missed.
+// look checks breakpoints. It reports those that the target has overwritten, because hits of them may have been missed.
 func (s *server) look(why lookReason) {
 	l := &s.looking
 	if s.pid == 0 || s.stopping && s.alive() > 0 {
@@ -99,7 +100,7 @@ func (s *server) look(why lookReason) {
 	l.took = l.at.Sub(began)
 }
 
-// alive counts the target's threads that still run its code.
+// alive returns the number of the target's threads that still run its code.
 func (s *server) alive() (n int) {
 	for _, t := range s.threads {
 		if !t.guest && !t.ending {
@@ -123,7 +124,7 @@ func (s *server) overwritten(addrs []uint64, to []*breakpoint) []*breakpoint {
 		addrs = addrs[n:]
 		code := page[:here[n-1]-from+uint64(len(Trap))]
 		if got, err := s.memory.read(code, from); err != nil || got < len(code) {
-			for _, addr := range here { // part of the range is unmapped
+			for _, addr := range here { // a part of the range is unmapped
 				if is, err := codeAt(s.memory, addr); err == nil {
 					to = s.differs(addr, is, to)
 				}
@@ -180,8 +181,8 @@ func mappedWith(right string, pid int) func(uint64) bool {
 	}
 }
 
-// reconsider handles a breakpoint that the target has overwritten. With again, it sets the breakpoint again if an instruction still begins there.
-// Otherwise it gives the breakpoint up. It reports either outcome. All threads must be stopped.
+// reconsider handles a breakpoint that the target has overwritten. If again is set, and an instruction still begins there, it sets the breakpoint
+// again. Otherwise it gives the breakpoint up. It reports the result. All threads must be stopped.
 func (s *server) reconsider(b *breakpoint, again bool) {
 	is, err := codeAt(s.memory, b.Addr)
 	if err != nil || is == Trap || b.refused && b.refusedFor == is {

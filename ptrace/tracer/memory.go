@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory accesses the memory of a traced process by /proc/PID/mem. If that file cannot be opened, memory uses ptrace(2) requests for a stopped
+// memory accesses the memory of a traced process through /proc/PID/mem. If that file cannot be opened, memory uses ptrace(2) requests for a stopped
 // thread. The file belongs to the user of the process: CAP_SYS_PTRACE, which permits tracing, does not permit opening it (CAP_DAC_OVERRIDE of
 // capabilities(7) does).
 type memory struct {
 	file    int           // -1 if it is not open
-	pages   *os.File      // /proc/PID/pagemap, nil if it is not open
-	threads iter.Seq[int] // the threads that share the memory, stopped ones first
+	pages   *os.File      // /proc/PID/pagemap; nil if it is not open
+	threads iter.Seq[int] // threads that share the memory, stopped ones first
 	served  *served       // nil if no page must be fetched before it is read
 }
 
@@ -45,7 +45,7 @@ func (m *memory) close() {
 	*m = memory{file: -1}
 }
 
-// read reads up to the first byte that cannot be read, as pread(2) does. If the file cannot read a page, requests for threads cannot either.
+// read reads up to the first byte that cannot be read, like pread(2). If the file cannot read a page, ptrace requests cannot either.
 func (m memory) read(p []byte, addr uint64) (int, error) {
 	n, err := m.fetch(addr, len(p))
 	if err != nil {
@@ -58,7 +58,7 @@ func (m memory) read(p []byte, addr uint64) (int, error) {
 	return m.access(unix.Pread, readTraced, p, addr)
 }
 
-// write writes as pwrite(2) does. It can also write where the process itself may not.
+// write writes like pwrite(2). It can also write to memory that the process itself may not write.
 func (m memory) write(p []byte, addr uint64) (int, error) {
 	n, err := m.fetch(addr, len(p))
 	if err != nil {
@@ -67,8 +67,8 @@ func (m memory) write(p []byte, addr uint64) (int, error) {
 	return m.access(unix.Pwrite, writeTraced, p[:n], addr)
 }
 
-// access tries the file, and then the threads until one of them is stopped. A kernel may deny writing through the file where the process may not
-// write (proc_mem.force_override of Linux's kernel-parameters.txt, since 6.12).
+// access first uses the file, and then the threads until one of them is stopped. A kernel may deny writing through the file to memory that the
+// process may not write (proc_mem.force_override of Linux's kernel-parameters.txt, since 6.12).
 func (m memory) access(file func(int, []byte, int64) (int, error), thread func(int, []byte, uint64) (int, error), p []byte, addr uint64) (int, error) {
 	first := error(unix.ESRCH)
 	if m.file >= 0 {
@@ -82,7 +82,7 @@ func (m memory) access(file func(int, []byte, int64) (int, error), thread func(i
 		return 0, first
 	}
 	for tid := range m.threads {
-		if n, err := thread(tid, p, addr); err != unix.ESRCH { // ESRCH: it is not stopped, or has ended
+		if n, err := thread(tid, p, addr); err != unix.ESRCH { // ESRCH: the thread is not stopped, or has ended
 			return n, err
 		}
 	}
@@ -116,8 +116,9 @@ func readTraced(tid int, p []byte, addr uint64) (n int, err error) {
 	return max(n, 0), err
 }
 
-// maxInterrupts bounds how often process_vm_readv(2) is called again. The kernel does not interrupt the call. But in some containers a supervisor
-// must permit it first (seccomp_unotify(2)), and the signal that wakes the tracer interrupts that wait. Such signals never come in long succession.
+// maxInterrupts bounds how often process_vm_readv(2) is repeated. The kernel does not interrupt the call itself. But in some containers a supervisor
+// must first permit it (seccomp_unotify(2)), and the signal that wakes the tracer interrupts that wait. Such signals never arrive many times in
+// succession.
 const maxInterrupts = 100
 
 // peek reads an aligned word of the memory of a stopped thread.
@@ -125,7 +126,7 @@ func peek(tid int, addr uint64) (word [wordSize]byte, err error) {
 	return word, ptraceAt(unix.PTRACE_PEEKDATA, tid, uintptr(addr), unsafe.Pointer(&word))
 }
 
-// writeTraced writes the memory of a stopped thread by PTRACE_POKEDATA. It writes aligned words, so that no word spans two pages.
+// writeTraced writes the memory of a stopped thread by PTRACE_POKEDATA. It writes aligned words, so that no word crosses a page boundary.
 func writeTraced(tid int, p []byte, addr uint64) (int, error) {
 	for n := 0; n < len(p); {
 		at := addr + uint64(n)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// capabilities is a set of capabilities, one bit each (capabilities(7)).
+// capabilities is a set of capabilities, with one bit for each (capabilities(7)).
 type capabilities uint64
 
 const (
@@ -24,9 +24,9 @@ const (
 	capSysAdmin    capabilities = 1 << unix.CAP_SYS_ADMIN
 )
 
-// needed returns the capabilities that the tracer needs while it traces its target. CAP_DAC_OVERRIDE: any target may become another user's at an
-// execve(2), and then its memory file is opened again. CAP_KILL: to kill a program that has become another user's. CAP_SYS_ADMIN: to suspend a
-// seccomp filter of the target.
+// needed returns the capabilities that the tracer needs while it traces its target. CAP_DAC_OVERRIDE: a target may change its user by execve(2),
+// after which its memory file is opened again. CAP_KILL: to kill a program that has changed its user. CAP_SYS_ADMIN: to suspend a seccomp filter of
+// the target.
 func (s *server) needed() capabilities {
 	need := capDACOverride | capSysPtrace
 	if s.bound {
@@ -47,7 +47,7 @@ func filtered(tid int) bool {
 }
 
 // dropPrivileges drops all capabilities except keep in all threads of this process, and sets no_new_privs. Programs that this process has already
-// started keep theirs. Errors are ignored: the tracer works with more capabilities too.
+// started keep theirs. Errors are ignored, because the tracer also works with more capabilities.
 func dropPrivileges(keep capabilities) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -66,8 +66,8 @@ func dropPrivileges(keep capabilities) {
 	runtime.KeepAlive(&data)
 }
 
-// inAll makes a system call in all threads of this process. In a program built with cgo the runtime does not support that; then only this thread,
-// which traces, makes the call.
+// inAll makes a system call in all threads of this process. In a program built with cgo the runtime does not support that, so only this thread, which
+// traces, makes the call.
 func inAll(number, a, b uintptr) {
 	if _, _, errno := syscall.AllThreadsSyscall6(number, a, b, 0, 0, 0, 0); errno == unix.ENOTSUP {
 		_, _, _ = unix.RawSyscall6(number, a, b, 0, 0, 0, 0)

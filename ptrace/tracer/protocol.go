@@ -6,35 +6,36 @@ import (
 	"time"
 )
 
-// Breakpoint is an address in the code, and the options of the breakpoint there.
+// Breakpoint is an address in the code, with the options of the breakpoint there.
 type Breakpoint struct {
 	Addr      uint64
 	Hold      bool // all threads stop at a hit, until [Go]
 	Uncounted bool // excluded from Every and Limit
-	Vectors   bool // a hit reports all registers, not only the general ones
-	Hardware  bool // the target may overwrite the code there: use a debug register if one is free
+	Vectors   bool // a hit reports all registers instead of only the general ones
+	Hardware  bool // use a debug register if one is free, because the target may overwrite the code
 	Reads     []Read
 }
 
-// Read is a range of memory to report with a hit. It starts at a register plus an offset. Reg is the index of the register's word in [General].
+// Read is a range of memory that is read at a hit and reported with it. It starts at a register plus an offset. Reg is the index of the register's
+// word in [General].
 type Read struct {
 	Reg    uint8
 	Offset int64
 	Size   uint32
 }
 
-// Launching describes how a program is started. An empty field means the tracer's own value.
+// Launching describes how a program is started. An empty field selects the tracer's own value.
 type Launching struct {
 	Dir                   string
 	Env                   []string
 	Stdin, Stdout, Stderr string // files; Stdout and Stderr are created
 	// Bound kills the program when the client ends without a [Detach].
 	Bound bool
-	// Group makes the program lead its own process group, so that it does not get the terminal's interrupts.
+	// Group makes the program the leader of a process group, so that it does not get the terminal's interrupts.
 	Group bool
 }
 
-// Counting selects the counted hits to report. It applies to the hits after the request.
+// Counting selects the counted hits to report. It applies to hits after the request.
 type Counting struct {
 	Every, Limit uint64
 	Quiet        bool
@@ -43,7 +44,7 @@ type Counting struct {
 // Op is a request to the tracer.
 type Op uint8
 
-// The requests. Every request but Go has a reply.
+// The requests. Every request except Go has a reply.
 const (
 	Attach   Op = iota // attach to PID
 	Launch             // start Command, stopped before its first instruction
@@ -52,26 +53,26 @@ const (
 	Insert             // set Breakpoints
 	Remove             // remove the breakpoints at Addrs
 	Count              // count as Counting specifies
-	Yield              // turn on or off, as On says: let the target run if the client does not read events or is stopped
-	LetRun             // remove all breakpoints and let the target run; an [Away] event follows
-	Pass               // let thread TID pass this number of hits
-	Hits               // report how often each breakpoint was hit
+	Yield              // if On is set, resume the target when the client does not read events or is stopped
+	LetRun             // remove all breakpoints and resume the target; an [Away] event follows
+	Pass               // let thread TID pass a number of hits
+	Hits               // report the number of hits of each breakpoint
 	Look               // check whether the target has overwritten breakpoints
 	Threads            // report the registers of all threads, which must be stopped
 	Alone              // run thread TID while the others are stopped
 	Commit             // write Changes to memory, and Raw to the registers
-	Rseq               // report the rseq area of thread TID, where the kernel writes
-	Clear              // clear the debug registers for Addrs that a killed tracer left
-	Restore            // write Changes, at breakpoints that a killed tracer left
-	Unhandle           // remove the SIGTRAP handler that a killed tracer left
+	Rseq               // report the rseq area of thread TID, into which the kernel writes
+	Clear              // clear debug registers with Addrs, which a killed tracer left set
+	Restore            // write Changes, at breakpoints of a killed tracer
+	Unhandle           // remove the SIGTRAP handler of a killed tracer
 	Detach             // restore everything and end
 )
 
 // Request is a request to the tracer.
 type Request struct {
 	Op Op
-	// Seen counts the events with Held that the client has seen, and Programs the [Exec] and [Away] events. The tracer does not execute a request
-	// whose client has not seen the latest such event.
+	// Seen counts the events with Held that the client has seen, and Programs the [Exec] and [Away] events. The tracer does not execute a request of
+	// a client that has not seen the latest such event.
 	Seen, Programs uint64
 
 	PID, TID    int
@@ -91,25 +92,25 @@ type Request struct {
 type Raw struct {
 	TID     int
 	General General
-	Others  [][]byte // the other sets (package regset): nil if not requested, empty if the kernel does not provide the set
+	Others  [][]byte // the other sets (package regset); a set is nil if it was not requested, and empty if the kernel does not provide it
 	Missing string   // why the thread's registers are unavailable, or ""
 }
 
-// Change is a write to memory: the address and the new bytes.
+// Change is a write to memory: an address and the new bytes.
 type Change struct {
 	Addr uint64
 	Data []byte
 }
 
-// SingleThreadOptions bound how far a thread runs while the others are stopped.
+// SingleThreadOptions limit how far a thread runs while the others are stopped.
 type SingleThreadOptions struct {
 	Returns []Return
-	Hits    bool     // stop at counted breakpoints too, instead of passing them
-	Pass    []uint64 // counted breakpoints that it passes even with Hits
-	Loads   bool     // stop at uncounted breakpoints with Hit and Load set; otherwise the run ends there with a reason
-	Fatal   bool     // stop before a signal that ends the process; otherwise deliver it
-	Inside  []Range  // the code that is stepped, in ascending order; other code runs at full speed
-	Entries []uint64 // functions to stop at when code in Inside calls them
+	Hits    bool     // also stop at counted breakpoints, instead of passing them
+	Pass    []uint64 // counted breakpoints that the thread passes even with Hits
+	Loads   bool     // also stop at uncounted breakpoints, with Hit and Load set; otherwise the run ends there, with a reason
+	Fatal   bool     // stop before a signal that ends the process, instead of delivering it
+	Inside  []Range  // the code that is single-stepped, in ascending order; other code runs at full speed
+	Entries []uint64 // functions at which the thread stops when code in Inside calls them
 	Steps   uint64
 	Time    time.Duration
 	Tail    int
@@ -123,21 +124,21 @@ type Range struct{ Start, End uint64 }
 
 // SingleThreadRun is the result of running a thread while the others were stopped.
 type SingleThreadRun struct {
-	Stopped string // why it reached neither a return nor a breakpoint, or ""
-	Late    bool   // Stopped is set because the time limit passed
-	Return  int    // the index of the return that it reached, or -1
-	Hit     uint64 // the breakpoint that it reached, or 0
+	Stopped string // why the thread reached neither a return nor a breakpoint, or ""
+	Late    bool   // the time limit was the reason for Stopped
+	Return  int    // index of the return that it reached, or -1
+	Hit     uint64 // breakpoint that it reached, or 0
 	Load    bool   // Hit is an uncounted breakpoint
-	Entered uint64 // the entry that it reached, or 0
-	Back    Return // the return of the function at Entered
-	Passed  uint64 // the number of counted breakpoints that it passed
-	Signal  int    // the first signal that its own instructions raised, or 0
-	// Handling reports that a handler of such a signal has begun and may not have returned.
+	Entered uint64 // entry that it reached, or 0
+	Back    Return // return of the function at Entered
+	Passed  uint64 // number of counted breakpoints that it passed
+	Signal  int    // first signal that its own instructions raised, or 0
+	// Handling reports whether a handler of such a signal has begun and may not have returned.
 	Handling bool
-	Fatal    int    // the signal that it is stopped at and that would end the process, or 0
-	Fault    uint64 // the address that the instruction which raised Fatal accessed, or 0
+	Fatal    int    // signal at which it is stopped and that would end the process, or 0
+	Fault    uint64 // address that the instruction which raised Fatal accessed, or 0
 	Steps    uint64
-	Outside  time.Duration // processor time of the code outside
+	Outside  time.Duration // processor time in code outside of Inside
 	Tail     []uint64
 	Calls    []uint64
 	Thread   Raw
@@ -146,17 +147,17 @@ type SingleThreadRun struct {
 // Reply is the reply to a request.
 type Reply struct {
 	Error   string
-	Errno   syscall.Errno // 0 if the error is not the kernel's
+	Errno   syscall.Errno // 0 if the error does not come from the kernel
 	PID     int
 	Threads []Raw
 	Hits    map[uint64]uint64
 	Alone   *SingleThreadRun
 	Rseq    Range
-	// Hardware lists the requested breakpoints that debug registers hold.
+	// Hardware lists the requested breakpoints that are in debug registers.
 	Hardware []uint64
-	Restored int // how many of the Changes were made
-	// Unhandled is the reason why the process has no SIGTRAP handler of the tracer, so that a kill of the tracer may end the process; "" if it has
-	// one.
+	Restored int // number of Changes that were made
+	// Unhandled is the reason why the process has no SIGTRAP handler of the tracer, so that killing the tracer may end the process. It is "" if the
+	// process has the handler.
 	Unhandled string
 }
 
@@ -170,7 +171,7 @@ const (
 	Ended
 	LimitReached
 	Missed // hits may have been missed: the target has overwritten a breakpoint, or a thread cannot have it; Why has details
-	Away   // the client did not read, was stopped, or sent LetRun: the tracer has removed all breakpoints and lets the target run
+	Away   // the client did not read, was stopped, or sent LetRun, so the tracer has removed all breakpoints and has resumed the target
 	Broken // the tracer cannot continue; Why is the reason
 )
 
@@ -182,16 +183,16 @@ type Event struct {
 	Number uint64
 	Held   bool // all threads are stopped until Go
 	Raw    Raw
-	Data   []byte // all Reads, one after the other
+	Data   []byte // the bytes of all Reads, concatenated
 	Got    uint64 // bit i is set if Reads[i] succeeded
 	Code   int    // exit status
 	Signal int
-	Armed  bool // for Missed: the breakpoint is set again, and Under is the code under it now
+	Armed  bool // for Missed: the breakpoint is set again, and Under is the code that is now under it
 	Under  Code
 	Why    string
 }
 
-// MaxReads bounds the Reads of a breakpoint: Event.Got has one bit for each.
+// MaxReads bounds the number of Reads of a breakpoint, because Event.Got has one bit for each.
 const MaxReads = 64
 
 // message is a message from the tracer to its client: either a reply or an event.

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// putOff holds the signals that came to a thread while it ran single instructions. They are delivered afterwards.
+// putOff holds the signals that arrived while a thread was single-stepped. They are delivered afterwards.
 type putOff struct {
 	signals []sigInfo
 	mask    uint64 // the thread's own signal mask
-	masked  bool   // the thread blocks more than mask now
+	masked  bool   // the thread now blocks more signals than mask
 }
 
 // Masks of signals: those that an instruction may raise, those that cannot be blocked, and all others.
@@ -34,8 +34,8 @@ const (
 	setSigMask = 0x420b
 )
 
-// add postpones the signal that the thread is stopped at. It blocks others, except those that an instruction may raise: if one of these is blocked
-// when it is raised, the kernel resets the program's handler for it (force_sig_info_to_task of Linux's kernel/signal.c).
+// add postpones the signal at which the thread is stopped. It blocks other signals, except those that an instruction may raise: if such a signal is
+// blocked when it is raised, the kernel resets the program's handler (force_sig_info_to_task of Linux's kernel/signal.c).
 func (p *putOff) add(t *thread, info *sigInfo) {
 	p.signals = append(p.signals, *info)
 	if now, ok := signalMask(t); ok && !p.blocks(now) {
@@ -44,8 +44,8 @@ func (p *putOff) add(t *thread, info *sigInfo) {
 	}
 }
 
-// blocks reports whether the thread's mask is still the one that add set. A sigreturn(2) or the thread itself may have set another one, which the
-// thread keeps.
+// blocks reports whether the thread's mask is still the one that add has set. A sigreturn(2) or the thread itself may have set another mask, which
+// then stays.
 func (p *putOff) blocks(now uint64) bool { return p.masked && now == p.mask|others }
 
 // unblock restores the thread's own signal mask.
@@ -68,8 +68,8 @@ func setSignalMask(t *thread, mask uint64) bool {
 	return ptraceAt(setSigMask, t.tid, 8, unsafe.Pointer(&mask)) == nil
 }
 
-// giveBack delivers the postponed signals. With place, the thread is stopped at a signal that the target must not see, and gets the first postponed
-// one in its place. The others are sent again and lose their senders.
+// giveBack delivers the postponed signals. If place is set, the thread is stopped at a signal that the target must not see, which the first postponed
+// signal replaces. The others are sent again, and lose their senders.
 func (p *putOff) giveBack(t *thread, place bool) {
 	list := valid(p.signals, func() uint64 { return pending(t.tid) })
 	for i := range list {
@@ -85,7 +85,7 @@ func (p *putOff) giveBack(t *thread, place bool) {
 }
 
 // valid removes the signals that the kernel would have dropped by now. SIGCONT removes earlier stop signals from the queues, and a stop signal
-// removes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns the mask of the signals that came since.
+// removes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns the mask of the signals that arrived since.
 func valid(list []sigInfo, pending func() uint64) (out []sigInfo) {
 	for i := range list {
 		against := uint64(0)

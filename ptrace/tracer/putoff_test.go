@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestValid requires that a postponed stop signal is dropped if SIGCONT arrived after it, and the reverse.
+// TestValid requires that a postponed stop signal is dropped if SIGCONT arrived after it, and that SIGCONT is dropped if a stop signal arrived after
+// it.
 func TestValid(t *testing.T) {
 	const usr, stop, cont = unix.SIGUSR1, unix.SIGTSTP, unix.SIGCONT
 	type signals = []unix.Signal

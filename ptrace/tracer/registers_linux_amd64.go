@@ -14,7 +14,7 @@ const trapCode = 0x80
 func (info *sigInfo) steppedCall() bool { return info.Code == 1 }
 
 // noReason reports whether the kernel found no reason for a debug exception in DR6: TRAP_BRKPT (get_si_code of Linux's arch/x86/include/asm/traps.h).
-// That happens after INT1, an instruction of the program's own. It also happens if a hypervisor loses the bit of a breakpoint, as some do once in a
+// This happens after INT1, an instruction of the program's own. It also happens if a hypervisor loses the bit of a breakpoint, as some do once in a
 // few thousand hits.
 func (info *sigInfo) noReason() bool { return info.Code == 1 }
 
@@ -33,28 +33,29 @@ func (g *General) sp() uint64 { return g.Rsp }
 func (g *General) trapped() uint64 { return g.Rip - 1 }
 
 // rewind moves the thread before the breakpoint instruction. It also sets RF, which tells the SIGTRAP handler (trapcode.go) that the thread was
-// moved: another breakpoint may be just before this one.
+// moved. Without RF, the handler would move the thread once more if another breakpoint is just before this one.
 func (g *General) rewind() {
 	g.Rip = g.trapped()
 	g.pass()
 }
 
-// pass lets the thread run its current instruction despite a debug register, by RF (Intel, "Instruction-Breakpoint Exception Condition").
+// pass sets RF, with which the thread executes its current instruction despite a debug register (Intel, "Instruction-Breakpoint Exception
+// Condition").
 func (g *General) pass() { g.Eflags |= resumeFlag }
 
-// arrive undoes pass.
+// arrive clears RF, which pass has set.
 func (g *General) arrive() { g.Eflags &^= resumeFlag }
 
 const resumeFlag = 1 << 16
 
-// resembles reports whether all registers are equal, except those that the processor and the kernel change by themselves.
+// resembles reports whether all registers are equal, except those that the processor and the kernel change.
 func (g General) resembles(other General) bool {
 	other.Eflags = g.Eflags // RF, TF
 	other.OrigRax = g.OrigRax
 	return g == other
 }
 
-// setGeneral sets the general registers so that the kernel does not restart a system call.
+// setGeneral sets the general registers in such a way that the kernel does not restart a system call.
 func setGeneral(tid int, g General) error {
 	g.OrigRax = ^uint64(0)
 	return setRegs(tid, &g)
@@ -64,7 +65,7 @@ func setGeneral(tid int, g General) error {
 const pushedByCall = 8
 
 // calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer after the return. called
-// reports whether a call led there; otherwise the top of the stack may hold any number.
+// reports whether a call led there. Otherwise the top of the stack may hold any number.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	const longest = 15 // maximum size of an instruction
 	var word [8]byte

@@ -13,7 +13,7 @@ const trapCode = 1
 // include/linux/ptrace.h).
 func (info *sigInfo) steppedCall() bool { return info.Code == 0 && info.PID == 0 }
 
-// noReason returns false: it is about DR6 of x86-64.
+// noReason returns false, because it concerns DR6 of x86-64.
 func (info *sigInfo) noReason() bool { return false }
 
 // prStatus is the set of the general registers: NT_PRSTATUS (linux/elf.h).
@@ -31,25 +31,25 @@ func setRegs(tid int, r *General) error {
 func (g *General) pc() uint64 { return g.PC }
 func (g *General) sp() uint64 { return g.SP }
 
-// trapped returns the address of the breakpoint instruction at which a thread has stopped. The pc is still there.
+// trapped returns the address of the breakpoint instruction at which a thread has stopped. The pc has not moved past it.
 func (g *General) trapped() uint64 { return g.PC }
 
 // rewind does nothing, since the pc is at the breakpoint instruction.
 func (g *General) rewind() {}
 
-// pass and arrive do nothing: they are about debug registers, which are not used on arm64.
+// pass and arrive do nothing, because debug registers are not used on arm64.
 func (g *General) pass()   {}
 func (g *General) arrive() {}
 
-// resembles reports whether all registers are equal, except those that the processor and the kernel change by themselves.
+// resembles reports whether all registers are equal, except those that the processor and the kernel change.
 func (g General) resembles(other General) bool {
 	const singleStep = 1 << 21 // PSTATE.SS (Arm ARM, D2.12)
 	other.PState = other.PState&^singleStep | g.PState&singleStep
 	return g == other
 }
 
-// setGeneral sets the general registers so that the kernel does not restart a system call. It also clears the branch type: after an indirect branch,
-// the instruction where the thread resumes would have to be a landing pad (Arm ARM, PSTATE.BTYPE).
+// setGeneral sets the general registers in such a way that the kernel does not restart a system call. It also clears the branch type. Otherwise,
+// after an indirect branch, the instruction at which the thread resumes would have to be a landing pad (Arm ARM, PSTATE.BTYPE).
 func setGeneral(tid int, g General) error {
 	const branchType = 3 << 10 // PSTATE.BTYPE
 	g.PState &^= branchType
@@ -65,7 +65,7 @@ func setGeneral(tid int, g General) error {
 const pushedByCall = 0
 
 // calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer after the return. called
-// reports whether a call led there; then the link register holds the return address.
+// reports whether a call led there, so that the link register holds the return address.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	back = place{g.X[30], from.sp}
 	return back, g.SP == from.sp && back.pc == from.pc+uint64(len(Code{})) // all instructions have this size

@@ -21,7 +21,7 @@ type remote struct {
 	memory   memory
 	at       uint64 // the address of a system call instruction
 	before   General
-	programs uint64 // server.programs at the start
+	programs uint64 // server.programs when the remote was created
 	keepCall func()
 	again    *place
 	raised   *General
@@ -57,7 +57,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 	if t.running {
 		return 0, errLateCall
 	}
-	if t.signal != 0 { // it came during the last call
+	if t.signal != 0 { // the signal arrived during the last call
 		if info, err := getSigInfo(t.tid); err == nil {
 			info.Signo, t.signal = int32(t.signal), 0
 			t.put.add(t, &info)
@@ -71,7 +71,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 		return 0, err
 	}
 	if !r.s.step(t, place{regs.pc(), regs.sp()}) {
-		t.signal = 0 // raised by the call
+		t.signal = 0 // the call raised it
 		if t.running {
 			return 0, errLateCall
 		}
@@ -93,7 +93,7 @@ func (r *remote) call(number uint64, args ...uint64) (uint64, error) {
 // maxErrno is the largest error of a system call (MAX_ERRNO of Linux's include/linux/err.h).
 const maxErrno = 4095
 
-// end restores the thread. If the thread has not returned from its call, end interrupts it; if it does not stop, it is restored at its next report.
+// end restores the thread. If the thread has not returned from its call, end interrupts it. If it does not stop, it is restored at its next report.
 func (r *remote) end() {
 	t := r.t
 	t.again, t.raised = r.again, r.raised
@@ -121,8 +121,8 @@ func (r *remote) restore() {
 	r.keepCall()
 }
 
-// able returns a thread of the target that can make system calls: it is stopped, without a report that must still be handled. It returns nil if there
-// is no such thread. It also returns nil if any thread is in the kernel, where it may hold a lock that a call needs.
+// able returns a thread of the target that can make system calls: it is stopped, and has no report that must still be handled. It returns nil if no
+// thread can, or if any thread is in the kernel, where it may hold a lock that a call needs.
 func (s *server) able() (able *thread) {
 	for _, t := range s.ordered() {
 		if t.running || t.late {
@@ -135,8 +135,8 @@ func (s *server) able() (able *thread) {
 	return able
 }
 
-// leaveEvent makes a thread leave the system call in which it reports an event (clone, fork, vfork, exec) and whose result it has not received yet.
-// The thread runs no instruction, since it is interrupted before it resumes.
+// leaveEvent makes a thread leave the system call in which it reports an event (clone, fork, vfork, exec), and whose result it has not yet received.
+// The thread executes no instruction, because it is interrupted before it resumes.
 func (s *server) leaveEvent(t *thread) bool {
 	info, err := getSigInfo(t.tid) // fails with EINVAL in a group-stop (ptrace(2))
 	event := info.Code >> 8
@@ -159,7 +159,7 @@ func (t *thread) able() bool {
 // maxSought bounds the number of pages that are searched for a system call instruction.
 const maxSought = 1 << 12
 
-// syscallAt finds a system call instruction in the target. Usually a thread has just run one.
+// syscallAt finds a system call instruction in the target. Usually a thread has just executed one.
 func (s *server) syscallAt() (at uint64, found bool) {
 	size := uint64(len(syscallCode))
 	var code [8]byte
@@ -180,7 +180,7 @@ func (s *server) syscallAt() (at uint64, found bool) {
 	return s.seekSyscall(x)
 }
 
-// seekSyscall searches the pages that the target has in memory. It skips pages that the kernel would have to read first.
+// seekSyscall searches the pages of the target that are in memory. It skips pages that the kernel would first have to read.
 func (s *server) seekSyscall(x *sharing) (at uint64, found bool) {
 	pageSize := uint64(os.Getpagesize())
 	page := make([]byte, pageSize)

@@ -4,9 +4,9 @@ package tracer
 
 import "encoding/binary"
 
-// inSequence reports whether a stopped thread is within a restartable sequence (rseq(2)). If the tracer moved its pc out of the sequence, the kernel
-// would forget the sequence (rseq_ip_fixup of Linux's kernel/rseq.c), and the thread would commit a sequence that it must abort. inSequence returns
-// false if the kernel does not report the area (before 5.13): the C library registers one, but has no sequences of its own.
+// inSequence reports whether a stopped thread is within a restartable sequence (rseq(2)). If the tracer moved the thread's pc out of the sequence,
+// the kernel would forget the sequence (rseq_ip_fixup of Linux's kernel/rseq.c), and the thread would commit a sequence that it must abort.
+// inSequence returns false if the kernel does not report the area (before 5.13).
 func inSequence(tid int, m memory) bool {
 	const (
 		sequence = 8 // offset of rseq_cs in struct rseq

@@ -21,10 +21,10 @@ import (
 
 // serve is the main function of the tracer process.
 func serve() {
-	runtime.LockOSThread()                               // the one thread that traces
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // if this fails, the process is named exe and works as well
-	// Signals that end or stop programs started from a terminal must not end or stop the tracer. It catches them and does not ignore them, since
-	// launched programs would inherit an ignored signal. Signals that are ignored already stay ignored (nohup).
+	runtime.LockOSThread()                               // the only thread that traces
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // if this fails, the process is named exe, and works as well
+	// Signals that end or stop programs of a terminal must not end or stop the tracer. It catches them instead of ignoring them, because launched
+	// programs would inherit ignored signals. Signals that are already ignored stay ignored (nohup).
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGPIPE,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, kick} {
@@ -51,7 +51,7 @@ func serve() {
 		os.Exit(2)
 	}
 	permitWatchdog()
-	if _, err := conn.Write([]byte{0}); err != nil { // the tracer has started; if the write fails, the client has ended
+	if _, err := conn.Write([]byte{0}); err != nil { // tells the client that the tracer has started; an error means that the client has ended
 		os.Exit(2)
 	}
 	s := &server{out: newWriter(conn), threads: map[int]*thread{}, breakpoints: map[uint64]*breakpoint{}, lingering: map[int]*thread{}, memory: memory{file: -1}, ledger: newLedger(),
@@ -85,7 +85,7 @@ func receive(conn net.Conn, to chan<- Request, k *kicker) {
 	}
 }
 
-// live is the tracer's loop. If it panics, it restores the target.
+// live runs the tracer's loop. If the loop panics, live restores the target.
 func (s *server) live(requests <-chan Request, k *kicker) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -110,7 +110,8 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 			continue
 		}
 		var ws unix.WaitStatus
-		// Sleep here and do not poll. The kernel then runs the target on this processor; waking another one takes longer than the rest of a stop.
+		// Wait here instead of polling, so that the kernel runs the target on this processor. Waking another processor takes longer than the rest of
+		// a stop.
 		tid, err := s.collect(-1, &ws, unix.WALL)
 		switch {
 		case err == unix.ECHILD:
@@ -149,7 +150,7 @@ func (s *server) lookAtEnds() {
 	}
 }
 
-// wait calls wait4(2) again while signals interrupt it.
+// wait calls wait4(2), and repeats the call when a signal interrupts it.
 func wait(tid int, ws *unix.WaitStatus, options int) (int, error) {
 	for {
 		got, err := unix.Wait4(tid, ws, options, nil)

@@ -13,22 +13,22 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// servedPatience bounds the wait for a page of a file system that another process or machine serves.
+// servedPatience bounds the wait for a page of a file system that another process or machine provides.
 const servedPatience = time.Second
 
-// served fetches pages of files on file systems that another process or machine serves. PTRACE requests and accesses of /proc/PID/mem wait for such
-// pages without end, and no signal ends that wait.
+// served fetches pages of files on file systems that another process or machine provides. ptrace requests and accesses of /proc/PID/mem can wait for
+// such pages for ever, and no signal ends that wait.
 type served struct {
-	maps []machine.Range // the mappings of files that another process serves
+	maps []machine.Range // mappings of such files
 	by   *system.Memory
 }
 
-// serving returns a served for a process, with the served mappings that the process has now.
+// serving returns a served for a process, with the process's current mappings of such files.
 func serving(tid int) *served {
 	return &served{system.Served(tid), system.NewMemory(tid)}
 }
 
-// listServed lists the served mappings again.
+// listServed reads the list of these mappings again.
 func (s *server) listServed() {
 	for tid := range s.threads {
 		if s.memory.served != nil && !system.Ended(s.pid, tid) {
@@ -41,8 +41,8 @@ func (s *server) listServed() {
 // errUnfetched reports a page that cannot be read without the risk of an unbounded wait.
 var errUnfetched = errors.New("it is not in memory, and the process itself may not read it: reading it may wait for its file system without end")
 
-// fetch brings those pages of a range into memory that belong to served mappings. It returns the number of bytes that can be read then, up to the first
-// page that it could not fetch, or an error if that is none. It returns [system.ErrLate] if it takes longer than servedPatience.
+// fetch brings the pages of a range that belong to served mappings into memory. It returns the number of bytes that can then be read, up to the first
+// page that it could not fetch, or an error if there are none. It returns [system.ErrLate] if it exceeds servedPatience.
 func (m memory) fetch(addr uint64, size int) (int, error) {
 	if m.served == nil {
 		return size, nil
@@ -61,13 +61,13 @@ func (m memory) fetch(addr uint64, size int) (int, error) {
 		case low+uint64(n) > addr:
 			return int(low-addr) + n, nil
 		}
-		// process_vm_readv heeds the protection of pages, such as PROT_EXEC without PROT_READ. /proc/PID/mem ignores it.
+		// process_vm_readv respects the protection of pages, such as PROT_EXEC without PROT_READ; /proc/PID/mem ignores it.
 		return 0, errUnfetched
 	}
 	return size, nil
 }
 
-// readServed reads memory by a thread that has not ended, and returns the number of bytes that it read.
+// readServed reads memory through a thread that has not ended, and returns the number of bytes read.
 func (m memory) readServed(addr uint64, size int) (n int, err error) {
 	want := []system.Want{{Addr: machine.Addr(addr), Buf: make([]byte, size)}}
 	if n, err = m.served.by.ReadWithin(servedPatience, want); !errors.Is(err, unix.ESRCH) || m.threads == nil {

@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// untouchedFile maps a file of two pages into this process without touching it, and returns the memory of this process with the mapping as a served one.
-// by is the thread that pages are read by at first.
+// untouchedFile maps a file of two pages into this process without touching it, and returns the memory of this process, in which the mapping counts
+// as served. by is the thread through which pages are read first.
 func untouchedFile(t *testing.T, protection, by int) (m memory, mapped []byte, addr uint64) {
 	t.Helper()
 	size := 2 * unix.Getpagesize()
@@ -40,7 +40,7 @@ func untouchedFile(t *testing.T, protection, by int) (m memory, mapped []byte, a
 	return m, mapped, addr
 }
 
-// TestFetchByLivingThread requires that a page is fetched if the thread by which pages are read has ended.
+// TestFetchByLivingThread requires that a page is fetched even if the thread through which pages are read has ended.
 func TestFetchByLivingThread(t *testing.T) {
 	livetest.NeedsTools(t)
 	ended := exec.CommandContext(t.Context(), "true")
@@ -52,8 +52,8 @@ func TestFetchByLivingThread(t *testing.T) {
 	require.True(t, m.present(addr, 8))
 }
 
-// TestExecuteOnlyIsNotFetched requires that a page that only the kernel's override can read is not read unless it is in memory: that could wait for its
-// file system without end.
+// TestExecuteOnlyIsNotFetched requires that a page which only /proc/PID/mem can read is not read unless it is in memory, because the read could wait
+// for its file system for ever.
 func TestExecuteOnlyIsNotFetched(t *testing.T) {
 	livetest.NeedsTools(t)
 	m, _, addr := untouchedFile(t, unix.PROT_EXEC, os.Getpid())
@@ -64,7 +64,7 @@ func TestExecuteOnlyIsNotFetched(t *testing.T) {
 	require.ErrorIs(t, err, errUnfetched)
 	require.False(t, m.present(addr, 1))
 	m.served = nil
-	_, err = m.read(b[:], addr) // as without a served mapping
+	_, err = m.read(b[:], addr) // reads as without a served mapping
 	require.NoError(t, err)
 	m.served = &served{[]machine.Range{{Start: machine.Addr(addr), End: machine.Addr(addr) + 1}}, system.NewMemory(os.Getpid())}
 	n, err := m.read(b[:], addr)

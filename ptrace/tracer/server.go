@@ -20,32 +20,32 @@ import (
 
 // server is the tracer: it holds one target with its threads and breakpoints.
 type server struct {
-	sleeps   atomic.Bool // set while the loop waits for one thread, and must wake now and then to check it
+	sleeps   atomic.Bool // set while the loop waits for one thread, which it must check at intervals
 	asked    func() bool // reports whether a request is pending, or the client has ended
 	out      *writer
 	pid      int
 	memory   memory
 	threads  map[int]*thread
 	stopped  bool // all threads are stopped, until resume
-	stopping bool // stopAll is at work
+	stopping bool // stopAll is running
 
 	breakpoints map[uint64]*breakpoint
-	debug       debugRegisters // the debug registers that the threads must have
+	debug       debugRegisters // the debug registers that all threads must have
 	looking     looking
 	lingering   map[int]*thread   // threads that do not stop, and have debug registers set
-	owed        map[int]func()    // restores the registers of running threads, at their next report
+	owed        map[int]func()    // functions that restore the registers of running threads at their next report
 	shadowed    bool              // the target has a shadow stack
 	acting      int               // the thread whose instruction is emulated
-	placed      map[uint64]Code   // breakpoints for a thread that runs alone, and the code under them
-	counts      map[uint64]uint64 // of breakpoints that were removed
+	placed      map[uint64]Code   // breakpoints for a thread that runs alone, with the code under them
+	counts      map[uint64]uint64 // hits of breakpoints that were removed
 	counting    Counting
-	number      uint64 // of counted hits
-	chosen      uint64 // those that count for the limit
-	standing    uint64 // events with Held that were reported
+	number      uint64 // number of counted hits
+	chosen      uint64 // number of hits that count for the limit
+	standing    uint64 // number of events with Held that were reported
 	ledger      *ledger
 	handler     trapHandler
 	asleep      atomic.Bool // the loop is in a wait that a signal ends
-	programs    uint64      // Exec events, and how often the target was let run without a request
+	programs    uint64      // number of Exec events, and of times that the target was resumed without a request
 	client      client
 	lease       *lease
 	bound       bool // kill the target when the client has ended
@@ -57,7 +57,7 @@ type server struct {
 const options = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEVFORKDONE |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT
 
-// serve executes a request, and reports whether it was the last.
+// serve executes a request, and reports whether it was the last one.
 func (s *server) serve(r Request, open bool) (last bool) {
 	s.client.spoke()
 	if !open {
@@ -68,7 +68,7 @@ func (s *server) serve(r Request, open bool) (last bool) {
 		return true
 	}
 	if r.Op == Go {
-		if r.Seen == s.standing { // otherwise the client must see an event first
+		if r.Seen == s.standing { // otherwise the client must first see an event
 			s.resume()
 		}
 		return false
@@ -91,7 +91,7 @@ func (s *server) serve(r Request, open bool) (last bool) {
 
 func (s *server) do(r Request, reply *Reply) error {
 	switch r.Op {
-	case Attach, Launch, Count, Hits, Yield, LetRun, Detach: // these need no process
+	case Attach, Launch, Count, Hits, Yield, LetRun, Detach: // these requests need no process
 	default:
 		if s.pid == 0 || r.Programs != s.programs && r.Op != Stop && r.Op != Insert && r.Op != Remove {
 			return unix.ESRCH
@@ -172,10 +172,10 @@ func (s *server) do(r Request, reply *Reply) error {
 	return fmt.Errorf("unknown request %d", r.Op)
 }
 
-// still runs f while all threads are stopped, and resumes them afterwards if they ran.
+// still runs f while all threads are stopped, and then resumes them if they were running.
 func (s *server) still(programs uint64, f func() error) error {
 	if programs != s.programs {
-		return nil // the program has been replaced or let run, as the client will see
+		return nil // the program was replaced or resumed, which the client will see
 	}
 	if s.stopped {
 		return f()
@@ -183,7 +183,7 @@ func (s *server) still(programs uint64, f func() error) error {
 	before := s.standing
 	s.stopAll()
 	if s.standing != before {
-		return nil // the process became another program just now
+		return nil // the process has just executed another program
 	}
 	err := f()
 	s.resume()
@@ -201,11 +201,11 @@ func (s *server) attach(pid int) error {
 			err := ptrace(unix.PTRACE_SEIZE, tid, options)
 			switch {
 			case err == unix.ESRCH:
-				continue // it ended since it was listed
+				continue // the thread has ended since it was listed
 			case err == unix.EPERM && system.ThreadState(pid, tid) == 'Z':
 				continue // an ended leader remains a zombie while other threads of the process live
 			case err == unix.EPERM && system.StatusField(tid, "TracerPid") == strconv.Itoa(unix.Gettid()):
-				// A thread that was seized before started this one, so it is traced already.
+				// A thread that was already seized has started this one, so this one is traced already.
 			case err != nil:
 				return false, err
 			}
@@ -242,7 +242,7 @@ func (s *server) openMemory() (err error) {
 	return unix.ESRCH
 }
 
-// atRest yields the stopped threads first, since requests reach these, and then the others.
+// atRest yields the stopped threads first, because ptrace requests require a stopped thread, and then the others.
 func (s *server) atRest(yield func(int) bool) {
 	for _, running := range []bool{false, true} {
 		for tid, t := range s.threads {
@@ -269,10 +269,10 @@ func (s *server) launch(command []string, l Launching) error {
 		return err
 	}
 	pid := p.Pid
-	_ = p.Release() // the loop waits for it
+	_ = p.Release() // the loop waits for the process
 	spare()
-	// The program is stopped after its exec. It is traced by PTRACE_TRACEME, which cannot stop a thread without a signal. So it is detached into a
-	// SIGSTOP, seized in that stop, and continued.
+	// The program is stopped after its exec. Because PTRACE_TRACEME cannot stop a thread without a signal, the tracer detaches from the program with
+	// a SIGSTOP, seizes it in that stop, and continues it.
 	var ws unix.WaitStatus
 	if _, err := wait(pid, &ws, unix.WALL); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (s *server) launch(command []string, l Launching) error {
 	if !ws.Stopped() {
 		return fmt.Errorf("%s ended before its first instruction", command[0])
 	}
-	// The tracer sees the continuation as a SIGCONT, so unblock that signal.
+	// Unblock SIGCONT, because the continuation is reported as this signal.
 	var mask uint64
 	err = ptraceAt(unix.PTRACE_GETSIGMASK, pid, unsafe.Sizeof(mask), unsafe.Pointer(&mask))
 	open := mask &^ (1 << (unix.SIGCONT - 1))
@@ -315,7 +315,7 @@ func (s *server) launch(command []string, l Launching) error {
 	return err
 }
 
-// open opens the standard files of a program that is to be started.
+// open opens the standard files for a program that is about to start.
 func (l *Launching) open() (files [3]*os.File, err error) {
 	files = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
 	if l.Stdin != "" {
@@ -334,7 +334,7 @@ func (l *Launching) open() (files [3]*os.File, err error) {
 	return files, nil
 }
 
-// untilContinued takes a thread out of the SIGSTOP in which it was seized. Afterwards the thread is stopped like any other.
+// untilContinued makes a thread leave the SIGSTOP in which it was seized. Afterwards the thread is stopped like any other.
 func (s *server) untilContinued(t *thread) error {
 	sent := false
 	for range 100 {
@@ -379,7 +379,7 @@ func (s *server) registers() []Raw {
 		case t.running:
 			raw.Missing = "it is running"
 		case t.killed() || getRegs(t.tid, &raw.General) != nil:
-			continue // it ended
+			continue // the thread has ended
 		default:
 			raw.Others = getOthers(t.tid)
 		}
@@ -388,7 +388,7 @@ func (s *server) registers() []Raw {
 	return list
 }
 
-// ordered returns the threads in the order of their numbers, with the first thread of the process first.
+// ordered returns the threads sorted by number, but with the first thread of the process first.
 func (s *server) ordered() []*thread {
 	list := make([]*thread, 0, len(s.threads))
 	for _, t := range s.threads {
@@ -415,7 +415,7 @@ func (s *server) end() {
 	s.gone()
 }
 
-// gone forgets a target that has ended.
+// gone removes the data about a target that has ended.
 func (s *server) gone() {
 	for _, b := range s.breakpoints {
 		s.keep(b)

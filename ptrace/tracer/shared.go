@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// sharing finds code in shared mappings. A write there reaches every process that maps the same memory, but only one of these is traced: an int3
-// would end the others. A sharing is valid while the mappings of code do not change.
+// sharing finds code in shared mappings. A write to such code reaches every process that maps the same memory, but only one of these is traced, and
+// an int3 would end the others. A sharing is valid as long as the mappings of code do not change.
 type sharing struct {
 	pages *os.File // pagemap; nil if it cannot be read
 	maps  *os.File // nil if it cannot be read
@@ -33,7 +33,7 @@ const maxAsked = 1 << 12
 
 func (s *server) sharing() *sharing {
 	x := &sharing{asked: map[uint64]string{}}
-	for tid := range s.threads { // skip a thread that has ended, perhaps the leader: its memory cannot be read
+	for tid := range s.threads { // skip threads that have ended, possibly the first one: memory cannot be read through them
 		if system.Ended(s.pid, tid) {
 			continue
 		}
@@ -71,9 +71,9 @@ func (x *sharing) of(addr uint64) string {
 	return name
 }
 
-// anonymous reports whether a page is certainly private to the process. A page of a shared mapping is never anonymous: pages of
-// MAP_SHARED|MAP_ANONYMOUS belong to a file of the kernel (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). Checking one page takes the
-// same time for any number of mappings.
+// anonymous reports whether a page is certainly private to the process. A page of a shared mapping is never anonymous, because pages of
+// MAP_SHARED|MAP_ANONYMOUS belong to a file in the kernel (Documentation/admin-guide/mm/pagemap.rst of Linux, bit 61). The time to check a page does
+// not depend on the number of mappings.
 func (x *sharing) anonymous(number uint64) bool {
 	const present, ofFile, entrySize = 1 << 63, 1 << 61, 8
 	var entry [entrySize]byte
@@ -113,7 +113,7 @@ func (x *sharing) mapping(addr uint64) string {
 	return ""
 }
 
-// errShared returns the reason why the tracer sets no breakpoint in shared memory.
+// errShared returns the error for a breakpoint in shared memory, which the tracer does not set.
 func errShared(mapping string) error {
 	why := "this machine has no debug register that stops a thread"
 	if HardwareBreakpoints > 0 && DebugFires() {
@@ -123,7 +123,7 @@ func errShared(mapping string) error {
 		"read the process with reframe frames, which writes nothing, or start it with the code in private memory", mapping, why)
 }
 
-// sharedNow returns [sharing.of] for one address, with a new list of mappings.
+// sharedNow returns [sharing.of] for one address, after reading the mappings again.
 func (s *server) sharedNow(addr uint64) string {
 	x := s.sharing()
 	defer x.close()

@@ -30,16 +30,16 @@ type singleThread struct {
 	t           *thread
 	o           SingleThreadOptions
 	run         *SingleThreadRun
-	tail        []uint64 // the last instructions, a ring
+	tail        []uint64 // the addresses of the last instructions, in a ring
 	deadline    time.Time
-	interrupted bool // the thread is stopped where no signal can be delivered to it
+	interrupted bool // the thread is stopped at a place where no signal can be delivered to it
 	called      map[uint64]bool
-	way         bool   // the last entry of Calls was added by the current call
+	way         bool   // the current call has added the last entry of Calls
 	anew        bool   // a handler has returned to the instruction that raised its signal
-	past        bool   // it has moved off the breakpoint it started from
+	past        bool   // it has moved off the breakpoint from which it started
 	before      uint64 // signals that were pending before the run, or may have been
 	shared      *sharing
-	// steppedOutside counts how often the thread was resumed in code outside.
+	// steppedOutside is the number of times that the thread was resumed in code outside.
 	steppedOutside uint64
 }
 
@@ -57,11 +57,11 @@ func (s *server) alone(tid int, o SingleThreadOptions) (*SingleThreadRun, error)
 	o.Tail = min(o.Tail, maxTail)
 	a := &singleThread{server: s, t: t, o: o, run: &SingleThreadRun{Return: -1, Handling: t.handling}, deadline: time.Now().Add(o.Time), called: map[uint64]bool{}, before: ^uint64(0), shared: s.sharing()}
 	defer a.shared.close()
-	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // a signal that was waiting before
+	if info, err := getSigInfo(tid); err == nil && t.signal != 0 && t.signal != unix.SIGSTOP { // a signal that was already pending
 		info.Signo, t.signal = int32(t.signal), 0
 		t.put.add(t, &info)
 	}
-	if t.hasReport { // the last run stopped it just as it had something to report, perhaps because of the time limit
+	if t.hasReport { // the last run stopped the thread when it had a report, perhaps because of the time limit
 		var regs General
 		t.hasReport = false
 		_, a.run.Stopped = a.reported(t.report, &regs)
@@ -110,7 +110,7 @@ func (a *singleThread) proceedTo() string {
 	if getRegs(a.t.tid, &regs) != nil {
 		return "the process ended"
 	}
-	handled := a.t.at // the breakpoint at the start has been handled already
+	handled := a.t.at // the breakpoint at the start, whose hit was already handled
 	stood := handled
 	a.past = stood == nil || stood.Addr != regs.pc()
 	a.t.at, a.t.again = nil, nil
@@ -155,7 +155,7 @@ func (a *singleThread) proceedTo() string {
 			why = a.through(&regs)
 			a.run.Outside += onProcessor(a.t.tid) - since
 		}
-		if why != "" && !a.past { // it stopped before it had passed the breakpoint at its start: when it resumes, that is no new hit
+		if why != "" && !a.past { // it stopped before it had passed the breakpoint at its start, so the next stop there is not a new hit
 			a.t.at = stood
 		}
 		if why != "" {
@@ -188,7 +188,7 @@ func (a *singleThread) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
-// enters reports whether the thread is at one of the entries, called by code inside or with the return address of a function in Returns.
+// enters reports whether the thread is at one of the entries, called by code inside, or with the return address of a function in Returns.
 func (a *singleThread) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
@@ -197,7 +197,7 @@ func (a *singleThread) enters(regs *General) bool {
 	return a.inside(back.pc) || slices.ContainsFunc(a.o.Returns, func(r Return) bool { return r.Addr == back.pc })
 }
 
-// entered records the entry. It drops the call outside that led to the entry from Calls.
+// entered records the entry. It removes the call outside that led to the entry from Calls.
 func (a *singleThread) entered(regs *General) {
 	back, _ := a.calledFrom(regs, place{})
 	a.run.Entered, a.run.Back = regs.pc(), Return{Addr: back.pc, CFA: regs.sp() + pushedByCall}
@@ -206,8 +206,8 @@ func (a *singleThread) entered(regs *General) {
 	}
 }
 
-// leaves records the address outside that the thread went to. If a call led there, it also records the call's return address, so that a breakpoint is
-// written only at a true return address. A handler of a signal that the instruction raised was not called.
+// leaves records the address outside to which the thread went. If a call led there, it also records the call's return address, so that a breakpoint
+// is written only at a real return address. A handler of a signal that the instruction raised was not called, so it has none.
 func (a *singleThread) leaves(regs *General, from place) {
 	a.way = a.t.fault != from && !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
 	if a.way {
@@ -219,7 +219,7 @@ func (a *singleThread) leaves(regs *General, from place) {
 	}
 }
 
-// stepOnce runs one instruction. It is the one under b unless b is nil.
+// stepOnce executes one instruction. If b is not nil, this is the instruction under b.
 func (a *singleThread) stepOnce(regs *General, b *breakpoint) string {
 	if b == nil {
 		return a.proceed(unix.PTRACE_SINGLESTEP, regs)
@@ -243,16 +243,17 @@ func (a *singleThread) stepOnce(regs *General, b *breakpoint) string {
 	return why
 }
 
-// through runs code outside at full speed until it is back inside. Shared memory cannot have breakpoints: if a return place is there, through runs
-// one instruction at a time.
+// through runs code outside at full speed until the thread is back inside. Shared memory cannot have breakpoints: if a return place is there, through
+// executes one instruction at a time.
 func (a *singleThread) through(regs *General) string {
 	for {
 		switch b := a.breakpoints[regs.pc()]; {
-		case b != nil: // passed by proceedTo
+		case b != nil: // proceedTo has passed it
 			if why := a.stepOnce(regs, b); why != "" {
 				return why
 			}
-		case a.comesBack(regs.pc()): // a deeper activation came back to this address: step past it, so that a breakpoint here can stop an outer activation
+		// A deeper activation has returned to this address: step past it, so that a breakpoint here can stop an outer activation.
+		case a.comesBack(regs.pc()):
 			if why := a.stepOnce(regs, nil); why != "" {
 				return why
 			}
@@ -283,7 +284,7 @@ func (a *singleThread) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
 
-// comesBack reports whether code outside may come back to pc.
+// comesBack reports whether code outside may return to pc.
 func (a *singleThread) comesBack(pc uint64) bool {
 	for at := range a.comebacks() {
 		if at == pc {
@@ -293,7 +294,7 @@ func (a *singleThread) comesBack(pc uint64) bool {
 	return false
 }
 
-// place sets breakpoints where code outside may come back. If one of these places is in shared memory, it sets none and returns false.
+// place sets breakpoints at the addresses to which code outside may return. If one of them is in shared memory, it sets none and returns false.
 func (a *singleThread) place(pc uint64) bool {
 	a.placed = map[uint64]Code{}
 	for at := range a.comebacks() {
@@ -316,7 +317,7 @@ func (a *singleThread) place(pc uint64) bool {
 	return true
 }
 
-// comebacks returns the places where code outside may come back.
+// comebacks returns the addresses to which code outside may return.
 func (a *singleThread) comebacks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for _, r := range a.o.Returns {
@@ -337,8 +338,8 @@ func (a *singleThread) comebacks() iter.Seq[uint64] {
 	}
 }
 
-// unplace removes the breakpoints that place has set. If the time limit stopped the thread just as it hit one of them, collect has moved it back
-// before the breakpoint. unplace drops that SIGTRAP, which would end the program.
+// unplace removes the breakpoints that place has set. If the time limit stopped the thread when it had just hit one of them, collect has moved it
+// back before the breakpoint. unplace drops the SIGTRAP of that hit, which would end the program.
 func (a *singleThread) unplace() {
 	for at, code := range a.placed {
 		exchange(a.memory, at, Trap, code)
@@ -368,10 +369,11 @@ func (a *singleThread) trapped(info *sigInfo, regs *General) bool {
 	return ours
 }
 
-// maxPopped bounds the bytes of arguments that code outside pops when it returns.
+// maxPopped bounds the number of bytes of arguments that code outside pops when it returns.
 const maxPopped = 4096
 
-// back reports whether a call of code outside has returned, and forgets that call. Other calls may be active on other stacks, those of coroutines.
+// back reports whether a call of code outside has returned, and removes that call. Other calls may be active on other stacks, such as those of
+// coroutines.
 func (a *singleThread) back(regs *General) bool {
 	for i := len(a.t.backs) - 1; i >= 0; i-- {
 		if b := a.t.backs[i]; regs.pc() == b.pc && regs.sp() >= b.sp && regs.sp()-b.sp <= maxPopped {
@@ -407,8 +409,8 @@ func (a *singleThread) proceed(request int, regs *General) string {
 	}
 }
 
-// reported handles a report of the thread. stands is true at the end of a step or at a breakpoint, and regs are the registers there. Other events
-// only happen on the way.
+// reported handles a report of the thread. stands is true at the end of a step or at a breakpoint, and regs are then the registers. After any other
+// event the thread continues.
 func (a *singleThread) reported(ws unix.WaitStatus, regs *General) (stands bool, why string) {
 	const gone = "the process ended"
 	t := a.t
@@ -483,12 +485,12 @@ func (a *singleThread) handles(regs *General) {
 	}
 }
 
-// handling records whether a handler has begun or has returned.
+// handling records that a handler has begun or has returned.
 func (a *singleThread) handling(is bool) {
 	a.run.Handling, a.t.handling, a.t.fault = is, is, place{}
 }
 
-// awaitBack adds a place where code outside may come back.
+// awaitBack adds a place to which code outside may return.
 func (a *singleThread) awaitBack(back place) {
 	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // an earlier call may have been left without a return
 	if len(a.t.backs) == maxBacks {
@@ -497,8 +499,8 @@ func (a *singleThread) awaitBack(back place) {
 	a.t.backs = append(a.t.backs, back)
 }
 
-// fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". The kernel resets a handler whose
-// signal is blocked (force_sig_info_to_task of Linux's kernel/signal.c).
+// fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". It also does if the signal is
+// blocked, because the kernel then resets the handler (force_sig_info_to_task of Linux's kernel/signal.c).
 func (a *singleThread) fatal(info *sigInfo) string {
 	if !a.o.Fatal {
 		return ""
@@ -518,7 +520,7 @@ func (a *singleThread) fatal(info *sigInfo) string {
 	return "it raised a signal that ends the process"
 }
 
-// defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which does the same as the default action.
+// defaultTrap reports whether a signal is SIGTRAP and its handler is the tracer's, which has the effect of the default action.
 func (a *singleThread) defaultTrap(info *sigInfo) bool {
 	base := a.handler.base
 	if unix.Signal(info.Signo) != unix.SIGTRAP || base == 0 {
@@ -529,9 +531,9 @@ func (a *singleThread) defaultTrap(info *sigInfo) bool {
 }
 
 // lend runs the process to which the thread has lent its memory by vfork(2) or posix_spawn(3), until that process has its own memory or has ended.
-// The thread waits for that in the kernel. Other such processes, started by stopped threads, stay stopped.
+// Until then the thread waits in the kernel. Other such processes, started by stopped threads, stay stopped.
 func (a *singleThread) lend(before map[int]*thread) string {
-	if a.placed != nil { // they are only for the thread itself
+	if a.placed != nil { // these breakpoints are only for the thread itself
 		var regs General
 		if getRegs(a.t.tid, &regs) != nil {
 			return "the process ended"
@@ -558,18 +560,18 @@ func (a *singleThread) lend(before map[int]*thread) string {
 	return ""
 }
 
-// raised reports whether the thread sent the signal to itself, as raise(3) and abort(3) do; its handler runs before the call returns. No other thread
-// of the process runs that could have sent it. While a postponed signal keeps others blocked, such a signal is postponed with them.
+// raised reports whether the thread has sent the signal to itself, as raise(3) and abort(3) do. Its handler must run before the call returns. No
+// other running thread of the process could have sent it. While a postponed signal keeps others blocked, such a signal is postponed, too.
 func (a *singleThread) raised(info *sigInfo) bool {
 	switch info.Code {
 	case siUser, siQueue, siTkill:
-		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // one number for each namespace, its own last
+		id := strings.Fields(system.StatusField(a.t.tid, "NStgid")) // one number for each namespace; the last is in its own
 		return a.before&info.bit() == 0 && len(id) > 0 && id[len(id)-1] == strconv.FormatUint(uint64(info.PID), 10)
 	}
 	return false
 }
 
-// awaitUntil waits for a report of a thread until the time limit. Then it stops the thread that runs alone.
+// awaitUntil waits for a report of a thread until the time limit, and then stops the thread that runs alone.
 func (a *singleThread) awaitUntil(tid int, ws *unix.WaitStatus) string {
 	for {
 		switch got, err := a.sleep(tid, ws); {
@@ -586,7 +588,7 @@ func (a *singleThread) awaitUntil(tid int, ws *unix.WaitStatus) string {
 	}
 }
 
-// interrupt stops the thread where it is.
+// interrupt stops the thread at its current instruction.
 func (a *singleThread) interrupt() {
 	if a.t.running && ptrace(unix.PTRACE_INTERRUPT, a.t.tid, 0) == nil {
 		a.interrupted = true

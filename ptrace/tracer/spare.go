@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// spare asks the kernel to prefer killing other processes when memory runs out, since the tracer's end may end the target. Without CAP_SYS_RESOURCE
-// the kernel refuses a value below an ancestor's (proc_pid_oom_score_adj(5)). Programs started afterwards would inherit the value.
+// spare asks the kernel to kill other processes first when memory runs out, because the end of the tracer may end the target. Without
+// CAP_SYS_RESOURCE the kernel refuses a value below an ancestor's (proc_pid_oom_score_adj(5)). Programs that are started afterwards would inherit the
+// value.
 func spare() {
 	const file, lowest = "/proc/self/oom_score_adj", -900
 	text, err := os.ReadFile(file)

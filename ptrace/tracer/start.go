@@ -24,12 +24,12 @@ func init() {
 	}
 }
 
-// maxBirths bounds the attempts to start a tracer, if signals end each one before it can catch them.
+// maxBirths bounds the number of attempts to start a tracer, if signals end each one before it can catch them.
 const maxBirths = 10
 
-// Start starts a tracer. With own, the tracer gets its own session, and the programs that it launches have no terminal. Otherwise the tracer and the
-// programs that it launches are in this process's group: timeout(1) and terminals send signals to the whole group. If such a signal kills the tracer
-// before it can catch signals, Start starts another one; the first has done nothing yet.
+// Start starts a tracer. If own is set, the tracer gets its own session, and the programs that it launches have no terminal. Otherwise the tracer and
+// these programs are in this process's group, to which timeout(1) and terminals send signals. If such a signal kills the tracer before it can catch
+// signals, Start starts another one, because the first has not done anything yet.
 func Start(own bool) (c *Conn, err error) {
 	if !Supported {
 		return nil, errors.ErrUnsupported
@@ -54,7 +54,7 @@ func Start(own bool) (c *Conn, err error) {
 	return nil, fmt.Errorf("cannot start the guard process: %w", err)
 }
 
-// born waits for the byte that a tracer sends as soon as it catches signals.
+// born waits for the byte that a tracer sends when it catches signals.
 func (c *Conn) born() error {
 	_, err := c.in.ReadByte()
 	return err
@@ -108,9 +108,9 @@ const firstExtra = 3
 // maxInherited bounds the number of file descriptors that launched programs inherit.
 const maxInherited = 1 << 16
 
-// inherited returns copies of the file descriptors from 3 on that launched programs inherit, up to the first two adjacent numbers that are free or
-// close-on-exec. The tracer gets its end of the socket and the memory of the lease at these two numbers. A single such number before them is nil. The
-// tracer inherits descriptors with higher numbers anyway.
+// inherited returns copies of the file descriptors, from 3 on, that launched programs inherit. It ends before the first two adjacent numbers that are
+// free or close-on-exec, at which the tracer gets its end of the socket and the memory of the lease. A single such number before them is nil. The
+// tracer inherits descriptors with higher numbers in any case.
 func inherited() (files []*os.File, err error) {
 	for fd := firstExtra; fd < maxInherited; fd++ {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)

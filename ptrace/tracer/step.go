@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepOver runs the instruction under a breakpoint while no other thread runs. If a debug register holds the breakpoint, the thread is only allowed
-// to pass. Code that the target has written over another breakpoint is stepped here too. If the thread resumed normally, the breakpoint could be set
-// again before that instruction runs, and the thread would hit it twice.
+// stepOver executes the instruction under a breakpoint while no other thread runs. If the breakpoint is in a debug register, it only lets the thread
+// pass. Code that the target has written over another breakpoint is also stepped here. If the thread resumed normally, the breakpoint could be set
+// again before that instruction is executed, and the thread would hit it twice.
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	if b.held {
 		regs.pass()
-		_ = setRegs(t.tid, regs) // if the thread was killed, that is its next report
+		_ = setRegs(t.tid, regs) // an error means that the thread was killed, which it reports next
 		return
 	}
 	taken := exchange(s.memory, b.Addr, Trap, s.under(b))
@@ -37,28 +37,28 @@ func exchange(memory memory, addr uint64, known, code Code) bool {
 func codeAt(memory memory, addr uint64) (code Code, err error) {
 	n, err := memory.read(code[:], addr)
 	if err == nil && n < len(code) {
-		err = unix.ESRCH // its memory no longer exists (mem_rw of Linux's fs/proc/base.c)
+		err = unix.ESRCH // the memory no longer exists (mem_rw of Linux's fs/proc/base.c)
 	}
 	return code, err
 }
 
-// step runs one instruction of a thread, and reports whether it ran. Other signals wait until the instruction is done. A signal that the instruction
-// itself raises is delivered when the thread resumes, and its handler may return to the same place. SIGSTOP does not wait: a later SIGCONT cancels it
-// only while the kernel has it. The thread leaves that group-stop to run the instruction.
+// step executes one instruction of a thread, and reports whether it was executed. Other signals wait until then. A signal that the instruction itself
+// raises is delivered when the thread resumes, and its handler may return to the same place. SIGSTOP does not wait, because a later SIGCONT cancels
+// it only while the kernel has it. The thread leaves that group-stop to execute the instruction.
 func (s *server) step(t *thread, at place) (done bool) {
 	stop := unix.Signal(0)
 	for {
 		signal := stop
 		stop = 0
 		if ptrace(unix.PTRACE_SINGLESTEP, t.tid, uintptr(signal)) != nil {
-			t.running = true // it was killed: its next wait status reports that
+			t.running = true // it was killed, which its next wait status reports
 			return false
 		}
 		t.running, t.stepping = true, true
 		var ws unix.WaitStatus
 		if !s.await(t.tid, &ws) {
 			// The instruction is a slow system call, or it accesses memory that a stopped thread must provide (userfaultfd(2)). The thread reports
-			// when that is done, or starts the instruction again.
+			// when the instruction is done, or executes it again.
 			t.again, t.raised = &at, nil
 			return false
 		}
@@ -102,15 +102,15 @@ func (s *server) step(t *thread, at place) (done bool) {
 	}
 }
 
-// disarm ends the single-stepping of a thread that stays stopped after a step. If the tracer is killed, the kernel does not end single-stepping
-// (__ptrace_unlink of Linux's kernel/ptrace.c), and the next SIGTRAP would end the process. The thread runs no instruction here, since it is
+// disarm ends the single-stepping of a thread that stays stopped after a step. If the tracer is killed, the kernel does not disable single-stepping
+// (__ptrace_unlink of Linux's kernel/ptrace.c), and the next SIGTRAP would end the process. The thread executes no instruction here, because it is
 // interrupted before it resumes.
 func (s *server) disarm(t *thread) {
 	if !t.stepping || t.running || t.hasReport || t.signal != 0 || t.guest || t.ending {
 		return
 	}
 	if ptrace(unix.PTRACE_INTERRUPT, t.tid, 0) != nil || ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
-		return // it was killed, which is its next report
+		return // it was killed, which it reports next
 	}
 	t.running, t.stepping = true, false
 	s.halt(t)

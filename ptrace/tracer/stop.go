@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// stopAll stops all threads. Their other reports are handled when they resume. It adds threads that they start meanwhile at once.
+// stopAll stops all threads. Reports other than their stops are handled when they resume. Threads that they start meanwhile are also stopped.
 func (s *server) stopAll() {
 	if s.stopped {
 		return
@@ -37,7 +37,7 @@ func (s *server) stopAll() {
 func (s *server) halt(t *thread) {
 	var ws unix.WaitStatus
 	if !s.await(t.tid, &ws) {
-		t.late = true // includes the first thread of a process that is ending: it reports after all others
+		t.late = true // this includes the first thread of a process that is ending, which reports after all others
 		return
 	}
 	s.took(t, ws)
@@ -55,12 +55,12 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 		t.running = false
 		s.news(t, event)
 		return
-	case event == unix.PTRACE_EVENT_EXIT: // it will run none of its own code again
+	case event == unix.PTRACE_EVENT_EXIT: // it will no longer execute its own code
 		t.running = false
 		s.news(t, event)
 		s.run(t)
 		return
-	case event == unix.PTRACE_EVENT_EXEC: // its memory has been replaced already
+	case event == unix.PTRACE_EVENT_EXEC: // its memory has already been replaced
 		s.becameAnother(t)
 		return
 	case event != unix.PTRACE_EVENT_STOP:
@@ -72,7 +72,7 @@ func (s *server) took(t *thread, ws unix.WaitStatus) {
 	s.settle(t)
 }
 
-// settle makes a thread report the breakpoint that it hit just before it was stopped, or the end of a step. Otherwise that SIGTRAP would end the
+// settle makes a thread report the breakpoint that it hit just before it was stopped, or the end of a step. Otherwise the SIGTRAP would end the
 // process after a detach.
 func (s *server) settle(t *thread) {
 	var regs General
@@ -83,7 +83,7 @@ func (s *server) settle(t *thread) {
 	if !mayTrap || !trapPending(t.tid) {
 		return
 	}
-	// The thread reports the signal before it runs any instruction, but after other reports, such as a group-stop by SIGSTOP.
+	// The thread reports the signal before it executes any instruction, but after other reports, such as a group-stop by SIGSTOP.
 	for range system.Rounds {
 		if ptrace(unix.PTRACE_CONT, t.tid, 0) != nil {
 			return
@@ -103,14 +103,14 @@ func (s *server) settle(t *thread) {
 	t.running, t.late = true, true
 }
 
-// isPlaced reports whether a breakpoint for a thread that runs alone lies at an address.
+// isPlaced reports whether a breakpoint for a thread that runs alone is at an address.
 func (s *server) isPlaced(addr uint64) bool {
 	_, placed := s.placed[addr]
 	return placed
 }
 
-// resume resumes all threads. First it handles, one by one, the reports recorded while they were being stopped. If one of these leads to an event
-// with Held, the threads stay stopped.
+// resume resumes all threads. First it handles, one by one, the reports that were recorded while the threads were being stopped. If one of these
+// leads to an event with Held, the threads stay stopped.
 func (s *server) resume() {
 	if s.pid == 0 || !s.stopped {
 		return
@@ -142,13 +142,13 @@ func (s *server) resume() {
 	}
 }
 
-// leave makes threads at a breakpoint run the instruction under it.
+// leave makes threads at a breakpoint execute the instruction under it.
 func (s *server) leave() {
 	for _, t := range s.ordered() {
 		if t.at == nil {
 			continue
 		}
-		b := s.breakpoints[t.at.Addr] // the breakpoint may have been removed and set again; this hit was reported
+		b := s.breakpoints[t.at.Addr] // the breakpoint may have been removed and set again, but this hit was already reported
 		t.at = nil
 		var regs General
 		if b != nil && getRegs(t.tid, &regs) == nil && regs.pc() == b.Addr {

@@ -22,9 +22,9 @@ const (
 	futexRealtime = 256
 )
 
-// stuck reports whether a thread that runs alone waits for another thread of its process. That wait would not end, since all others are stopped. The
-// thread waits without a timeout at a futex that no other process shares, as for a mutex, a condition variable, a semaphore or the end of a thread.
-// stuck returns false if the kernel does not report the system call.
+// stuck reports whether a thread that runs alone waits for another thread of its process. Such a wait would not end, because all others are stopped.
+// The thread then waits without a timeout at a futex that no other process shares, as for a mutex, a condition variable, a semaphore or the end of a
+// thread. stuck returns false if the kernel does not report the system call.
 func (a *singleThread) stuck() bool {
 	if a.t.vforks {
 		return false

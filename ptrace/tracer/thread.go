@@ -21,38 +21,38 @@ import (
 // thread is a traced thread.
 type thread struct {
 	tid     int
-	guest   bool // a thread of another process, which shares the target's memory until its exec (vfork(2))
+	guest   bool // a thread of another process that shares the target's memory until its exec (vfork(2))
 	running bool
-	group   bool // it is in a group-stop and must stay there (PTRACE_LISTEN)
-	// late means that the thread did not stop when requested: it sleeps uninterruptibly in the kernel, as the parent of a vfork does. It runs none of
-	// its own code there.
+	group   bool // it is in a group-stop, in which it must stay (PTRACE_LISTEN)
+	// late means that the thread did not stop when requested: it sleeps uninterruptibly in the kernel, as the parent of a vfork does. Meanwhile it
+	// executes none of its own code.
 	late bool
-	// report is the thread's report from while all threads were being stopped. It is handled when they resume.
+	// report is a report of the thread that arrived while all threads were being stopped. It is handled when they resume.
 	report    unix.WaitStatus
 	hasReport bool
-	rewound   bool        // it hit a breakpoint, and collect moved it back before that
-	signal    unix.Signal // to be delivered when it resumes
+	rewound   bool        // it hit a breakpoint, and collect moved it back before the breakpoint
+	signal    unix.Signal // the signal to deliver when it resumes
 	at        *breakpoint // the breakpoint at its pc, which it must step over when it resumes
-	again     *place      // where it reaches a breakpoint again without a new hit
-	raised    *General    // its registers at again, if the instruction there raised a signal
-	rejoin    bool        // it was taken out of a group-stop to run an instruction, and must return to it
+	again     *place      // the place at which it reaches a breakpoint again without a new hit
+	raised    *General    // registers at again, if the instruction there raised a signal
+	rejoin    bool        // it left a group-stop to execute an instruction, and must return to it
 	put       putOff
-	stepping  bool           // it was last resumed by PTRACE_SINGLESTEP
-	debug     debugRegisters // its debug registers as set now
+	stepping  bool           // it was last resumed with PTRACE_SINGLESTEP
+	debug     debugRegisters // its current debug registers
 	left      bool           // a killed tracer may have left breakpoints in its debug registers
-	ending    bool           // it will run none of its own code again
-	passes    uint64         // the number of counted hits that it passes without a report
-	vforks    bool           // it waits for its child of vfork; no request reaches it, and its debug registers are cleared meanwhile
-	backs     []place        // the return places of calls from inside to code outside while it ran alone, the latest last
-	fault     place          // where code inside raised the signal whose handler runs, or the zero place
+	ending    bool           // it will no longer execute its own code
+	passes    uint64         // number of counted hits that it passes without a report
+	vforks    bool           // it waits for its child of vfork; ptrace requests fail, and its debug registers are cleared meanwhile
+	backs     []place        // return places of calls from inside to code outside while it ran alone, the latest last
+	fault     place          // the place inside at which the signal was raised whose handler runs, or the zero place
 	handling  bool           // as [SingleThreadRun].Handling
 }
 
 // place is a pc with a stack pointer.
 type place struct{ pc, sp uint64 }
 
-// comesBack reports whether a thread at a breakpoint only begins the same instruction again, which is no new hit. After a signal that the instruction
-// raised, this requires the registers from before, since the signal's handler may resume elsewhere.
+// comesBack reports whether a thread at a breakpoint only begins the same instruction again, which is not a new hit. If the instruction raised a
+// signal, the registers must be the same as before, because the signal's handler may resume elsewhere.
 func (t *thread) comesBack(regs *General) bool {
 	at, raised := t.again, t.raised
 	t.again, t.raised = nil, nil
@@ -116,15 +116,15 @@ func getOthers(tid int) [][]byte {
 type sigInfo struct {
 	Signo, Errno, Code int32
 	_                  int32
-	PID, UID           uint32 // of the sender, for a signal that a process sent
+	PID, UID           uint32 // sender, for a signal that a process sent
 	_                  [26]int32
 }
 
 // Codes of SIGTRAP (sigaction(2)).
 const (
-	trapTrace     = 2 // by a single step
-	trapHardware  = 4 // by a debug register
-	trapAtHandler = 5 // by a single step that entered a signal handler; the code is the signal's number, without a siginfo
+	trapTrace     = 2 // after a single step
+	trapHardware  = 4 // at a debug register
+	trapAtHandler = 5 // after a single step that entered a signal handler; the code is the signal's number, without a siginfo
 )
 
 // Codes of signals that a process sent (sigaction(2)): by kill(2), sigqueue(3) or pthread_sigqueue(3), and tgkill(2).
@@ -133,7 +133,7 @@ const (
 	siQueue = -1
 	siTkill = -6
 
-	siKernel = 0x80 // raised by an instruction, without an address
+	siKernel = 0x80 // an instruction raised it, without an address
 )
 
 func getSigInfo(tid int) (info sigInfo, err error) {
@@ -150,8 +150,9 @@ func (t *thread) stepped(info *sigInfo) bool {
 	return t.stepping && info.Signo == int32(unix.SIGTRAP) && (info.Code == trapTrace || info.Code == trapAtHandler || info.steppedCall())
 }
 
-// sigInfo returns the kernel's description of the signal at which a thread is stopped. If a SIGTRAP has no reason and a debug register holds the next
-// instruction, sigInfo attributes it to that register. It then lets the thread pass, as the kernel does for such a trap with a reason.
+// sigInfo returns the kernel's description of the signal at which a thread is stopped. If a SIGTRAP has no reason and a debug register contains the
+// address of the next instruction, sigInfo attributes it to that register. It then lets the thread pass, as the kernel does for such a trap with a
+// reason.
 func (t *thread) sigInfo() (sigInfo, error) {
 	info, err := getSigInfo(t.tid)
 	if err == nil && info.Signo == int32(unix.SIGTRAP) && info.noReason() && !t.stepped(&info) {
@@ -176,7 +177,7 @@ func synchronous(info *sigInfo) bool {
 	return false
 }
 
-// trapPending reports whether a thread has a pending SIGTRAP: it hit a breakpoint and was stopped before it reported the signal.
+// trapPending reports whether a thread has a pending SIGTRAP, because it hit a breakpoint and was stopped before it reported the signal.
 func trapPending(tid int) bool {
 	pending, err := strconv.ParseUint(system.StatusField(tid, "SigPnd"), 16, 64)
 	return err == nil && pending>>(unix.SIGTRAP-1)&1 != 0
@@ -216,8 +217,8 @@ func sameMemory(a, b int) (same, known bool) {
 	return r == 0, errno == 0
 }
 
-// killed reports whether a stopped thread has been killed since. Such a thread may be exiting: it still has registers and memory, but no longer runs
-// code written there.
+// killed reports whether a stopped thread has been killed since. Such a thread may be exiting. It then still has registers and memory, but no longer
+// executes code written there.
 func (t *thread) killed() bool {
 	info, err := getSigInfo(t.tid) // fails with EINVAL in a group-stop (ptrace(2))
 	return err == unix.ESRCH || err == nil && info.Code == int32(unix.SIGTRAP)|unix.PTRACE_EVENT_EXIT<<8
@@ -229,7 +230,7 @@ func (t *thread) ended() bool {
 }
 
 // rseq returns the area that a thread has registered by rseq(2), in which the kernel records the thread's processor. It is empty if the thread has
-// registered none, or if the kernel cannot report it (before 5.13).
+// not registered one, or if the kernel cannot report it (before 5.13).
 func rseq(tid int) Range {
 	const getConfiguration = 0x420f // PTRACE_GET_RSEQ_CONFIGURATION, linux/ptrace.h
 	var c struct {
@@ -243,8 +244,8 @@ func rseq(tid int) Range {
 	return Range{c.pointer, c.pointer + uint64(c.size)}
 }
 
-// onProcessor returns the processor time of a thread (proc(5), schedstat). If the kernel does not report it, the result is the time of day:
-// differences are then upper bounds.
+// onProcessor returns the processor time of a thread (proc(5), schedstat). If the kernel does not report it, the result is the time of day, so that
+// differences are upper bounds.
 func onProcessor(tid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", tid, tid))
 	first, _, _ := bytes.Cut(text, []byte(" "))

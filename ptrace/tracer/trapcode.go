@@ -9,19 +9,19 @@ import (
 
 // handlerCode is the machine code of the SIGTRAP handler, for one architecture, that a process has while breakpoints are in its code.
 //
-// While the tracer lives, it intercepts every SIGTRAP by ptrace(2), and the handler never runs. If the tracer is killed,
-// the kernel delivers the SIGTRAP of a breakpoint to the process; the default action would end it. The handler moves the thread back to the
-// breakpoint and waits until another process has restored the code. If none does, the handler restores the code itself, through /proc/self/mem. For
-// any other SIGTRAP it does the same as the default action.
+// While the tracer runs, it intercepts every SIGTRAP by ptrace(2), and the handler never runs. If the tracer is killed, the kernel delivers the
+// SIGTRAP of a breakpoint to the process; the default action would end it. The handler moves the thread back to the breakpoint and waits until
+// another process has restored the code. If none does, the handler restores the code itself, through /proc/self/mem. For any other SIGTRAP it has the
+// effect of the default action.
 //
 // testdata holds the source in assembly language. The handler finds the breakpoints in a table after its code: a word with the number of slots, and
 // the slots of [slotSize] bytes each. A slot holds the address, the code under the breakpoint, and a byte: [planted] while the breakpoint is there,
-// and [restored] after the code was restored. The word with the number takes the place of slot 0.
+// and [restored] after the code was restored. The word with the number is in the place of slot 0.
 //
-// The process may overwrite its table, but can only harm itself by that.
+// The process may overwrite its table, but can thereby harm only itself.
 type handlerCode struct {
 	code    []byte
-	syscall uint64 // the offset of the restorer's system call in code
+	syscall uint64 // offset of the restorer's system call in code
 }
 
 // Offsets and sizes in the mapping of a handler.
@@ -33,13 +33,13 @@ const (
 	restorerSize = 32 // distance to the end of the code
 )
 
-// Values of the byte slotUsed of a slot in use.
+// Values of slotUsed, the byte for the state of a slot in use.
 const (
 	planted  = 1
 	restored = 2
 )
 
-// trapSlots is the number of slots of a table. Breakpoints beyond it are not in the table.
+// trapSlots is the number of slots of a table. Further breakpoints are not in the table.
 const trapSlots = 1 << 15
 
 // trapSize is the size of the mapping.
@@ -59,7 +59,7 @@ func trapCodeFor(arch string) (h handlerCode, ok bool) {
 // machineCode returns the machine code.
 func (h handlerCode) machineCode() []byte { return bytes.Clone(h.code) }
 
-// syscallAt returns the address of a system call instruction with a breakpoint instruction after it, in a handler at base.
+// syscallAt returns the address of a system call instruction that is followed by a breakpoint instruction, in a handler at base.
 func (h handlerCode) syscallAt(base uint64) uint64 { return base + h.syscall }
 
 // defaultAction and ownAction return the addresses of two actions for rt_sigaction(2): the default action, and the action of a handler at base.

@@ -30,7 +30,7 @@ func TestTrapCode(t *testing.T) {
 		require.True(t, known)
 		page := append(h.at(0x7000), make([]byte, trapTable)...)[:trapTable]
 		own := int(h.ownAction(0))
-		copy(page[own:own+actionSize], make([]byte, actionSize)) // it depends on the address
+		copy(page[own:own+actionSize], make([]byte, actionSize)) // these bytes depend on the address
 		require.Equal(t, want, page, arch)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // trapHandler is the state of the SIGTRAP handler that the tracer installs in the target while breakpoints are in its code (trapcode.go).
 type trapHandler struct {
 	base  uint64 // 0 if it is not installed
-	tried bool   // it could not be installed, for a reason that holds as long as this program runs
+	tried bool   // it could not be installed, for a reason that remains while this program runs
 	why   string // why it is not installed
 }
 
@@ -54,7 +54,7 @@ func (s *server) handleTraps() {
 	}
 }
 
-// passing reports whether the reason against the handler may soon cease to hold.
+// passing reports whether the reason why the handler cannot be installed may soon disappear.
 func passing(err error) bool {
 	return errors.Is(err, errNoThread) || errors.Is(err, errFrozen) || errors.Is(err, errSequence) || errors.Is(err, errLateCall) || errors.Is(err, errNoCode)
 }
@@ -90,7 +90,7 @@ func (s *server) installHandler() error {
 	})
 }
 
-// disposes reports whether SIGTRAP is in a set of signals of the process's status. It returns true if the status cannot be read.
+// disposes reports whether SIGTRAP is in a set of signals in the status of the process. It returns true if the status cannot be read.
 func (s *server) disposes(set string) bool {
 	for tid := range s.threads {
 		if mask, err := strconv.ParseUint(system.StatusField(tid, set), 16, 64); err == nil {
@@ -100,8 +100,8 @@ func (s *server) disposes(set string) bool {
 	return true
 }
 
-// withoutFilter calls f while no seccomp filter applies to a thread. A filter may end the process at a system call that the process does not make by
-// itself. To suspend a filter takes CAP_SYS_ADMIN.
+// withoutFilter calls f while no seccomp filter applies to a thread, because a filter may end the process at a system call that the process itself
+// does not make. Suspending a filter requires CAP_SYS_ADMIN.
 func (s *server) withoutFilter(t *thread, f func() error) error {
 	if !filtered(t.tid) {
 		return f()
@@ -140,8 +140,8 @@ func (r *remote) install() error {
 	return nil
 }
 
-// mapHandler maps the pages of the handler, above the stack if there is room. Elsewhere they would change the addresses of the program's later
-// mappings.
+// mapHandler maps the pages of the handler, above the stack if there is room. At another place they would change the addresses of later mappings of
+// the program.
 func (r *remote) mapHandler() (base uint64, err error) {
 	const private = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
 	if hint := r.s.aboveStack(); hint != 0 {
@@ -196,8 +196,8 @@ func (r *remote) setAction(action, old uint64) error {
 	return err
 }
 
-// adoptHandler takes over the handler of a killed tracer, and clears the tracer's debug registers: after the removal of the handler, a hit of one would
-// end the process. adoptHandler does not replace a handler of the program itself.
+// adoptHandler takes over the handler of a killed tracer, and clears the tracer's debug registers, because a hit of one would end the process after
+// the handler is removed. It does not replace a handler of the program itself.
 func (s *server) adoptHandler() error {
 	itself := errors.New("the process handles SIGTRAP itself")
 	base := s.leftHandler()
@@ -290,7 +290,7 @@ func (s *server) keepHandler() {
 	_ = s.still(s.programs, func() error {
 		t := s.able()
 		if t == nil || s.handler.base != base {
-			return nil // retry at the next check
+			return nil // try again at the next check
 		}
 		return s.withoutFilter(t, func() error {
 			r, err := s.newRemote(t, s.memory, trapCodeHere.syscallAt(base))
@@ -303,8 +303,8 @@ func (s *server) keepHandler() {
 	})
 }
 
-// removeHandler restores the default action for SIGTRAP and unmaps the handler. All threads must be stopped. The handler stays in two cases, and then
-// does the same as the default action: no thread can make a system call, or the program has set another action and may restore the one before.
+// removeHandler restores the default action for SIGTRAP and unmaps the handler. All threads must be stopped. The handler stays if no thread can make
+// a system call, or if the program has set another action and may restore the earlier one. A handler that stays has the effect of the default action.
 func (s *server) removeHandler() {
 	base := s.handler.base
 	s.handler = trapHandler{}
@@ -323,7 +323,7 @@ func (s *server) removeHandler() {
 	}
 }
 
-// inHandler reports whether a thread runs the handler, as briefly happens after a tracer was killed.
+// inHandler reports whether a thread executes the handler, as may happen for a short time after a tracer was killed.
 func (s *server) inHandler(base uint64) bool {
 	for tid := range s.threads {
 		var regs General
@@ -334,7 +334,7 @@ func (s *server) inHandler(base uint64) bool {
 	return false
 }
 
-// removeFrom removes the handler from a thread's process, and with unmap its pages too. It reports whether it did.
+// removeFrom removes the handler from a thread's process and, if unmap is set, its pages. It reports whether it did.
 func (s *server) removeFrom(t *thread, m memory, base uint64, unmap bool) (done bool) {
 	err := s.withoutFilter(t, func() error {
 		r, err := s.newRemote(t, m, trapCodeHere.syscallAt(base))
@@ -358,7 +358,7 @@ func (r *remote) remove(base uint64, unmap bool) (done bool, err error) {
 		if err := r.setAction(trapCodeHere.defaultAction(base), 0); err != nil {
 			return false, err
 		}
-	case 0: // the kernel has reset it, since a thread with SIGTRAP blocked hit a breakpoint
+	case 0: // the kernel has reset it, because a thread with SIGTRAP blocked hit a breakpoint
 	default:
 		return false, nil
 	}

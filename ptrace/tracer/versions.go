@@ -11,11 +11,11 @@ import (
 type versions struct {
 	list       []version
 	before     nearby // the bytes before the breakpoint when it was set
-	refused    bool   // the breakpoint is given up while the code at its address is refusedFor
+	refused    bool   // the breakpoint is given up as long as the code at its address is refusedFor
 	refusedFor Code
 }
 
-// version is an instruction, or its beginning, and the bytes after it.
+// version is an instruction, or its beginning, with the bytes after it.
 type version struct {
 	code   Code
 	behind nearby
@@ -31,7 +31,7 @@ type nearby struct {
 // there.
 const nearbySize = 15
 
-// maxVersions bounds the list of versions.
+// maxVersions bounds the number of versions.
 const maxVersions = 64
 
 // nearby reads bytes near a breakpoint, starting at from.
@@ -67,7 +67,7 @@ func (s *server) behind(memory memory, b *breakpoint) nearby {
 	return s.nearby(memory, b.Addr+uint64(len(Trap)))
 }
 
-// begin records the code at the address where a breakpoint is about to be set.
+// begin records the code at an address at which a breakpoint is about to be set.
 func (s *server) begin(b *breakpoint) {
 	b.before = s.nearby(s.memory, b.Addr-nearbySize)
 	b.list = []version{{b.original, s.behind(s.memory, b)}}
@@ -98,7 +98,7 @@ func (s *server) under(b *breakpoint) Code {
 	return b.original
 }
 
-// updateVersion updates b to the version that is in the target's memory now.
+// updateVersion sets the version of b to the one that is now in the target's memory.
 func (s *server) updateVersion(b *breakpoint) {
 	if code := s.underIn(s.memory, b); code != b.original {
 		b.original = code
@@ -109,7 +109,7 @@ func (s *server) updateVersion(b *breakpoint) {
 }
 
 // setAgain sets a breakpoint again over code that the target has written there, or returns the reason why it cannot. An instruction begins at the
-// address if one still ends before it. If the target has only begun to write, the rest is found when a thread hits the breakpoint.
+// address if one still ends just before it. If the target has only begun to write, the rest is detected when a thread hits the breakpoint.
 func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	before, now := s.nearby(s.memory, b.Addr-nearbySize), version{is, s.behind(s.memory, b)}
 	if before.agrees(&b.before) < nearbySize {

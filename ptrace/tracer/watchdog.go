@@ -29,13 +29,13 @@ func init() {
 }
 
 // startWatchdog starts a process that waits for the tracer's end. If the tracer is killed, the kernel holds it at PTRACE_EVENT_EXIT. At that point
-// the threads that it traces are still stopped, or stop at their next breakpoint. The watchdog restores the code and lets the tracer end. The tracer
-// works without a watchdog too. ended is closed when the watchdog has ended.
+// the threads that it traces are still stopped, or stop at their next breakpoint. The watchdog then restores the code and lets the tracer end. The
+// tracer also works without a watchdog. ended is closed when the watchdog has ended.
 func startWatchdog(pid int) (ended <-chan struct{}) {
 	end := make(chan struct{})
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{watchdogName, strconv.Itoa(pid)}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal reaches a session of its own
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals of a terminal do not reach another session
 	if cmd.Start() != nil {
 		close(end)
 		return end
@@ -74,7 +74,7 @@ func watchdog(pid int) {
 		case event == 0:
 			signal = ws.StopSignal()
 		}
-		_ = ptrace(request, pid, uintptr(signal)) // if it has been killed, that is its next report
+		_ = ptrace(request, pid, uintptr(signal)) // an error means that it has been killed, which it reports next
 	}
 }
 

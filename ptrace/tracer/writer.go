@@ -13,31 +13,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writer sends messages. It collects events and sends them together, since waking the reader for each event takes longer than stepping over a
+// writer sends messages. It collects events and sends them together, because waking the reader for each event takes longer than stepping over a
 // breakpoint. It does not wait for a reader that does not read.
 type writer struct {
 	socket   syscall.RawConn
 	pending  bytes.Buffer
-	encoder  *gob.Encoder // into pending
+	encoder  *gob.Encoder // writes to pending
 	flushed  time.Time
 	waits    atomic.Bool // pending is not empty
 	yields   bool        // do not make the target wait for a reader that does not read
-	stalled  bool        // pending is full, and the reader took nothing for the time of patience
+	stalled  bool        // pending is full, and the reader read nothing for the time of patience
 	asked    func() bool // reports whether the reader has made a request
 	deserted func() bool // reports whether the reader is stopped
 }
 
-// gather is about the longest time that an event waits for others.
+// gather is approximately the longest time for which an event waits for others.
 const gather = 10 * time.Millisecond
 
-// sendAt is the number of bytes at which pending is sent. maxPending is the number at which it counts as full.
+// sendAt is the number of bytes at which pending is sent, and maxPending the number at which it counts as full.
 const (
 	sendAt     = 1 << 16
 	maxPending = 1 << 20
 )
 
-// patience is the time in milliseconds after which a reader that takes nothing has stalled. A slow reader, such as a shell's loop over the lines of a
-// trace, takes some 64 KiB at a time. Usually the reader is waiting for a reply.
+// patience is the time in milliseconds after which a reader that reads nothing counts as stalled. A slow reader, such as a shell's loop over the
+// lines of a trace, reads about 64 KiB at a time. Usually the reader is waiting for a reply.
 const patience = 5000
 
 func newWriter(conn net.Conn) *writer {
@@ -47,7 +47,7 @@ func newWriter(conn net.Conn) *writer {
 	return w
 }
 
-// event adds an event. It ignores errors: they mean that the reader has ended, which receive notices.
+// event adds an event. It ignores errors, which mean that the reader has ended; receive detects that.
 func (w *writer) event(e *Event) {
 	_ = w.encoder.Encode(message{Event: e})
 	w.waits.Store(true)
@@ -103,8 +103,8 @@ func (w *writer) send(wait int) {
 	w.stalled = w.stalled && w.full()
 }
 
-// writable waits until a socket accepts more, for at most wait milliseconds or without limit, and reports whether it does. Signals interrupt it
-// often. A limited wait also ends when the reader makes a request or is stopped.
+// writable waits until a socket accepts more data, for at most wait milliseconds or without limit, and reports whether it does. Signals often
+// interrupt the wait. A limited wait also ends when the reader makes a request or is stopped.
 func (w *writer) writable(fd, wait int) bool {
 	until := time.Now().Add(time.Duration(wait) * time.Millisecond)
 	for {

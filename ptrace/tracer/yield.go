@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// yield lets the target run if the client is stopped, or does not read events because it waits for its own reader.
+// yield resumes the target without breakpoints if the client is stopped, or does not read events because it waits for its own reader.
 func (s *server) yield() {
 	switch {
 	case !s.out.yields || s.pid == 0:
@@ -19,7 +19,7 @@ func (s *server) yield() {
 	}
 }
 
-// letRun removes all breakpoints and lets the target run. [Away] is the last event before the client sets breakpoints again. The tracer does not
+// letRun removes all breakpoints and resumes the target. [Away] is the last event before the client sets breakpoints again. The tracer does not
 // execute requests that the client makes before it has seen that event.
 func (s *server) letRun() {
 	s.stopAll()
@@ -41,15 +41,15 @@ func (s *server) letRun() {
 // client holds the state of the tracer's client at the last check.
 type client struct {
 	pid     int
-	looked  time.Time // the time of the last check
-	stopped time.Time // the time since which every check found it stopped, or zero
+	looked  time.Time // time of the last check
+	stopped time.Time // since when every check has found it stopped, or zero
 }
 
 // stoppedFor is the time after which the target no longer waits for a stopped client. The target waits if its threads are stopped for the client, or
 // if the tracer waits for room for events.
 const stoppedFor = 200 * time.Millisecond
 
-// spoke records that the client runs.
+// spoke records that the client is running.
 func (c *client) spoke() { c.stopped = time.Time{} }
 
 // deserted reports whether the client has been stopped, by a signal or a debugger, for so long that the target must not wait for it.

@@ -45,7 +45,8 @@ const (
 // Place is the offset and the size of a part in an area, in bytes.
 type Place struct{ Offset, Size uint32 }
 
-// Layout holds the places of the parts of an area; unknown ones are zero. The first two parts have the same place in every area, and are zero too.
+// Layout holds the places of the parts of an area; unknown places are zero. The first two parts have the same place in every area, and their entries
+// are also zero.
 type Layout [partCount]Place
 
 // MaxNote bounds the size of a note with a layout: one row for each part.
@@ -104,11 +105,11 @@ func (l *Layout) end(features uint64) uint64 {
 const frameLeast = 800
 
 // Find returns the layout for an area of a core that contains no layout. It is the layout of the known processor whose area has exactly this size,
-// with the parts of the area. No two of [Processors] that differ in the place of a part have areas of the same size. frame is AT_MINSIGSTKSZ of the
+// with the parts of the area. If two of [Processors] differ in the place of a part, their areas have different sizes. frame is AT_MINSIGSTKSZ of the
 // core's auxiliary vector (since Linux 5.14), the size of a signal's frame, which contains the processor's area; 0 if it is missing.
 //
-// Find uses frame if Intel's places of AVX-512's registers match. gdb up to 13 writes these places for all processors, with the bytes that it read
-// there. So it loses registers of processors with other places.
+// Find also checks frame if Intel's places of AVX-512's registers match, because gdb up to 13 writes these places for all processors, with the bytes
+// that it read there. On processors with other places the registers are lost.
 func Find(area []byte, frame uint64) (Layout, error) {
 	if len(area) < extendedAt {
 		return Layout{}, errUnknown
@@ -133,11 +134,11 @@ func Find(area []byte, frame uint64) (Layout, error) {
 
 var errUnknown = errors.New("its offset in the area of vector registers is unknown")
 
-// Area holds the vector registers of one thread. With a zero Layout it has only the registers with the same place on every processor.
+// Area holds the vector registers of one thread. With a zero Layout it provides only the registers that have the same place on every processor.
 type Area struct {
 	Bytes  []byte
 	Layout Layout
-	// Why is the reason why the layout lacks the place of a part; nil for the default reason.
+	// Why is the reason why the layout lacks the place of a part; nil selects the default reason.
 	Why error
 }
 
@@ -156,7 +157,7 @@ func (a *Area) part(n int) ([]byte, error) {
 		return nil, errors.New("its area of vector registers is compacted, which Linux never writes")
 	}
 	p := a.Layout[n]
-	if p == (Place{}) && n == avx { // all tables agree on it
+	if p == (Place{}) && n == avx { // all tables agree on this place
 		p = Place{extendedAt, size}
 	}
 	if p.Size < size || p.Offset < extendedAt {
@@ -179,7 +180,7 @@ func (a *Area) Check() error {
 func (a *Area) features() uint64 { return binary.LittleEndian.Uint64(a.Bytes[featuresAt:]) }
 
 func (a *Area) inUse() uint64 {
-	if len(a.Bytes) < inUseAt+8 { // an FXSAVE area: all of it is valid
+	if len(a.Bytes) < inUseAt+8 { // in an FXSAVE area, all registers are valid
 		return 1 << SSE
 	}
 	return binary.LittleEndian.Uint64(a.Bytes[inUseAt:])
@@ -236,12 +237,11 @@ func (a *Area) Registers(set func(reg machine.DWARFReg, b []byte, why error)) {
 	}
 }
 
-// Standard converts areas to the layout of Intel's processors, and returns them with that layout, for gdb. gdb up to 13 only considers which parts an
-// area has, and knows no other offsets. Later releases distinguish two layouts by the size. Of the parts after those that gdb knows, Standard keeps
-// only those that are not in their initial state.
+// Standard converts areas to the layout of Intel's processors, and returns them with that layout, for gdb. gdb up to 13 knows only the standard
+// offsets, and checks only which parts an area has. Later releases distinguish two layouts by the size. Of the parts after those that gdb knows,
+// Standard keeps only those that are not in their initial state.
 //
-// If an area has a part with another size or place than its layout, or without a place in the standard layout, all areas stay unchanged, in their own
-// layout.
+// All areas keep their own layout if one of them has a part whose size or place differs from its layout, or that has no place in the standard layout.
 func (l *Layout) Standard(areas [][]byte) ([][]byte, Layout) {
 	var used Layout
 	out := make([][]byte, len(areas))

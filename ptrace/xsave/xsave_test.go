@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestWidths tests areas as in Intel SDM vol. 1, 13.4: xmm is at 160, the upper halves of ymm at 576, and here those of zmm at 1152.
+// TestWidths tests areas by Intel SDM vol. 1, 13.4: xmm is at offset 160, the upper halves of ymm are at 576, and in this layout those of zmm are at
+// 1152.
 func TestWidths(t *testing.T) {
 	area := make([]byte, 2688)
 	for i := range 16 {
@@ -59,7 +60,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestFind requires that each table matches XSAVE areas of the size that its processors have, and areas of no other size.
+// TestFind requires that each table matches XSAVE areas of the size that its processors have, and no areas of other sizes.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		features uint64
@@ -119,7 +120,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzArea requires that no core causes a read outside of an area, and that converted areas hold the same registers.
+// FuzzArea requires that no core causes a read outside of an area, and that converted areas contain the same registers.
 func FuzzArea(f *testing.F) {
 	for _, p := range Processors {
 		for _, features := range []uint64{0x7, 0xe7, 0x2e7, 0x602e7} {
