@@ -54,8 +54,8 @@ func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr, m *Match) *Frame {
 	return v.Describe(frame.Frame{PC: frame.HexOf(at)}, unwind.Frame{PC: at}, c, m)
 }
 
-// Describe makes a frame without values; [Frame.Fill] reads them. A caller that watches a place describes each hit this way, and does not search for
-// the record again.
+// Describe makes a frame without values; [Frame.Fill] reads them. A caller that watches a place uses it for each hit, to avoid a search for the
+// record.
 func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m *Match) *Frame {
 	return &Frame{Frame: is, physical: p, code: c, match: m, view: v}
 }

@@ -66,7 +66,7 @@ func (c *pointerChain) function(k, last int) (parameters, arguments string) {
 			base = v
 		}
 		fmt.Fprintf(&after, "  %%r%d = call %s @llvm.experimental.gc.relocate.p1(token %%t, i32 %d, i32 %d)\n", n, pointer, index[base], index[v])
-		if c.random.IntN(8) > 0 { // otherwise it is unused
+		if c.random.IntN(8) > 0 { // otherwise the pointer is unused
 			fmt.Fprintf(&after, "  %%i%d = ptrtoint %s %%r%d to i64\n  %%s%d = add i64 %s, %%i%d\n", n, pointer, n, n, sum, n)
 			sum = fmt.Sprintf("%%s%d", n)
 		}

@@ -68,7 +68,7 @@ func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair
 	return pairs
 }
 
-// compare matches the frames of both stacks in order.
+// compare matches indexes of the frame in both stacks of both stacks in order.
 func (s *stackPair) compare() {
 	for i, j := 0, 0; i < len(s.ours) || j < len(s.theirs.frames); i, j = i+1, j+1 {
 		i2, j2 := s.next(i, j)

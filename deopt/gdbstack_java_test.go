@@ -62,7 +62,7 @@ func TestJavaStacks(t *testing.T) {
 	got, ends := map[int]int{}, map[int]unwind.End{}
 	for _, thread := range v.Threads {
 		if want[thread.ID] == 0 {
-			continue // it runs no Java code
+			continue // the thread runs no Java code
 		}
 		for _, f := range thread.Frames {
 			if f.Module == "" {

@@ -56,7 +56,7 @@ type landing struct {
 	values map[string]string
 }
 
-// patchTarget is the program, and what has been patched in it.
+// patchTarget is the program under test, and the patches in it.
 type patchTarget struct {
 	*livetest.Patches
 	known   deopt.Options

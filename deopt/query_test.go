@@ -21,7 +21,7 @@ func TestSearchThatWasCut(t *testing.T) {
 	require.NotContains(t, why, "memory holds no")
 }
 
-// TestIdleObjects requires that an object that no thread is in is not reported as one without stack maps.
+// TestIdleObjects requires that an object whose code no thread runs is not reported as an object without stack maps.
 func TestIdleObjects(t *testing.T) {
 	p := livetest.ManyObjects(t, 3, "idle")
 	target, err := ptrace.Capture(p.PID, ptrace.Options{})

@@ -18,7 +18,7 @@ import (
 func TestUnregisteredObjectsInOneMapping(t *testing.T) { unregisteredObjects(t) }
 
 // TestUnregisteredObjectsInMemoryMappedTwice requires the same for a memfd that is mapped twice, and that the scan finds each map once. JITs
-// without memory that is both writable and executable map their code so.
+// without memory that is both writable and executable use such mappings.
 func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObjects(t, "-DTWICE") }
 
 func unregisteredObjects(t *testing.T, flags ...string) {

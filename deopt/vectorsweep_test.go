@@ -31,7 +31,7 @@ const (
 	sweepDeopt      = "statepoint"
 )
 
-// vectorSites is a way in which a vector reaches a site.
+// vectorSites describes how the vectors of a program reach their sites.
 type vectorSites struct {
 	version int
 	kind    string

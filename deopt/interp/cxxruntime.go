@@ -12,7 +12,7 @@ import (
 // <typeinfo>, <functional>, <memory> and <stdexcept>, with their type_infos, vtables and throwing functions, and the type_infos of fundamental
 // types. A name resolves here if no module of the program defines it.
 
-// stdException is a class of exceptions.
+// stdException describes one exception class of the standard library.
 type stdException struct {
 	name string
 	base string // "" for std::exception

@@ -142,7 +142,7 @@ func (e *DeoptimizeError) Error() string {
 	return fmt.Sprintf("the code deoptimizes: call of @%s with %d live values", e.Callee, len(e.Live))
 }
 
-// trouble is an error without a place: the loop adds the place.
+// trouble is an error of a run without the place of the instruction. The loop adds the place.
 type trouble struct {
 	kind Kind
 	err  error

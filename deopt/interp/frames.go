@@ -10,7 +10,7 @@ type frame struct {
 	fn       *function
 	w        []word
 	ret      []word  // destination of the result, in the caller's frame
-	pc       int     // index of the next inst; in a waiting frame, the call is the one before
+	pc       int     // index of the next inst; in a waiting frame, the call is at pc-1
 	next     *edge   // the edge that a terminator's step chose
 	mark     int     // number of stack allocations that belong to outer frames
 	variadic []Value // the variadic arguments, nil in a resumed frame

@@ -42,7 +42,7 @@ func (in *Interp) knowsLists() bool {
 	return in.opt.Arch.Name == machine.AMD64.Name || in.opt.Arch.Name == machine.I386.Name
 }
 
-// sysV returns an error for a target with another va_list layout.
+// sysV returns an error for a target whose va_list layout is not supported.
 func (d *decoder) sysV(what string) error {
 	if !d.in.knowsLists() {
 		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, d.in.opt.Arch.Title)

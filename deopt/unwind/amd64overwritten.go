@@ -441,7 +441,7 @@ func (r *reading) hasCalled(pc, slot, sp machine.Addr, depths map[machine.Addr]i
 	})
 }
 
-// depths returns the distance of the stack pointer from the first one, by instruction, if it is known.
+// depths returns, for each instruction, the distance of the stack pointer from that at the start of the code, if it is known.
 func (r *reading) depths() map[machine.Addr]int64 {
 	entry := initially(machine.AMD64.SP)
 	depths := map[machine.Addr]int64{}

@@ -10,7 +10,7 @@ import (
 // Bounds of the search for the registers that a called function changes.
 const (
 	maxOutlined       = 256 // instructions of one function
-	maxOutlinedNested = 4   // calls in calls
+	maxOutlinedNested = 4   // maximum depth of nested calls
 )
 
 // arm64Saved holds the callee-saved registers (AAPCS64, "General-purpose Registers").

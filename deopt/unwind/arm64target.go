@@ -84,7 +84,7 @@ func (c *arm64Code) callee(pc, start machine.Addr) calls {
 	if c.leads(target, start) {
 		return callsIt
 	}
-	if r := c.reach(start); r != nil && r.from(target) > excluded { // it may jump there
+	if r := c.reach(start); r != nil && r.from(target) > excluded { // the target may jump to start
 		return callsUnknown
 	}
 	return callsAnother
