@@ -170,21 +170,36 @@ func (d *derivation) compare(derived, base ir.Value) bool {
 		return true
 	case both(ir.OpSelect) && x.Args[0] == y.Args[0]:
 		return d.same(x.Args[1], y.Args[1]) && d.same(x.Args[2], y.Args[2])
-	case x != nil && x.Op == ir.OpPhi:
-		return d.each(x.Args, x.Blocks, func(v ir.Value) bool { return d.same(v, base) })
-	case y != nil && y.Op == ir.OpPhi:
-		return d.each(y.Args, y.Blocks, func(v ir.Value) bool { return d.same(derived, v) })
-	case x != nil && x.Op == ir.OpSelect:
-		return d.same(x.Args[1], base) && d.same(x.Args[2], base)
-	case y != nil && y.Op == ir.OpSelect:
-		return d.same(derived, y.Args[1]) && d.same(derived, y.Args[2])
+	}
+	// One of the two blocks dominates the other. A value of the dominating block is the same one on each edge into the other block.
+	same, split := false, false
+	if from, blocks := alternatives(x); from != nil {
+		split, same = true, d.each(from, blocks, func(v ir.Value) bool { return d.same(v, base) })
+	}
+	if from, blocks := alternatives(y); !same && from != nil {
+		split, same = true, d.each(from, blocks, func(v ir.Value) bool { return d.same(derived, v) })
+	}
+	if split {
+		return same
 	}
 	return unknownObject(x) || unknownObject(y)
 }
 
+// alternatives returns the values of which a phi or a select is one, with the blocks from which a phi takes them.
+func alternatives(in *ir.Instr) ([]ir.Value, []*ir.Block) {
+	switch {
+	case in == nil:
+	case in.Op == ir.OpPhi:
+		return in.Args, in.Blocks
+	case in.Op == ir.OpSelect:
+		return in.Args[1:3], nil
+	}
+	return nil, nil
+}
+
 func (d *derivation) each(values []ir.Value, from []*ir.Block, ok func(ir.Value) bool) bool {
 	for k, v := range values {
-		if d.w.reached[from[k].Index] && !ok(v) {
+		if (from == nil || d.w.reached[from[k].Index]) && !ok(v) {
 			return false
 		}
 	}
