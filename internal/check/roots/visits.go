@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// CollectionSchema is the name of the JSON that a [Collection] is encoded as.
+// CollectionSchema names the JSON of a [Collection].
 const CollectionSchema = "reframe.trace.collection/v1"
 
 // Collection compares the slots that a collector visited on a thread's stack with those of the stack maps.
@@ -27,11 +27,11 @@ type Collection struct {
 	Elsewhere   int         `json:"elsewhere"`              // visits of addresses outside of the frames with maps
 	Null        int         `json:"null"`                   // slots that held null and were not visited
 	Unavailable int         `json:"unavailable"`            // roots whose address is unknown, and frames whose roots are not known
-	End         string      `json:"end,omitempty"`          // why the stack is incomplete, so that slots may be missing here
+	End         string      `json:"end,omitempty"`          // the reason why the stack is incomplete, so that slots may be missing here
 	Cut         bool        `json:"cut,omitempty"`          // the process ended before the collector was seen to return
 	NoneVisited bool        `json:"none_visited,omitempty"` // no slot of the stack was visited, so nothing was compared
 	Findings    []Finding   `json:"findings,omitempty"`
-	More        int         `json:"more_findings,omitempty"` // further ones that are not listed
+	More        int         `json:"more_findings,omitempty"` // number of further findings, which are not listed
 }
 
 // FindingKind is a kind of difference between a walk and the maps.
@@ -40,7 +40,7 @@ type FindingKind string
 // These are the kinds.
 const (
 	MissingSlot  FindingKind = "missing" // a slot of the map was not visited
-	ExtraSlot    FindingKind = "extra"   // a visited address in a frame is no slot of the frame's map
+	ExtraSlot    FindingKind = "extra"   // a visited address in a frame is not a slot of the frame's map
 	TwiceVisited FindingKind = "twice"   // a slot was visited more often than the record lists it
 	WrongBase    FindingKind = "base"    // a slot was visited with the base of another pair
 	SkippedFrame FindingKind = "skipped" // no slot of a frame was visited
@@ -63,8 +63,8 @@ type Finding struct {
 	Register  string        `json:"register,omitempty"`  // of an extra slot: the register of the frame that is saved there
 	Visits    int           `json:"visits,omitempty"`    // of the address
 	Base      frame.Hex     `json:"base,omitempty"`      // of a wrong base: the visited slot of the base
-	MapsBase  frame.Hex     `json:"maps_base,omitempty"` // and the one in the map
-	Slots     int           `json:"slots,omitempty"`     // of a skipped frame: how many the collector should have visited
+	MapsBase  frame.Hex     `json:"maps_base,omitempty"` // of a wrong base: the slot of the base according to the map
+	Slots     int           `json:"slots,omitempty"`     // of a skipped frame: the number of slots that the collector should have visited
 	Demangled string        `json:"demangled,omitempty"` // if it differs from Function
 
 	is *frame.Frame
@@ -101,14 +101,14 @@ type rootPlace struct {
 	frame  *walkedFrame
 	slot   frame.Slot
 	word   int
-	listed int      // how often the record lists it
-	bases  []uint64 // addresses of the bases; nil if they are not known
+	listed int      // number of times that the record lists the slot
+	bases  []uint64 // addresses of the bases; nil if unknown
 	null   bool
 	object uint64 // end of the stack object; 0 for other slots
-	also   bool   // the collector may leave it out
+	also   bool   // the collector need not visit the word
 	visits int
 	inside bool   // an address within the stack object was visited
-	wrong  uint64 // a visited base that is none of bases; 0 for none
+	wrong  uint64 // a visited base that is not in bases; 0: none
 }
 
 type savedRegister struct {
@@ -116,14 +116,14 @@ type savedRegister struct {
 	name  string
 }
 
-// extra is a visited address that is no slot.
+// extra is a visited address that is not a slot.
 type extra struct {
 	frame    *walkedFrame
 	register string
 	visits   int
 }
 
-// These bound what is kept of a collection.
+// These bound the data that is kept of a collection.
 const (
 	maxExtras   = 1000
 	maxFindings = 100
@@ -220,7 +220,7 @@ func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, arch
 
 func (f *walkedFrame) add(w *Walked, p *rootPlace) {
 	p.frame = f
-	if known := w.places[p.at]; known != nil { // two frames have their register in one place
+	if known := w.places[p.at]; known != nil { // two frames have their registers in one place
 		known.listed += p.listed
 		known.bases = nil
 		known.also = known.also && p.also
@@ -256,7 +256,7 @@ func basesOf(f *deopt.Frame, r *deopt.RootPointer, stack *unwind.Stack, offset u
 // Called notes that the thread has called the collector, so that a walk without a visit is wrong.
 func (w *Walked) Called() { w.called = true }
 
-// Visit notes that the collector visits a slot. base is the address of its base's slot; 0 if the visitor does not tell it.
+// Visit notes that the collector visits a slot. base is the address of the slot of its base; 0 if the visitor has no such argument.
 func (w *Walked) Visit(slot, base uint64) {
 	w.c.Visits++
 	if p := w.places[slot]; p != nil {
@@ -287,7 +287,7 @@ func (w *Walked) Visit(slot, base uint64) {
 	}
 }
 
-// frameOf returns the frame at a statepoint that an address belongs to, and the frame's register that is saved there.
+// frameOf returns the frame at a statepoint to which an address belongs, and the frame's register that is saved at the address.
 func (w *Walked) frameOf(at uint64) (f *walkedFrame, register string) {
 	if s, ok := w.saved[at]; ok {
 		return s.frame, s.name
@@ -300,13 +300,13 @@ func (w *Walked) frameOf(at uint64) (f *walkedFrame, register string) {
 	return nil, ""
 }
 
-// Begin sets what identifies the collection.
+// Begin sets the number, the time and the thread of the collection.
 func (w *Walked) Begin(number uint64, time string, thread machine.Thread) {
 	w.c.Number, w.c.Time, w.c.TID, w.c.Thread = number, json.Number(time), thread.ID, thread.Name
 }
 
-// End compares the visits with the slots. cut means that the process ended before the collector was seen to return. With once false the visits may be those of
-// several collections.
+// End compares the visits with the slots. cut means that the process ended before the collector was seen to return. If once is false, the visits may
+// belong to several collections.
 func (w *Walked) End(cut, once bool) *Collection {
 	c := &w.c
 	c.Schema, c.Cut = CollectionSchema, cut

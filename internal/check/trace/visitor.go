@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// VisitorOptions describes the function with which a collector visits a root. The first pattern of [Options].At selects the function. The second, if there
-// is one, selects the function that collects: a collection then begins at its call, and a walk without a visit is seen too.
+// VisitorOptions describes the function with which a collector visits a root. The first pattern of [Options].At selects the function. The second, if
+// there is one, selects the function that collects: a collection then begins at its call, and a walk without a visit is also reported.
 type VisitorOptions struct {
 	Argument int    // number of the argument that holds the address of the slot, from 0
 	Base     int    // the same for the slot of the base; -1 for none
@@ -30,7 +30,7 @@ const VisitedSchema = "reframe.trace.visitor/v1"
 // Visited is the report at the end of a trace of a visitor.
 type Visited struct {
 	Schema      string                    `json:"schema"`
-	Collections uint64                    `json:"collections"` // that were compared
+	Collections uint64                    `json:"collections"` // number of compared collections
 	Frames      uint64                    `json:"frames"`      // of all collections
 	Slots       uint64                    `json:"slots"`       // of all collections
 	Visits      uint64                    `json:"visits"`
@@ -70,7 +70,7 @@ type visitor struct {
 type collecting struct {
 	walked      *roots.Walked
 	pc, cfa, sp machine.Addr   // of the innermost frame at a statepoint
-	ends        []machine.Addr // the frame's return address from the collector, and its call if that is known
+	ends        []machine.Addr // the return address of the frame's call of the collector, and that call if it is known
 }
 
 // RunVisitor compares the slots that a collector visits with the stack maps, one collection after another, until the process or the trace ends.

@@ -34,7 +34,7 @@ func (w *flow) pairs(r *Report) {
 			d := derivation{w: w, known: map[[2]ir.Value]bool{}}
 			if !d.same(derived, base) {
 				f.Rule, f.Certainty = WrongBase, Likely
-				if _, param := derived.(*ir.Param); param { // a caller may pass both
+				if _, param := derived.(*ir.Param); param { // a caller may pass a derived pointer and its base
 					f.Certainty = Possible
 				}
 				f.What = fmt.Sprintf("%s is the base of %s %s, but %s is not computed from it on each path: %s and %s differ", base.Ref(), derived.Ref(), call,
@@ -46,7 +46,7 @@ func (w *flow) pairs(r *Report) {
 	}
 }
 
-// why explains why a base is none.
+// why explains why a pointer is not the base of another one.
 func (w *flow) why(inner *ir.Instr, base ir.Value) string {
 	text := inner.Ref() + " is computed from " + inner.Args[0].Ref() + " with an offset"
 	if ir.Value(inner) == base {
@@ -77,8 +77,8 @@ func (w *flow) through(v ir.Value) ir.Value {
 	return v
 }
 
-// notBase returns the getelementptr by which a pointer has an offset from the start of its object, or nil. A pointer from elsewhere, such as a
-// parameter or a load, counts as a base, as in rewrite-statepoints-for-gc.
+// notBase returns the getelementptr by which a pointer has an offset from the start of its object, or nil. A pointer that the function does not
+// compute, such as a parameter or a load, counts as a base, as in rewrite-statepoints-for-gc.
 func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sure Certainty) {
 	v = w.through(v)
 	in, ok := v.(*ir.Instr)
@@ -89,7 +89,7 @@ func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sur
 	var from []ir.Value
 	switch in.Op {
 	case ir.OpGEP:
-		if c, isConst := in.Args[0].(*ir.Const); isConst && c.Kind != ir.ConstExpr { // an offset from null is no object
+		if c, isConst := in.Args[0].(*ir.Const); isConst && c.Kind != ir.ConstExpr { // an offset from null does not point into an object
 			return nil, ""
 		}
 		for _, a := range in.Args[1:] {
@@ -146,7 +146,7 @@ func (d *derivation) same(derived, base ir.Value) bool {
 }
 
 func (d *derivation) compare(derived, base ir.Value) bool {
-	if _, isConst := derived.(*ir.Const); isConst { // no object that moves
+	if _, isConst := derived.(*ir.Const); isConst { // a constant does not point to an object that moves
 		return true
 	}
 	if c, isConst := base.(*ir.Const); isConst {
@@ -206,8 +206,8 @@ func (d *derivation) each(values []ir.Value, from []*ir.Block, ok func(ir.Value)
 	return true
 }
 
-// unknownObject reports whether a pointer may be equal to another one by a computation that is not followed: an element of a vector, an integer, or the
-// result of an intrinsic.
+// unknownObject reports whether a pointer may equal another one through a computation that this package does not follow: an element of a vector, an
+// integer, or the result of an intrinsic.
 func unknownObject(in *ir.Instr) bool {
 	if in == nil {
 		return false

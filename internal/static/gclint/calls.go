@@ -29,7 +29,7 @@ func isIntrinsic(in *ir.Instr, names ...string) bool {
 	return false
 }
 
-// calleeOf returns the function that a call runs, also where a statepoint wraps the call. It looks through casts of pointers. It returns nil if the
+// calleeOf returns the function that a call runs, also if a statepoint wraps the call. It looks through casts of pointers. It returns nil if the
 // module does not name the function.
 func calleeOf(in *ir.Instr) *ir.Func {
 	v := in.Call.Callee
@@ -55,7 +55,7 @@ func calleeOf(in *ir.Instr) *ir.Func {
 	}
 }
 
-// calleeName names the callee of a call in a message.
+// calleeName returns the name of a call's callee, for messages.
 func calleeName(in *ir.Instr) string {
 	if f := calleeOf(in); f != nil {
 		return f.Ref()
@@ -69,9 +69,9 @@ func calleeName(in *ir.Instr) string {
 	return in.Call.Callee.Ref()
 }
 
-// mayCollect reports whether a call may run the collector: it is a statepoint, or rewrite-statepoints-for-gc would make it one. That pass excludes calls
-// with the attribute gc-leaf-function and of functions with it, calls of intrinsics except these three, and the functions of the C library that LLVM
-// knows (callsGCLeafFunction in LLVM's Local.cpp). Assembly is excluded because its text does not tell.
+// mayCollect reports whether a call may run the collector: it is a statepoint, or rewrite-statepoints-for-gc would make it one. That pass excludes
+// calls with the attribute gc-leaf-function and of functions with it, calls of intrinsics except these three, and the functions of the C library that
+// LLVM knows (callsGCLeafFunction in LLVM's Local.cpp). Assembly is excluded because its text does not show calls.
 func mayCollect(in *ir.Instr) bool {
 	if in.Call == nil {
 		return false
@@ -94,7 +94,7 @@ func mayCollect(in *ir.Instr) bool {
 	return !library[f.Name]
 }
 
-// library holds functions of the C and C++ libraries that LLVM knows (TargetLibraryInfo.def). LLVM takes their calls for leaves.
+// library holds functions of the C and C++ libraries that LLVM knows (TargetLibraryInfo.def). LLVM treats calls of them as leaves.
 var library = func() map[string]bool {
 	m := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -124,7 +124,7 @@ var library = func() map[string]bool {
 	return m
 }()
 
-// collects describes how certain it is that a function can run the collector.
+// collects is the certainty that a function can run the collector.
 type collects uint8
 
 const (
@@ -139,8 +139,8 @@ type reason struct {
 	call *ir.Instr
 }
 
-// canCollect returns the defined functions of a module that can collect, each with a call by which it can. Calls that are marked as leaves do not count:
-// the marks are checked on their own.
+// canCollect returns the defined functions of a module that can collect, each with a call by which it can. Calls that are marked as leaves do not
+// count: the marks are checked separately.
 func canCollect(m *ir.Module) (map[*ir.Func]reason, error) {
 	found := map[*ir.Func]reason{}
 	type edge struct {

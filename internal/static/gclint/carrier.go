@@ -21,7 +21,7 @@ const (
 // alloca is an alloca whose address does not escape, so that only this function and the statepoints that list it change its content.
 type alloca struct {
 	in   *ir.Instr
-	weak bool // a store may change only a part of it
+	weak bool // a store may change only a part of the content
 }
 
 // sources returns the operands whose address the result of an instruction carries. The operand of a load is a slot.
@@ -39,7 +39,7 @@ func (w *flow) sources(in *ir.Instr) []ir.Value {
 	case ir.OpSelect:
 		return in.Args[1:3]
 	case ir.OpExtractValue:
-		if w.p.holds(in.Args[0].Type()) && !w.p.holds(in.Typ) { // another field
+		if w.p.holds(in.Args[0].Type()) && !w.p.holds(in.Typ) { // the extracted field has no managed pointers
 			return nil
 		}
 		return in.Args[:1]
@@ -90,7 +90,8 @@ func constant(v ir.Value) (*big.Int, bool) {
 	return c.Int, true
 }
 
-// root reports whether an instruction computes a managed pointer of no other one in this function. A gc.relocate is not a root: that of null is null.
+// root reports whether an instruction returns a managed pointer that it does not compute from another one in this function. A gc.relocate is not a
+// root, because a relocated null is null.
 func (w *flow) root(in *ir.Instr) bool {
 	if in.Typ.Kind == ir.TokenKind {
 		return isStatepoint(in) || in.Op == ir.OpLandingPad
@@ -131,7 +132,7 @@ func (w *flow) kindOf(v ir.Value) kind {
 	return address
 }
 
-// number finds the carriers: the roots, and what carries the address of a carrier.
+// number finds the carriers: the roots, and the values that carry the address of a carrier.
 func (w *flow) number() {
 	w.carriers, w.index = nil, map[ir.Value]int32{}
 	var work []ir.Value

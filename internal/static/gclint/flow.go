@@ -29,7 +29,7 @@ func (b bits) set(i int32, on bool) {
 	}
 }
 
-// state holds the stale carriers at a place: those that are stale on some path to it, and on all.
+// state holds the stale carriers at a place: may has those that are stale on some path to the place, must those that are stale on all paths.
 type state struct{ may, must bits }
 
 func (w *flow) newState() state {
@@ -45,7 +45,7 @@ func (s state) set(i int32, v verdict) { s.may.set(i, v.may); s.must.set(i, v.mu
 
 func (s state) get(i int32) verdict { return verdict{s.may.has(i), s.must.has(i)} }
 
-// verdict says whether a value is stale on some path and on all.
+// verdict is whether a value is stale on some path, and whether it is stale on all paths.
 type verdict struct{ may, must bool }
 
 // flow computes the stale values of one function.
@@ -53,7 +53,7 @@ type flow struct {
 	p          Pointers
 	f          *ir.Func
 	blocks     []*ir.Block
-	rewritten  bool // it has statepoints
+	rewritten  bool // the function has statepoints
 	safepoints int
 	preds      [][]*ir.Block // without unreachable ones
 	order      []*ir.Block   // reverse postorder of the reachable blocks
@@ -286,7 +286,7 @@ func (w *flow) step(s state, in *ir.Instr) {
 	s.set(i, v)
 }
 
-// collect marks what goes stale at a safepoint. Allocas in its bundles stay fresh: the collector updates them.
+// collect marks the carriers that go stale at a safepoint. Allocas in its bundles stay fresh, because the collector updates them.
 func (w *flow) collect(s state, in *ir.Instr) {
 	for k := range s.may {
 		s.may[k] |= w.moves[k]
@@ -325,7 +325,7 @@ func (w *flow) store(s state, in *ir.Instr) {
 	}
 	v, held := w.verdict(s, in.Args[0]), verdict{}
 	if j, ok := w.index[in.Args[0]]; ok {
-		// Before the rewriting, mem2reg turns such an alloca into values that the pass relocates. A copy of an address stays one.
+		// Before the rewriting, mem2reg turns such an alloca into values that the pass relocates. A copy of an address stays a copy.
 		h := w.rewritten || a.weak || w.carriers[j].kind != pointer
 		held = verdict{h, h}
 	}

@@ -64,8 +64,8 @@ func (c *Collectors) Set(description string) error {
 	return nil
 }
 
-// of returns the managed pointers of a function's collector. known is false if the collector uses statepoints, or may use them, and only the user can
-// know its pointers.
+// of returns the managed pointers of a function's collector. known is false if the collector may use statepoints and the user has not described its
+// pointers.
 func (c *Collectors) of(f *ir.Func) (p Pointers, known bool) {
 	if f.GC == "" {
 		return nil, true

@@ -33,8 +33,8 @@ type Certainty string
 
 // The certainties.
 const (
-	Certain  Certainty = "certain"  // on each path to the instruction
-	Likely   Certainty = "likely"   // on a path of the control flow, or unless two values are equal
+	Certain  Certainty = "certain"  // stale on each path to the instruction
+	Likely   Certainty = "likely"   // stale on some path of the control flow, or unless two values are equal
 	Possible Certainty = "possible" // depends on facts outside of the IR
 )
 
@@ -64,7 +64,7 @@ type Finding struct {
 	Block     string     `json:"block,omitempty"`
 	Value     string     `json:"value,omitempty"`     // the value that is used
 	Origin    string     `json:"origin,omitempty"`    // the value that went stale, from which it is computed
-	Safepoint *Safepoint `json:"safepoint,omitempty"` // where it went stale, or the statepoint of the pair
+	Safepoint *Safepoint `json:"safepoint,omitempty"` // the safepoint at which it went stale, or the statepoint of the pair
 	What      string     `json:"what"`
 	Do        string     `json:"do"`             // the fix
 	More      int        `json:"more,omitempty"` // number of further uses of the same origin and safepoint
@@ -145,7 +145,7 @@ func (r *Report) add(in *ir.Instr, f Finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// function checks a function with a collector. It is rewritten if it has a statepoint.
+// function checks a function with a collector. A function with a statepoint counts as rewritten.
 func (r *Report) function(f *ir.Func, p Pointers, can map[*ir.Func]reason) error {
 	w, err := newFlow(f, p)
 	if err != nil {

@@ -13,7 +13,8 @@ type use struct {
 	loose bool   // an integer with an old address is not always a mistake here
 }
 
-// uses returns the operands that must not be stale. Operands that the result carries are not among them: the uses of the result are.
+// uses returns the operands that must not be stale. It omits operands whose address the result carries, because the uses of the result are checked
+// instead.
 func (w *flow) uses(s state, in *ir.Instr) (all []use) {
 	value := func(v ir.Value, what string) { all = append(all, use{v, what, true}) }
 	switch in.Op {
@@ -34,7 +35,7 @@ func (w *flow) uses(s state, in *ir.Instr) (all []use) {
 			value(v, "returned")
 		}
 	case ir.OpICmp:
-		// A null pointer stays null, and two old addresses compare as they did. An old and a new one do not.
+		// A comparison with null, or of two old addresses, has the same result as before the safepoint. A comparison of an old and a new address may not.
 		for k, v := range in.Args {
 			other := in.Args[1-k]
 			if _, carries := w.index[other]; carries && !w.verdict(s, other).may {
@@ -102,7 +103,7 @@ func (w *flow) report(r *Report) {
 	}
 }
 
-// null reports whether a branch before a block has found a value to be null. Null does not move.
+// null reports whether a value is null in a block because of a branch before the block. Null does not move.
 func (w *flow) null(v ir.Value, b *ir.Block) bool {
 	for range w.order { // a chain of blocks with one predecessor each
 		preds := w.preds[b.Index]
@@ -177,7 +178,7 @@ func (w *flow) lineOf(v ir.Value) int {
 	return w.f.Line
 }
 
-// search finds where a carrier went stale, by walking back from a use.
+// search finds the safepoint at which a carrier went stale, by walking back from a use.
 type search struct {
 	w    *flow
 	seen map[place]bool
