@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,6 +37,8 @@ type bench struct {
 	gdb     string
 	euStack string
 	notes   []string // about the rows of the section
+
+	traceCPU time.Duration // processor time of the reframe trace that ended last
 }
 
 func main() {

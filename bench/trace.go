@@ -85,30 +85,31 @@ func (b *bench) vmTraces() {
 	b.section("Exits reported a second with VM frames (tick.ll with 20 values in the convention simple; 100,000 exits), %d runs", traceRuns)
 	module := b.vmTick(0)
 	object := livetest.PICObject(b, 19, module, "-O2")
-	var with, without, boxed times
 	otherModule := b.vmTick(1)
 	other := livetest.PICObject(b, 19, otherModule, "-O2")
-	interleave(traceRuns,
-		func() {
-			without.add(b.exitTime(object, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", module) }))
-		},
-		func() {
-			with.add(b.exitTime(object, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", module, "--layout", "simple") }))
-		},
-		func() {
-			boxed.add(b.exitTime(other, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, "--ir", otherModule, "--layout", "simple") }))
-		},
-	)
-	plain := rates("trace --layout simple", "trace", without, with)
-	decoded := rates("", "trace, all boxed", without, boxed)
-	for _, r := range []struct {
-		of   *row
-		took times
-	}{{&plain, with}, {&decoded, boxed}} {
-		r.of.target = "at least 0.8: " + verdict(0.8*float64(r.took.median()) <= float64(without.median()))
+	var with, without, boxed traceTimes
+	run := func(series *traceTimes, object string, args ...string) func() {
+		return func() {
+			series.wall.add(b.exitTime(object, 1, quickRounds, func(p tickProcess) watcher { return b.reframeTrace(p, args...) }))
+			series.cpu.add(b.traceCPU / (quickRounds * exitsOfRound))
+		}
 	}
-	b.print(plain, decoded)
+	interleave(traceRuns,
+		run(&without, object, "--ir", module),
+		run(&with, object, "--ir", module, "--layout", "simple"),
+		run(&boxed, other, "--ir", otherModule, "--layout", "simple"),
+	)
+	row := func(what, peer string, without, with times) row {
+		r := rates(what, peer, without, with)
+		r.target = "at least 0.8: " + verdict(0.8*float64(with.median()) <= float64(without.median()))
+		return r
+	}
+	b.print(row("trace --layout simple", "trace", without.wall, with.wall), row("", "trace, all boxed", without.wall, boxed.wall),
+		row("exits of its CPU time", "trace", without.cpu, with.cpu), row("", "trace, all boxed", without.cpu, boxed.cpu))
 }
+
+// traceTimes are the times of one exit: by the clock, and of reframe's own processor time.
+type traceTimes struct{ wall, cpu times }
 
 // vmTick returns tick.ll with a VM frame of 20 locals at its stackmap, in the format of the layout simple. how is the encoding of values: 0 plain, 1
 // boxed.
@@ -238,6 +239,7 @@ func (b *bench) reframeTrace(p tickProcess, args ...string) watcher {
 		defer cancel()
 		defer os.Remove(file)
 		require.NoError(b, cmd.Wait(), "%s\n%s", cmd, &summary)
+		b.traceCPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 		require.Contains(b, summary.String(), fmt.Sprintf("%d exits in ", p.exits))
 		if args[0] == "--count" {
 			return p.exits

@@ -51,9 +51,8 @@ func (f *Frame) Follows() bool {
 // NamedByVM reports whether functions of the frame's VM layout name its methods or describe its positions. They may read memory.
 func (f *Frame) NamedByVM() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Names() }
 
-// ReadNames describes the names and the info of the VM frames that the view made last. varying means that they were read from memory that may
-// change, and failed that some could not be read.
-func (v *View) ReadNames() (varying, failed bool) { return v.source.Varying, v.source.Failed }
+// ReadNames describes how the names of the VM frames that the view made last were read.
+func (v *View) ReadNames() vmlayout.NamesRead { return v.source.Names }
 
 // fixed reports whether memory of the target cannot change as long as it is mapped: no thread can write to it.
 func (v *View) fixed(at machine.Addr, size int) bool {

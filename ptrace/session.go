@@ -58,6 +58,16 @@ type Breakpoint struct {
 	Hardware bool
 	// Reads are ranges of memory that are read at each hit and reported with it.
 	Reads []Read
+	// Expects is memory whose contents are known. If it is not empty, Hold applies only to hits at which some of that memory differs. It has at most
+	// [MaxExpects] parts and [MaxExpected] bytes.
+	Expects []Expected
+}
+
+// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read.
+type Expected struct {
+	Addr machine.Addr
+	Data []byte
+	Lost int
 }
 
 // Read is a range of memory whose address is a register plus an offset. A hit reports at most [MaxReads] of them, each of at most [MaxRead] bytes.
@@ -69,8 +79,10 @@ type Read struct {
 
 // Bounds of the memory that is reported with a hit.
 const (
-	MaxReads = 64
-	MaxRead  = 4096
+	MaxReads    = 64
+	MaxRead     = 4096
+	MaxExpects  = tracer.MaxExpects
+	MaxExpected = tracer.MaxExpected
 )
 
 // HardwareBreakpoints returns the number of breakpoints that can be in debug registers at the same time ([Breakpoint].Hardware). It returns 0 on
@@ -120,7 +132,8 @@ type Event struct {
 	Armed bool
 	Why   string
 
-	held bool // the event stopped all threads
+	// Held reports, for a hit, that all threads are stopped until the next call of [Session.Next].
+	Held bool
 }
 
 // Counting selects the hits that [Session.Next] reports. The zero value selects all hits, without a limit.
@@ -428,6 +441,9 @@ func (s *Session) Insert(list ...Breakpoint) error {
 			}
 			to.Reads = append(to.Reads, tracer.Read{Reg: word, Offset: read.Offset, Size: uint32(read.Size)})
 		}
+		for _, e := range b.Expects {
+			to.Expects = append(to.Expects, tracer.Expected{Addr: uint64(e.Addr), Data: e.Data, Lost: uint32(e.Lost)})
+		}
 		if s.held == nil {
 			s.memory.cover(b.Addr)
 		}
@@ -531,7 +547,7 @@ func (s *Session) Next(ctx context.Context) (Event, error) {
 			return Event{}, s.failed("cannot read its threads", err)
 		}
 		out.Data = split(s.reads[out.At], e.Data, e.Got)
-		out.held = e.Held
+		out.Held = e.Held
 		s.stands = s.stands || e.Held
 	case tracer.Exec:
 		s.forget()

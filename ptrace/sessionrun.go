@@ -45,7 +45,7 @@ func (s *Session) until(ctx context.Context, addrs []machine.Addr) (machine.Thre
 			return machine.Thread{}, s.failed(op, ErrProcessExited)
 		case e.Kind == Exec:
 			return machine.Thread{}, s.failed(op, errors.New("it became another program"))
-		case e.held && slices.Contains(addrs, e.At): // an earlier hit that did not stop the threads does not count
+		case e.Held && slices.Contains(addrs, e.At): // an earlier hit that did not stop the threads does not count
 			return e.Thread, nil
 		}
 	}

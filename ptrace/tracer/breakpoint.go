@@ -3,6 +3,7 @@
 package tracer
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -52,6 +53,13 @@ func (s *server) insert(list []Breakpoint, reply *Reply) (first error) {
 func (s *server) insertOne(want Breakpoint, shared string) error {
 	if len(want.Reads) > MaxReads {
 		return fmt.Errorf("%d reads; the limit of a breakpoint is %d", len(want.Reads), MaxReads)
+	}
+	expected := 0
+	for _, e := range want.Expects {
+		expected += len(e.Data) + int(e.Lost)
+	}
+	if len(want.Expects) > MaxExpects || expected > MaxExpected {
+		return fmt.Errorf("%d bytes in %d parts are expected; the limits of a breakpoint are %d and %d", expected, len(want.Expects), MaxExpected, MaxExpects)
 	}
 	if want.Addr%uint64(len(Trap)) != 0 {
 		return fmt.Errorf("no instruction begins there")
@@ -178,7 +186,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	if !t.guest && !again {
 		e = s.tell(t, b, regs)
 	}
-	hold := e != nil && b.Hold
+	hold := e != nil && b.Hold && !s.expects(b)
 	if e != nil && !hold {
 		s.out.event(e)
 	}
@@ -282,6 +290,18 @@ func (s *server) untell(b *breakpoint) {
 		s.chosen--
 		s.limit = false
 	}
+}
+
+// expects reports whether the memory at a hit is what the breakpoint expects. It is false if the breakpoint expects nothing.
+func (s *server) expects(b *breakpoint) bool {
+	for _, e := range b.Expects {
+		buf := make([]byte, len(e.Data)+int(e.Lost))
+		n, err := s.memory.read(buf, e.Addr)
+		if lost := err != nil || n < len(buf); lost != (e.Lost > 0) || !lost && !bytes.Equal(buf, e.Data) {
+			return false
+		}
+	}
+	return len(b.Expects) > 0
 }
 
 // reachOnce bounds the size of one read that covers all Reads of a hit.

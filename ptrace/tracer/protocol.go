@@ -14,6 +14,15 @@ type Breakpoint struct {
 	Vectors   bool // a hit reports all registers instead of only the general ones
 	Hardware  bool // use a debug register if one is free, because the target may overwrite the code
 	Reads     []Read
+	// Expects lists memory. If it is not empty, Hold applies only to hits at which some of that memory differs.
+	Expects []Expected
+}
+
+// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read.
+type Expected struct {
+	Addr uint64
+	Data []byte
+	Lost uint32
 }
 
 // Read is a range of memory that is read at a hit and reported with it. It starts at a register plus an offset. Reg is the index of the register's
@@ -192,8 +201,12 @@ type Event struct {
 	Why    string
 }
 
-// MaxReads bounds the number of Reads of a breakpoint, because Event.Got has one bit for each.
-const MaxReads = 64
+// Bounds of a breakpoint.
+const (
+	MaxReads    = 64       // Reads, because Event.Got has one bit for each
+	MaxExpects  = 64       // parts of the expected memory
+	MaxExpected = 16 << 10 // bytes of all of them
+)
 
 // message is a message from the tracer to its client: either a reply or an event.
 type message struct {

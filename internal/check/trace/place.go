@@ -11,10 +11,11 @@ import (
 // place is an address with a breakpoint.
 type place struct {
 	points   []*Tracepoint
-	marks    []mark        // of points elsewhere
-	reads    []ptrace.Read // of all points
-	held     bool
-	renamed  bool // names at the place were read from memory that may change, or could not be read without holding
+	marks    []mark            // of points elsewhere
+	reads    []ptrace.Read     // of all points
+	held     bool              // a hit stops all threads
+	names    naming            // decides whether held is set for the names of VM frames
+	expects  []ptrace.Expected // with held: memory; a hit stops the threads only if some of it differs
 	wide     bool
 	patching patching
 }
@@ -30,7 +31,7 @@ func (l *loaded) add(x *listing) {
 	l.known += x.known
 	for _, p := range x.points {
 		at := l.place(p.Addr)
-		at.points = append(at.points, p)
+		at.points, at.names = append(at.points, p), naming{}
 		for addr, m := range p.marks() {
 			at := l.place(addr)
 			at.marks = append(at.marks, m)
@@ -57,7 +58,7 @@ func (l *loaded) drop(x *listing) {
 			l.matches[p.by].now--
 		}
 		if at := l.places[p.Addr]; at != nil {
-			at.points = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p })
+			at.points, at.names = slices.DeleteFunc(at.points, func(q *Tracepoint) bool { return q == p }), naming{}
 			l.changed[p.Addr] = true
 		}
 		for addr := range p.marks() {
@@ -90,9 +91,10 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 		default:
 			at.combine(l.hold && len(at.points) > 0)
 			b := ptrace.Breakpoint{Addr: addr, Hold: at.held, Vectors: at.wide, Hardware: at.patching > unlikely}
-			if !at.held {
+			if !at.held || len(at.expects) > 0 {
 				b.Reads = at.reads
 			}
+			b.Expects = at.expects
 			insert = append(insert, b)
 		}
 	}
@@ -111,28 +113,20 @@ func (l *loaded) changes() (insert []ptrace.Breakpoint, remove []machine.Addr) {
 	return insert, remove
 }
 
-// hold decides whether all threads must stop here so that the names of VM frames can be read. One stop is enough if the memory from which the names
-// were read cannot change: later hits find the names in the cache. hold reports whether the breakpoint changes.
-func (p *place) hold(varying, failed bool) bool {
-	p.renamed = p.renamed || varying || failed
-	changed := false
-	for _, point := range p.points {
-		if named := p.renamed && point.naming; named != point.named {
-			point.named, changed = named, true
-		}
-	}
-	return changed
-}
-
 // combine selects the registers and the memory that must come with a hit, for all tracepoints of the place. With hold it selects all registers: the
 // outer frames are also shown, and the places of their values are known only after these frames are found.
 func (p *place) combine(hold bool) {
-	p.reads, p.held, p.wide, p.patching = nil, hold, hold, unlikely
+	p.reads, p.expects, p.held, p.wide, p.patching = nil, nil, hold, hold, unlikely
+	named := false
 	for _, point := range p.points {
 		p.reads = append(p.reads, point.reads...)
-		p.held = p.held || point.whole || point.named
+		p.held = p.held || point.whole
+		named = named || point.naming
 		p.wide = p.wide || point.wide || point.Symbol != ""
 		p.patching = max(p.patching, point.patching)
 	}
 	p.held = p.held || len(p.reads) > ptrace.MaxReads
+	if named && !p.held && p.names.state != fixed {
+		p.held, p.expects = true, p.names.expects
+	}
 }

@@ -37,7 +37,6 @@ type Tracepoint struct {
 	reads    []ptrace.Read
 	whole    bool // the record's values require memory or registers that do not come with an event
 	naming   bool // functions of a layout name its VM frames
-	named    bool // these names must be read while all threads are stopped
 	wide     bool // the record has values in vector registers
 	patching patching
 
@@ -234,8 +233,7 @@ func (s *survey) tracepoint(c *progspace.Objfile, e sites.RecordEntry, way *swee
 	p.plan(v.Target().Arch())
 	if len(v.VMs()) > 0 {
 		f := s.recordFrame(p)
-		p.whole, p.named = p.whole || f.Follows(), f.NamedByVM()
-		p.naming = p.named
+		p.whole, p.naming = p.whole || f.Follows(), f.NamedByVM()
 	}
 	p.wide = p.wide || s.filters[0].AtReturn && p.Moment == frame.After // the call may have returned a float
 	return p, "", nil

@@ -15,6 +15,7 @@ import (
 	"example.com/reframe/internal/progspace"
 	"example.com/reframe/internal/vm/condition"
 	"example.com/reframe/internal/vm/described"
+	"example.com/reframe/internal/vm/vmlayout"
 	"example.com/reframe/ptrace"
 )
 
@@ -232,17 +233,18 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		number = t.number
 	}
 	view := t.view
-	if p.held {
+	if ev.Held {
 		if err := t.refreshView(); err != nil {
 			return err
 		}
 	} else {
-		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data}, t.view.Fixed())
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data}, &expectedMemory{p.expects, t.view.Fixed()})
 	}
 	chosen := !t.countsHits() || o.Every < 2 || number%o.Every == 0
 	report := chosen && !o.Quiet && (o.Stop == nil || o.Log)
-	stops, varying, failed := false, false, false
-	lost := func() bool { return p.held && t.session.Released() } // the threads ran meanwhile, so the values may be from different moments
+	stops, naming := false, false
+	var read vmlayout.NamesRead
+	lost := func() bool { return ev.Held && t.session.Released() } // the threads ran meanwhile, so the values may be from different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point, came: came[point]}
 		if x.came == byJump && !point.mayPassSite() {
@@ -253,8 +255,9 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			return err
 		}
 		if point.naming {
-			v, f := view.ReadNames()
-			varying, failed = varying || v, failed || f
+			naming = true
+			read.Merge(view.ReadNames())
+			read.Computed = read.Computed || len(point.folded) > 0 // whose names were read too
 		}
 		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
 		if x.Stops && !o.Full { // the last exit is reported with all frames
@@ -283,7 +286,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	if chosen || stops {
 		t.chosen++
 	}
-	if p.hold(varying, failed) {
+	if naming && p.names.read(read, ev.Held) {
 		t.changed[ev.At] = true
 		insert, _ := t.changes()
 		if err := t.session.Insert(insert...); err != nil {

@@ -338,7 +338,7 @@ func TestNamesAreThoseOfTheExit(t *testing.T) {
 	for range 2 {
 		method, line := name()
 		require.Equal(t, []string{"first", "102"}, []string{method, line})
-		require.True(t, from.Varying)
+		require.True(t, from.Names.Varying)
 	}
 	changing.memory[0x1000] = "\x00\x30\x00\x00\x00\x00\x00\x00"
 	method, line := name()
@@ -346,7 +346,7 @@ func TestNamesAreThoseOfTheExit(t *testing.T) {
 
 	from = &Source{Slots: slots(operands, nil), Static: changing, Order: binary.LittleEndian, Fixed: func(machine.Addr, int) bool { return true }}
 	name()
-	require.False(t, from.Varying)
+	require.False(t, from.Names.Varying)
 	reads = 0
 	method, _ = name()
 	require.Equal(t, "other", method)
@@ -355,7 +355,7 @@ func TestNamesAreThoseOfTheExit(t *testing.T) {
 	clear(changing.memory)
 	method, _ = name()
 	require.Equal(t, "0x1000", method)
-	require.True(t, from.Failed)
+	require.True(t, from.Names.Failed)
 }
 
 // counted is memory that counts reads.

@@ -48,19 +48,19 @@ const (
 // footprint is the memory that a layout read, and the symbols that it did not find.
 type footprint struct {
 	memory machine.Memory
-	parts  []seenPart
+	parts  []Part
 	absent []string
 	bytes  int
 }
 
-// seenPart is memory that was read.
-type seenPart struct {
-	at   machine.Addr
-	data []byte
-	lost bool // the memory could not be read
+// Part is memory that a layout read.
+type Part struct {
+	At   machine.Addr
+	Data []byte
+	Lost bool // the memory could not be read; Data has its size
 }
 
-func (p *seenPart) end() machine.Addr { return p.at + machine.Addr(len(p.data)) }
+func (p *Part) end() machine.Addr { return p.At + machine.Addr(len(p.Data)) }
 
 // watched returns the target with a memory that records all reads.
 func (t *Target) watched() (*Target, *footprint) {
@@ -80,7 +80,7 @@ func (f *footprint) ReadMemory(p []byte, addr machine.Addr) error {
 		return fmt.Errorf("a function of the layout reads over %d KiB, or over %d times", maxSeen>>10, maxParts)
 	}
 	err := f.memory.ReadMemory(p, addr)
-	f.parts = append(f.parts, seenPart{addr, bytes.Clone(p), err != nil})
+	f.parts = append(f.parts, Part{addr, bytes.Clone(p), err != nil})
 	return err
 }
 
@@ -89,12 +89,12 @@ func (f *footprint) end() {
 	if f == nil {
 		return
 	}
-	slices.SortStableFunc(f.parts, func(a, b seenPart) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(f.parts, func(a, b Part) int { return cmp.Compare(a.At, b.At) })
 	merged := f.parts[:0]
 	for _, p := range f.parts {
-		if n := len(merged); n > 0 && !p.lost && !merged[n-1].lost && p.at <= merged[n-1].end() {
+		if n := len(merged); n > 0 && !p.Lost && !merged[n-1].Lost && p.At <= merged[n-1].end() {
 			if last := &merged[n-1]; p.end() > last.end() {
-				last.data = append(last.data, p.data[last.end()-p.at:]...)
+				last.Data = append(last.Data, p.Data[last.end()-p.At:]...)
 			}
 			continue
 		}
@@ -116,8 +116,8 @@ func (f *footprint) holds(t *Target) bool {
 	}
 	var buf []byte
 	for _, p := range f.parts {
-		buf = slices.Grow(buf[:0], len(p.data))[:len(p.data)]
-		if lost := t.Memory.ReadMemory(buf, p.at) != nil; lost != p.lost || !lost && !bytes.Equal(buf, p.data) {
+		buf = slices.Grow(buf[:0], len(p.Data))[:len(p.Data)]
+		if lost := t.Memory.ReadMemory(buf, p.At) != nil; lost != p.Lost || !lost && !bytes.Equal(buf, p.Data) {
 			return false
 		}
 	}

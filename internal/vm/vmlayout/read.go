@@ -18,10 +18,9 @@ type Source struct {
 	Static machine.Memory // of names and info, at the same time
 	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. If Fixed is nil, all memory may change.
 	Fixed func(machine.Addr, int) bool
-	// Varying reports that a name or info at the last exit was read from memory that may change, and Failed that it could not be read.
-	Varying, Failed bool
-	Order           binary.ByteOrder
-	Spent           time.Duration // on frames of the VM's interpreter at this moment
+	Names NamesRead // at the last exit
+	Order binary.ByteOrder
+	Spent time.Duration // on frames of the VM's interpreter at this moment
 
 	names  map[nameKey]answered // cache of the results of the layout's functions
 	loads  int
@@ -29,6 +28,49 @@ type Source struct {
 	pairs  bool   // the record lists at least one slot for the collector
 
 	symbol func(name string) (machine.Addr, bool, error) // while frames are made; else nil
+}
+
+// NamesRead describes how the names, the info and the texts of an exit were read.
+type NamesRead struct {
+	Varying  bool   // some came from memory that may change
+	Failed   bool   // some memory could not be read
+	Computed bool   // some belong to a value that is not a constant of the record: other hits of the record may read other memory
+	Parts    []Part // the memory that may change; it may contain a part twice
+}
+
+// Merge adds how other names were read.
+func (n *NamesRead) Merge(m NamesRead) {
+	n.Varying, n.Failed, n.Computed = n.Varying || m.Varying, n.Failed || m.Failed, n.Computed || m.Computed
+	n.Parts = append(n.Parts, m.Parts...)
+}
+
+// add adds the memory that a call read.
+func (n *NamesRead) add(seen *footprint) {
+	if seen.empty() {
+		return
+	}
+	n.Varying = true
+	n.Parts = append(n.Parts, seen.parts...)
+	for _, p := range seen.parts {
+		n.Failed = n.Failed || p.Lost
+	}
+}
+
+// constant reports whether a value is the same at each hit of its record.
+func (from *Source) constant(v *Value) bool {
+	switch v.Kind {
+	case ConstValue:
+		return true
+	case OperandValue:
+		if v.Operand >= len(from.Slots) {
+			return true
+		}
+		l := from.Slots[v.Operand].Location
+		return l != nil && (l.Kind == "Constant" || l.Kind == "ConstantIndex")
+	case ComputedValue:
+		return !slices.ContainsFunc(v.Parts, func(part Value) bool { return !from.constant(&part) })
+	}
+	return false
 }
 
 // Moved returns the source for another moment of the same target. It keeps the caches.
@@ -55,13 +97,14 @@ type answered struct {
 	text string
 	info map[string]string
 	seen *footprint // the memory that was read and may change
+	err  error      // of memory that could not be read
 }
 
 // ask returns the result of a call of a layout's function. It repeats an earlier call only if memory that the call read has changed.
 func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answered, error) {
 	if known, ok := from.names[key]; ok && known.seen.holds(&Target{Memory: from.Static}) {
-		from.Varying = from.Varying || !known.seen.empty()
-		return known, nil
+		from.Names.add(known.seen)
+		return known, known.err
 	}
 	seen := &footprint{memory: from.Static}
 	watched := *from
@@ -69,17 +112,15 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 		watched.Static = seen
 	}
 	out, err := call(&watched)
-	for _, p := range seen.parts {
-		from.Failed = from.Failed || p.lost
-	}
+	lost := slices.ContainsFunc(seen.parts, func(p Part) bool { return p.Lost })
 	if from.Fixed != nil {
-		seen.parts = slices.DeleteFunc(seen.parts, func(p seenPart) bool { return !p.lost && from.Fixed(p.at, len(p.data)) })
+		seen.parts = slices.DeleteFunc(seen.parts, func(p Part) bool { return !p.Lost && from.Fixed(p.At, len(p.Data)) })
 	}
 	seen.end()
 	seen.memory = nil
 	out.seen = seen
-	from.Varying = from.Varying || !seen.empty()
-	if err != nil {
+	from.Names.add(seen)
+	if out.err = err; err != nil && !lost { // it may be a limit of time
 		return out, err
 	}
 	if from.names == nil {
@@ -88,7 +129,7 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 	if len(from.names) < maxNames {
 		from.names[key] = out
 	}
-	return out, nil
+	return out, err
 }
 
 // These bound the reads at one exit, because the counts in the target's memory are hostile.
@@ -122,7 +163,7 @@ func without(status frame.Status, why error) (v frame.VMValue) {
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
-	from.loads, from.codecs, from.pairs, from.Varying, from.Failed = 0, &spent{}, false, false, false
+	from.loads, from.codecs, from.pairs, from.Names = 0, &spent{}, false, NamesRead{}
 	for k := range from.Slots {
 		from.pairs = from.pairs || from.Slots[k].GC != nil
 	}
@@ -143,6 +184,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 				p := got.signed(f.Position)
 				is.Position = &p
 				if !unread {
+					from.Names.Computed = from.Names.Computed || s.Layout.has("info") && !from.constant(f.Position)
 					is.Info = s.info(from, is.MethodBits, p, &is)
 				}
 			}
@@ -219,6 +261,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 	if !s.Layout.has(what) {
 		return text, got.bits, of, nil
 	}
+	from.Names.Computed = from.Names.Computed || !from.constant(v)
 	named, err := from.ask(nameKey{s.Layout, what, got.bits, 0}, func(from *Source) (out answered, err error) {
 		out.text, err = s.Layout.nameOf(what, from, got.bits)
 		return out, err
