@@ -33,8 +33,8 @@ const (
 	all                      // on request
 )
 
-// Checks take at most a twentieth of the time, unless they are requested. One check covers lookAt breakpoints, so many breakpoints are checked in
-// parts.
+// Checks take at most a twentieth of the time, unless they are requested. One check covers lookAt breakpoints. If a target has more, they are
+// checked in parts.
 const (
 	lookShare = 20
 	lookAt    = 4096
