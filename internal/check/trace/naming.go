@@ -13,7 +13,7 @@ type naming struct {
 	changes int               // number of times that it differed
 }
 
-// namingState is what the names were read from.
+// namingState is the kind of memory that the names were read from.
 type namingState int
 
 const (

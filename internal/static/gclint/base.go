@@ -104,7 +104,7 @@ func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sur
 		from = in.Args[1:3]
 	}
 	for _, u := range from {
-		if inner, sure = w.notBase(u, seen); inner != nil {
+		if inner, _ = w.notBase(u, seen); inner != nil {
 			return inner, Likely
 		}
 	}

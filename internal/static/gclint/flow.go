@@ -37,8 +37,6 @@ func (w *flow) newState() state {
 	return state{make(bits, n), make(bits, n)}
 }
 
-func (s state) clone() state { return state{slices.Clone(s.may), slices.Clone(s.must)} }
-
 func (s state) equal(o state) bool { return slices.Equal(s.may, o.may) && slices.Equal(s.must, o.must) }
 
 func (s state) set(i int32, v verdict) { s.may.set(i, v.may); s.must.set(i, v.must) }
