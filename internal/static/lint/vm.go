@@ -70,6 +70,9 @@ func (l *linter) group() {
 		return
 	}
 	for _, by := range l.vms {
+		if !by.MakesFrames() {
+			continue
+		}
 		f := Finding{Rule: VMLayout, Severity: CannotResume, File: by.Name, More: l.offered - 1, What: "frames(site) returned None for each site of the modules",
 			Do: "return the frames, or lint the modules that the layout is for"}
 		_, _ = fmt.Sscanf(by.Defined(), "%d:", &f.Line) // Line stays 0 for a layout without a position

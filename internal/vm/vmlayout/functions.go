@@ -18,6 +18,10 @@ func (l *Layout) optional(what string) starlark.Callable {
 		return l.className
 	case "reference":
 		return l.reference
+	case "object":
+		return l.object
+	case "frames":
+		return l.frames
 	case "local":
 		return l.localName
 	case "field":

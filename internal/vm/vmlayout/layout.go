@@ -22,8 +22,9 @@ type Layout struct {
 	Name string // a file, or the name of a builtin layout
 	Text []byte
 
-	frames     starlark.Callable
-	methodName starlark.Callable // optional, like the next ones
+	frames     starlark.Callable // nil if the layout describes only objects
+	object     starlark.Callable // optional, like the next ones
+	methodName starlark.Callable
 	className  starlark.Callable
 	info       starlark.Callable
 	reference  starlark.Callable
@@ -171,7 +172,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 	for _, f := range []struct {
 		name string
 		to   *starlark.Callable
-	}{{"frames", &l.frames}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}, {"local_name", &l.localName}, {"field_name", &l.fieldName}, {"text", &l.text}, {"interpreter_frames", &l.interpreterFrames}} {
+	}{{"frames", &l.frames}, {"object", &l.object}, {"method_name", &l.methodName}, {"class_name", &l.className}, {"info", &l.info}, {"reference", &l.reference}, {"local_name", &l.localName}, {"field_name", &l.fieldName}, {"text", &l.text}, {"interpreter_frames", &l.interpreterFrames}} {
 		v, there := globals[f.name]
 		if !there {
 			continue
@@ -182,8 +183,8 @@ func Parse(name string, text []byte) (*Layout, error) {
 		}
 		*f.to = call
 	}
-	if l.frames == nil {
-		return nil, &Error{File: name, Err: errors.New("it defines no frames(site)")}
+	if l.frames == nil && l.object == nil {
+		return nil, &Error{File: name, Err: errors.New("it defines neither frames(site) nor object(addr)")}
 	}
 	if err := l.listFunctions(globals); err != nil {
 		return nil, &Error{File: name, Err: err}
@@ -232,7 +233,7 @@ func (l *Layout) callOn(t *starlark.Thread, f starlark.Callable, args ...starlar
 }
 
 // Frames runs the layout for a site: frames(site), or interpreter_frames(native) if the site is a native frame. The shape is nil if the function
-// returned None: the site does not belong to the layout. The error is an [*Error].
+// returned None, or is missing: the site does not belong to the layout. The error is an [*Error].
 func (l *Layout) Frames(site *Site) (*Shape, error) {
 	if l.child != nil {
 		return l.child.frames(l, site)
@@ -241,6 +242,9 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 	by, of := l.frames, starlark.Value(&siteValue{r})
 	if site.Native != nil {
 		by, of = l.interpreterFrames, &nativeValue{base{"native"}, r}
+	}
+	if by == nil {
+		return nil, nil
 	}
 	v, err := starlark.Call(l.thread(r), by, starlark.Tuple{of}, nil)
 	if err != nil {

@@ -122,7 +122,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"syntax", "def frames(site:\n  pass\n", site(), "a.star:1:17: got ':', want ')'"},
 		{"a name that there is not", "def frames(site):\n  return nothing\n", site(), "a.star:2:10: undefined: nothing"},
-		{"no frames", "x = 1\n", site(), "a.star: it defines no frames(site)"},
+		{"no frames", "x = 1\n", site(), "a.star: it defines neither frames(site) nor object(addr)"},
 		{"a number", "frames = 1\n", site(), "a.star: frames is a int; expected a function"},
 		{"nothing returned of use", "def frames(site):\n  return 7\n", site(), "a.star: record 3 of @f: frames(site) returned a int; expected a list of frames, or None"},
 		{"an operand is left over", "def frames(site):\n  f = frame('m', 1)\n  f.local(0, site.operands[0])\n  return [f]\n", site(x, y),

@@ -125,7 +125,7 @@ func (f *footprint) holds(t *Target) bool {
 }
 
 var (
-	errNoMemory = errors.New("memory can be read only in frames, interpreter_frames, method_name, class_name and info")
+	errNoMemory = errors.New("memory can be read only in frames, interpreter_frames, object, method_name, class_name and info")
 	errNoTarget = errors.New("no target is running, so there is no memory to read")
 )
 
@@ -210,8 +210,8 @@ func addReads(add adder) {
 		}
 		r := runOf(t)
 		switch {
-		case r == nil || r.site == nil:
-			return nil, errors.New("can be called only in frames(site) and interpreter_frames(native)")
+		case r == nil || r.site == nil && (r.source == nil || r.source.symbol == nil):
+			return nil, errors.New("can be called only in frames(site), interpreter_frames(native) and object(addr)")
 		case r.source == nil:
 			return nil, errNoTarget
 		}

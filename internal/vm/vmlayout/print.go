@@ -121,3 +121,6 @@ func (l *Layout) Defined() string {
 	}
 	return ""
 }
+
+// MakesFrames reports whether the layout defines frames(site). A layout without it describes objects only.
+func (l *Layout) MakesFrames() bool { return l.has("frames") }

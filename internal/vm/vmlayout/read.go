@@ -27,7 +27,7 @@ type Source struct {
 	codecs *spent // nil outside of [Shape.Read]
 	pairs  bool   // the record lists at least one slot for the collector
 
-	symbol func(name string) (machine.Addr, bool, error) // while frames are made; else nil
+	symbol func(name string) (machine.Addr, bool, error) // while frames are made and objects are read; else nil
 }
 
 // NamesRead describes how the names, the info and the texts of an exit were read.

@@ -2,6 +2,7 @@ package vmlayout
 
 import (
 	"fmt"
+	"slices"
 
 	"example.com/reframe/deopt/frame"
 )
@@ -43,7 +44,11 @@ func (r *Reading) Unread() bool { return r.Err != nil && !r.seen.empty() }
 
 // Uncounted returns the failed reading of a record whose locations cannot be matched with live values without a module.
 func Uncounted(layouts []*Layout, record uint64) *Reading {
-	return &Reading{Layout: layouts[0], Err: fmt.Errorf("record %d: only the module gives the locations of the live values; give it with --ir", record)}
+	at := slices.IndexFunc(layouts, func(l *Layout) bool { return l.has("frames") })
+	if at < 0 {
+		return &Reading{}
+	}
+	return &Reading{Layout: layouts[at], Err: fmt.Errorf("record %d: only the module gives the locations of the live values; give it with --ir", record)}
 }
 
 // Read reads the values at an exit; nil if no layout accepts the record.

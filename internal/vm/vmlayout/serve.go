@@ -72,7 +72,7 @@ func (s *served) answer(r *request) *response {
 		}
 		s.layouts[r.Layout] = l
 		s.source = Source{Static: asked{s}, Order: binary.LittleEndian}
-		return &response{At: l.Defined(), Runs: l.interpreterFunctions, Has: map[string]bool{"method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil, "local": l.localName != nil, "field": l.fieldName != nil, "text": l.text != nil}}
+		return &response{At: l.Defined(), Runs: l.interpreterFunctions, Has: map[string]bool{"frames": l.frames != nil, "object": l.object != nil, "method": l.methodName != nil, "class": l.className != nil, "info": l.info != nil, "reference": l.reference != nil, "local": l.localName != nil, "field": l.fieldName != nil, "text": l.text != nil}}
 	case l == nil:
 		return failed(errors.New("no layout"))
 	case r.Site != nil:
@@ -108,6 +108,12 @@ func (s *served) answer(r *request) *response {
 			return failed(err)
 		}
 		return &response{Info: info}
+	case r.Of == "object" && l.object != nil:
+		o, err := l.Object(&Source{Static: asked{s}, Order: s.source.Order, symbol: asked{s}.symbol}, r.Bits)
+		if err != nil {
+			return failed(err)
+		}
+		return &response{Object: o}
 	case r.Of == "reference":
 		at, ok := l.Reference(r.Bits)
 		if !ok {

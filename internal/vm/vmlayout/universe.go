@@ -160,6 +160,7 @@ func (l *Layout) universe() starlark.StringDict {
 	l.addCodecs(add)
 	addReads(add)
 	addStreams(add)
+	addObjects(add)
 	return all
 }
 

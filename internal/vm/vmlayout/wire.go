@@ -16,7 +16,7 @@ type request struct {
 	Name    string    `json:",omitempty"` // name of the layout, with its text: the first request
 	Text    []byte    `json:",omitempty"`
 	Site    *wireSite `json:",omitempty"`
-	Of      string    `json:",omitempty"` // method, class, info or reference, with the next two
+	Of      string    `json:",omitempty"` // method, class, info, reference or object, with the next two
 	Bits    uint64    `json:",omitempty"`
 	Place   int64     `json:",omitempty"`
 	Subject *subject  `json:",omitempty"` // with Of: local, field or text
@@ -32,6 +32,7 @@ type response struct {
 	Has    map[string]bool   `json:",omitempty"`
 	Runs   []string          `json:",omitempty"` // interpreter_functions
 	Shape  *Shape            `json:",omitempty"`
+	Object *HeapObject       `json:",omitempty"`
 	Text   string            `json:",omitempty"`
 	Info   map[string]string `json:",omitempty"`
 	Typed  *Typed            `json:",omitempty"`
