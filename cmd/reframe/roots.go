@@ -37,6 +37,10 @@ them, and finds no roots in them.
 --heap checks where the base of each root points. Several ranges may be given, such as those of static
 objects. --from-space names parts that the collector has left: a root there is stale.
 
+If a layout (--layout FILE.star) defines object(addr), which describes the object at an address, the base
+of each root is checked against the objects too: it must be the start of an object that is in use. The
+process is stopped meanwhile.
+
 For a file that is not a core (an object, an executable, a shared object or an archive) it lists the same
 for each safepoint, without values: the return address, and each pointer with its location and its base.
 
@@ -44,11 +48,12 @@ for each safepoint, without values: the return address, and each pointer with it
 
 ` + debuggerHelp + `
 
-Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a stack is incomplete,
+Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a stack is incomplete, or object(addr) failed,
 2 no frame is at a statepoint, or another error. For a file: 1 some maps are unreadable, 2 no safepoint.`,
 		Example: `  reframe roots 41822
   reframe roots -p 41822 --ir program.ll
   reframe roots -p 41822 --heap 7f1200000000-7f1210000000
+  reframe roots -p 41822 --layout heap.star
   reframe roots exit.core --ir program.ll --json
   reframe roots -p 41822 --count
   reframe roots program.o --ir program.ll`,
@@ -78,8 +83,10 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a
 				return err
 			}
 			defer t.Close()
-			t.Release()
+			o.Heap.Objects = roots.NewObjects(view)
 			r := roots.New(view, o)
+			t.Release()
+			r.Target = view.About()
 			switch {
 			case a.json:
 				err = text.WriteJSON(a.stdout, r)
@@ -91,6 +98,7 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or outside of the heap, or a
 			return rootsOutcome(err, view, r, o.Function)
 		},
 	}
+	k.walks = true
 	k.addFlags(c)
 	k.waitFlag(c)
 	k.selfFlag(c)
@@ -188,7 +196,7 @@ func rootsOutcome(err error, v *deopt.View, r *roots.Report, function *names.Pat
 		return &status{exitFailed, "no frame is at a statepoint: the records of stackmaps and patchpoints list no roots"}
 	case sum.Frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0:
+	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0 || r.Failure != nil:
 		return &status{exitPartial, ""}
 	}
 	return nil

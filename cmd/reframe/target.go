@@ -44,6 +44,7 @@ type inputs struct {
 	looks     bool                            // the verb reads one moment of a target, and can take IR from the target
 	embedded  bool                            // --ir process was given
 	shows     bool                            // the verb shows frames, also if a layout has a mistake
+	walks     bool                            // the verb reads the objects of the heap, if a layout describes them; the process must be held meanwhile
 	mistake   func(error)                     // reports a mistake of a layout; nil if a mistake is an error
 	also      []machine.Range                 // memory that layouts read; a stop copies it
 	group     *vmlayout.Group                 // processes that run the target's layouts; nil until one is needed
@@ -235,6 +236,7 @@ func (k *inputs) look(a *app, c *cobra.Command, hold bool) (*ptrace.Target, *deo
 	if err != nil {
 		return nil, nil, err
 	}
+	hold = hold || k.walksBy(o.VMs)
 	if !hold && !k.still() && (len(o.VMs) > 0 || k.undescribed().Layouts) {
 		if t, view, err := k.lookBriefly(c.Context(), a, o); t != nil || err != nil {
 			return t, view, err
@@ -291,6 +293,11 @@ func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (
 		plan, pause := t.Plan(), t.Pause
 		o.VMMemory = plan
 		t, view, err := framesOf(t, nil, o)
+		if err == nil && k.walksBy(o.VMs) {
+			k.paused = t.Pause
+			t.Close()
+			return nil, nil, nil
+		}
 		if plan.Missed() {
 			k.also, k.paused = plan.Join(k.also), pause
 			for _, l := range o.VMs {
@@ -312,6 +319,11 @@ func (k *inputs) lookBriefly(ctx context.Context, a *app, given deopt.Options) (
 		return t, view, nil
 	}
 	return nil, nil, nil
+}
+
+// walksBy reports whether the verb reads the objects that one of the layouts describes.
+func (k *inputs) walksBy(layouts []*vmlayout.Layout) bool {
+	return k.walks && vmlayout.DescribesObjects(layouts) != nil
 }
 
 // maxMistakes bounds the number of mistakes in layouts that are reported.

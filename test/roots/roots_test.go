@@ -57,7 +57,11 @@ type root struct {
 	BaseOnly bool `json:"base_only"`
 	Alloca   bool
 	Found    string
-	GC       *struct {
+	Object   *struct {
+		Start, Class string
+		Size         uint64
+	}
+	GC *struct {
 		Base   *int
 		Offset string
 	}

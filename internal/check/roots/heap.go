@@ -24,41 +24,55 @@ func ParseRange(text string) (Range, error) {
 	return Range{start, end}, nil
 }
 
-// Heap holds the ranges with which roots are checked.
+// Heap holds the ranges and the objects with which roots are checked.
 type Heap struct {
 	Ranges    []Range
-	FromSpace []Range // parts that the collector has left
+	FromSpace []Range  // parts that the collector has left
+	Objects   *Objects // nil if no layout describes objects
 }
 
-func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 }
+func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 && h.Objects == nil }
 
-// find returns the space to which a pointer's base points. It does not check a derived pointer itself, which may point outside of the object. A base
+// find returns the place to which a pointer's base points, and the object that is there, nil if it is not known. It does not check a derived pointer itself, which may point outside of the object. A base
 // that is not relocated may still have its value from before the object moved. by holds the pointers of the frame by the index of their slot.
-func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) Found {
+func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) (Found, *Object) {
 	if h.empty() {
-		return ""
+		return "", nil
 	}
 	if s.GC.Base != nil {
 		if s = by[*s.GC.Base]; s == nil {
-			return Unchecked
+			return Unchecked, nil
 		}
 	}
 	all := words(s.Hex)
 	if !s.Read() || s.BaseOnly || len(all) == 0 {
-		return Unchecked
+		return Unchecked, nil
 	}
-	worst := IsNull
+	worst, object := IsNull, (*Object)(nil)
 	for _, at := range all {
-		found := h.at(at)
-		if worst == IsNull || found.Wrong() {
-			worst = found
+		found, is := h.at(at)
+		if worst == IsNull || found.Wrong() && !worst.Wrong() {
+			worst, object = found, is
 		}
 	}
-	return worst
+	return worst, object
 }
 
-// at returns the space that contains an address; "" if no heap was given and the address is not in from-space.
-func (h *Heap) at(at uint64) Found {
+// at returns the place of an address, and the object that is there; "" if nothing is known about the place.
+func (h *Heap) at(at uint64) (Found, *Object) {
+	found := h.space(at)
+	if h.Objects == nil || found != "" && found != InHeap {
+		return found, nil
+	}
+	is, found := h.Objects.find(at)
+	if is == nil {
+		return found, nil
+	}
+	return found, h.Objects.describe(is)
+}
+
+// space returns the space that contains an address; "" if no heap was given and the address is not in from-space.
+func (h *Heap) space(at uint64) Found {
 	in := func(r Range) bool { return at >= r.Start && at < r.End }
 	switch {
 	case at == 0:

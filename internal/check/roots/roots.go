@@ -1,7 +1,7 @@
-// Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the ranges of a heap.
-// [New] makes the [Report] of a view.
+// Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the heap: its ranges, and
+// its objects, which a layout describes. [New] makes the [Report] of a view.
 //
-// It does not trust the target: it compares values, but never reads the memory to which they point.
+// It does not trust the target. Only the layout's function object(addr), whose work is bounded, says what an object is.
 package roots
 
 import (
@@ -22,6 +22,7 @@ type Report struct {
 	Target  frame.Target `json:"target"`
 	Threads []Thread     `json:"threads"`
 	Summary Summary      `json:"summary"`
+	Failure *Failure     `json:"object_failure,omitempty"` // of the layout's function object(addr)
 }
 
 // Thread holds the frames of a thread that have roots, innermost first, and the frames without a map between these.
@@ -56,24 +57,36 @@ type Root struct {
 	frame.Slot
 	BaseOnly bool  `json:"base_only,omitempty"` // only a base of other pointers; the collector need not update it when the object moves
 	Alloca   bool  `json:"alloca,omitempty"`    // the value is the address of a stack object, whose content the collector reads
-	Found    Found `json:"found,omitempty"`     // the space to which the base points; empty without ranges
+	Found    Found `json:"found,omitempty"`     // the place to which the base points; empty if nothing is known of the heap
+	// Object is the object to which the base points, if a layout describes objects.
+	Object *Object `json:"object,omitempty"`
 }
 
-// Found is the space to which a root's base points.
+// Found is the place to which a root's base, or a reference in the heap, points.
 type Found string
 
-// These are the spaces.
+// These are the places. Those from IsObject on need a layout that describes objects.
 const (
 	InHeap      Found = "heap"
 	InFromSpace Found = "from-space" // the collector has left this space, so the root is stale
 	IsNull      Found = "null"
 	Outside     Found = "outside"   // of all given ranges
-	Unchecked   Found = "unchecked" // the root's value is unavailable, or the collector need not update its base
+	Unchecked   Found = "unchecked" // the root's value is unavailable, the collector need not update its base, or object(addr) failed
+	IsObject    Found = "object"    // the start of an object
+	InObject    Found = "interior"  // into an object
+	InFreed     Found = "freed"     // into freed space
+	NoObject    Found = "none"      // no object is there
+	NoReference Found = "immediate" // the layout's function reference(bits) says that the word is no reference
 )
 
-// Wrong reports whether a root that points to this space is wrong. A collector may permit pointers to static objects; give the range of these as
-// well.
-func (f Found) Wrong() bool { return f == InFromSpace || f == Outside }
+// Wrong reports whether a root whose base points to this place is wrong: LLVM's base is a pointer to the start of an object. A collector may permit
+// pointers to static objects; give the range of these as well, or describe them.
+func (f Found) Wrong() bool { return f == InObject || f.Dangles() }
+
+// Dangles reports whether no object in use is at this place.
+func (f Found) Dangles() bool {
+	return f == InFromSpace || f == Outside || f == InFreed || f == NoObject
+}
 
 // Summary counts the contents of a report.
 type Summary struct {
@@ -83,14 +96,14 @@ type Summary struct {
 	WithoutMaps int `json:"without_maps"` // frames without a map between frames with one
 	Unavailable int `json:"unavailable"`  // roots without a certain value, and frames whose roots are not known
 	Incomplete  int `json:"incomplete"`   // threads whose stack is incomplete, and 1 if registered objects could not be opened
-	Wrong       int `json:"wrong"`        // roots outside of the heap
-	Unchecked   int `json:"unchecked"`    // roots that could not be checked although ranges were given
+	Wrong       int `json:"wrong"`        // roots whose place is wrong
+	Unchecked   int `json:"unchecked"`    // roots that could not be checked although ranges were given or objects are described
 	Unknown     int `json:"unknown"`      // frames whose record may belong to a statepoint or to another site
 }
 
 // Options selects the contents of a report.
 type Options struct {
-	Heap     Heap           // without ranges, roots are not checked
+	Heap     Heap           // without ranges and objects, roots are not checked
 	Function *names.Pattern // list only frames of these functions; nil for all
 }
 
@@ -103,6 +116,7 @@ func New(v *deopt.View, o Options) *Report {
 	for k := range v.Threads {
 		r.Threads = append(r.Threads, r.thread(&v.Threads[k], &o))
 	}
+	r.Failure = o.Heap.Objects.failure()
 	return r
 }
 
@@ -154,7 +168,8 @@ func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
 		by[all.Pointers[k].Index] = &all.Pointers[k]
 	}
 	for _, s := range all.Pointers {
-		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly, Found: heap.find(by, &s)}
+		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly}
+		root.Found, root.Object = heap.find(by, &s)
 		if s.GC.Base != nil {
 			r.Summary.Derived++
 		}

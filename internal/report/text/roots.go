@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"example.com/reframe/deopt"
@@ -38,6 +39,9 @@ func PrintRoots(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
 			fmt.Fprintf(&out, "  %s\n", s.Yellow(Printable(t.End)+": roots of the other frames are not listed"))
 		}
 	}
+	if r.Failure != nil {
+		fmt.Fprintf(&out, "\n%s\n", s.Yellow(objectFailure(r.Failure)))
+	}
 	fmt.Fprintf(&out, "\n%s\n", rootsSummary(s, &r.Summary))
 	_, err := io.WriteString(w, out.String())
 	return err
@@ -68,7 +72,7 @@ func rootsSummary(s Style, sum *roots.Summary) string {
 		parts = append(parts, s.Yellow(Count(sum.Unknown, "frame")+" at an unknown kind of site (--ir)"))
 	}
 	if sum.Wrong > 0 {
-		parts = append(parts, s.Yellow(fmt.Sprintf("%d outside of the heap", sum.Wrong)))
+		parts = append(parts, s.Yellow(fmt.Sprintf("%d wrong", sum.Wrong)))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -108,16 +112,47 @@ func printRoot(w io.Writer, s Style, r *roots.Root) {
 	case r.Alloca:
 		text += "  " + s.Dim("stack object")
 	case r.Found.Wrong():
-		text += "  " + s.Yellow(foundText[r.Found])
+		text += "  " + s.Yellow(foundOf(r))
 	case r.Found != "":
-		text += "  " + s.Dim(foundText[r.Found])
+		text += "  " + s.Dim(foundOf(r))
 	}
 	fmt.Fprintln(w, text)
 }
 
 // foundText holds the text for each place of a root.
 var foundText = map[roots.Found]string{
+	roots.IsObject: "an object", roots.InObject: "into an object", roots.InFreed: "freed", roots.NoObject: "no object", roots.NoReference: "no reference",
 	roots.InHeap: "in the heap", roots.InFromSpace: "in from-space: stale", roots.IsNull: "null", roots.Outside: "outside of the heap", roots.Unchecked: "not checked",
+}
+
+// foundOf returns the text for the place of a root, with the object that is there.
+func foundOf(r *roots.Root) string {
+	text := foundText[r.Found]
+	if o := r.Object; o != nil {
+		text += ": " + describeObject(o)
+	}
+	return text
+}
+
+// describeObject returns the class, the size and the start of an object.
+func describeObject(o *roots.Object) string {
+	text := Count(int(min(o.Size, math.MaxInt)), "byte") + " at " + string(o.Start)
+	if o.Class != "" {
+		text = Printable(o.Class) + ", " + text
+	}
+	return text
+}
+
+// objectFailure returns the line about a failed function object(addr).
+func objectFailure(f *roots.Failure) string {
+	text := fmt.Sprintf("object(addr) failed: %s", Printable(f.First))
+	if f.Count > 1 {
+		text += fmt.Sprintf(" (and %d more)", f.Count-1)
+	}
+	if f.Ended {
+		text += "; it is no longer called"
+	}
+	return text
 }
 
 // printWithoutMap prints consecutive frames between frames with a map.

@@ -49,7 +49,8 @@ static long collections, safepoints, frames, roots, fuel;
 // The heap.
 
 static const uint64_t magic = 0x0b1ec70000000000, space_size = 1 << 19, arena_size = 1ull << 34;
-static char *arena, *from, *next, *end; // the arena, the current space, and its unused part
+static char *arena, *end; // the arena, and the end of the current space
+char *from, *next;        // the current space, and its unused part; heap.star reads these
 static uint64_t ids, gap = 12345;
 
 static void die(int status, const char *reason, uint64_t at) {

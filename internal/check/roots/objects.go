@@ -1,0 +1,162 @@
+package roots
+
+import (
+	"example.com/reframe/deopt"
+	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/machine"
+	"example.com/reframe/internal/vm/vmlayout"
+)
+
+// Objects finds the objects of a target's heap by a layout's function object(addr).
+type Objects struct {
+	layout *vmlayout.Layout
+	source *vmlayout.Source
+	memory *pages
+	failed int
+	first  error // of the failures
+	names  map[vmlayout.Class]string
+}
+
+// maxFailures bounds the failures of object(addr) after which it is no longer called: each of them may take all its steps.
+const maxFailures = 100
+
+// NewObjects returns the objects of a view's target; nil if no layout of the view defines object(addr).
+func NewObjects(v *deopt.View) *Objects {
+	l := vmlayout.DescribesObjects(v.VMs())
+	if l == nil {
+		return nil
+	}
+	m := &pages{from: v.Target()}
+	return &Objects{layout: l, source: vmlayout.ObjectSource(vmlayout.OfTarget(v.Target(), nil), m), memory: m, names: map[vmlayout.Class]string{}}
+}
+
+// Object is an object of the heap.
+type Object struct {
+	Start frame.Hex `json:"start"`
+	Size  uint64    `json:"size"`
+	Class string    `json:"class,omitempty"`
+}
+
+// describe returns an object for people.
+func (o *Objects) describe(is *vmlayout.HeapObject) *Object {
+	return &Object{frame.HexOf(is.Start), is.Size, o.className(is.Class)}
+}
+
+func (o *Objects) className(c vmlayout.Class) string {
+	name, known := o.names[c]
+	if !known {
+		name = o.layout.ClassName(o.source, c)
+		if len(o.names) < maxClasses {
+			o.names[c] = name
+		}
+	}
+	return name
+}
+
+// maxClasses bounds the number of classes that are told apart.
+const maxClasses = 1 << 16
+
+// find returns the object to which a word refers, and the place to which it points.
+func (o *Objects) find(bits uint64) (*vmlayout.HeapObject, Found) {
+	addr, ok := o.layout.Reference(bits)
+	switch {
+	case bits == 0:
+		return nil, IsNull
+	case !ok:
+		return nil, NoReference
+	}
+	return o.at(uint64(addr))
+}
+
+// at returns the object that contains an address. If object(addr) fails on memory that cannot be read, no object is there.
+func (o *Objects) at(addr uint64) (*vmlayout.HeapObject, Found) {
+	if o.failed >= maxFailures {
+		return nil, Unchecked
+	}
+	o.memory.unread = false
+	is, err := o.layout.Object(o.source, addr)
+	switch {
+	case err != nil && o.memory.unread:
+		return nil, NoObject
+	case err != nil:
+		if o.failed++; o.first == nil {
+			o.first = err
+		}
+		return nil, Unchecked
+	case is == nil:
+		return nil, NoObject
+	case is.State == vmlayout.FreedObject:
+		return is, InFreed
+	case is.State == vmlayout.LeftObject:
+		return is, InFromSpace
+	case is.Start != addr:
+		return is, InObject
+	}
+	return is, IsObject
+}
+
+// Failure holds the failures of object(addr).
+type Failure struct {
+	Count int    `json:"count"`
+	First string `json:"first"`           // the first one
+	Ended bool   `json:"ended,omitempty"` // object(addr) is no longer called after maxFailures
+}
+
+// failure returns the failures; nil for none.
+func (o *Objects) failure() *Failure {
+	if o == nil || o.failed == 0 {
+		return nil
+	}
+	return &Failure{o.failed, o.first.Error(), o.failed >= maxFailures}
+}
+
+// pages is memory of which the pages that were read last are kept. It must not change meanwhile.
+type pages struct {
+	from   machine.Memory
+	slots  [cachedPages]*page
+	unread bool // a read has failed since the field was reset
+}
+
+type page struct {
+	at   machine.Addr
+	data [pageSize]byte
+}
+
+const (
+	pageSize    = 4 << 10
+	cachedPages = 8 << 10 // 32 MiB
+)
+
+// ReadMemory implements [machine.Memory].
+func (m *pages) ReadMemory(p []byte, addr machine.Addr) error {
+	for len(p) > 0 {
+		within := int(addr % pageSize)
+		part := p[:min(len(p), pageSize-within)]
+		if is := m.page(addr - machine.Addr(within)); is != nil {
+			copy(part, is.data[within:])
+		} else if err := m.from.ReadMemory(part, addr); err != nil {
+			m.unread = true
+			return err
+		}
+		p, addr = p[len(part):], addr+machine.Addr(len(part))
+	}
+	return nil
+}
+
+// page returns a page; nil if it cannot be read as a whole.
+func (m *pages) page(at machine.Addr) *page {
+	slot := &m.slots[at/pageSize%cachedPages]
+	if *slot == nil {
+		*slot = &page{at: ^machine.Addr(0)}
+	}
+	is := *slot
+	if is.at == at {
+		return is
+	}
+	is.at = ^machine.Addr(0)
+	if m.from.ReadMemory(is.data[:], at) != nil {
+		return nil
+	}
+	is.at = at
+	return is
+}
