@@ -143,7 +143,7 @@ func TestCheckBroken(t *testing.T) {
 		{ruleFields, location(3, Location{Direct, 4, 6, 0}),
 			Violation{Function: 0x1000, Record: 7, Pos: first, What: "location 3 of record 7: an address of 4 bytes; a pointer has 8"}},
 		{ruleFields, location(4, Location{Indirect, 0, 7, 0}),
-			Violation{Function: 0x1000, Record: 7, Pos: first, What: "location 4 of record 7: 0 bytes of memory"}},
+			Violation{Function: 0x1000, Record: 7, Pos: first, What: "location 4 of record 7: an Indirect location of 0 bytes"}},
 		{ruleFields, location(5, Location{Constant, 4, 0, 0}),
 			Violation{Function: 0x1000, Record: 7, Pos: first, What: "location 5 of record 7: a constant of 4 bytes"}},
 		{ruleFields, location(6, Location{ConstantIndex, 8, 1, 0}),

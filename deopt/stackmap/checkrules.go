@@ -35,7 +35,7 @@ var rules = [...]Rule{
 	ruleRegisters: {"registers are the architecture's",
 		"registers have the DWARF numbers of the architecture's ABI; LLVM keeps values in registers that it allocates, and addresses in general registers"},
 	ruleSizes: {"sizes fit their registers",
-		"a register has the size of its spill slot, and a live-out the number of live bytes; LLVM records a part of a register by its first bit (StackMaps.cpp)"},
+		"a register location has the size of the value's spill slot, a live-out that of its live bytes; for a part of a register, the location's offset is the part's first bit (StackMaps.cpp)"},
 	ruleFields: {"memory and constants have valid sizes",
 		"an address (Direct) has the size of a pointer, a value in memory (Indirect) a size above 0, and a constant 8 bytes and register number 0 (StackMaps.cpp, parseOperand)"},
 	ruleConstants: {"constant indexes are in range",
@@ -116,7 +116,7 @@ func (c *checker) location(p spot, i int, l Location) {
 	case Indirect:
 		c.results[ruleFields].Checked++
 		if l.Size == 0 {
-			c.broken(ruleFields, p, "location %d of record %d: 0 bytes of memory", i, r.ID)
+			c.broken(ruleFields, p, "location %d of record %d: an Indirect location of 0 bytes", i, r.ID)
 		}
 	case Direct:
 		c.results[ruleFields].Checked++

@@ -205,7 +205,7 @@ func TestCheckFindsEachRule(t *testing.T) {
 		{"a constant in a register", object, bytesAt{anyregRecord + 16 + 4*12 + 4, "\x03"},
 			"memory and constants have valid sizes", "anyreg", anyregRecord, "location 4 of record 5: a constant with register 3"},
 		{"no memory", object, bytesAt{transitionRecord + 16 + 3*12 + 2, "\x00"},
-			"memory and constants have valid sizes", "transition", transitionRecord, "location 3 of record 6: 0 bytes of memory"},
+			"memory and constants have valid sizes", "transition", transitionRecord, "location 3 of record 6: an Indirect location of 0 bytes"},
 		{"an address of 4 bytes", object, bytesAt{transitionRecord + 16 + 4*12 + 2, "\x04"},
 			"memory and constants have valid sizes", "transition", transitionRecord, "location 4 of record 6: an address of 4 bytes"},
 		{"constant 1 of 1", object, bytesAt{anyregRecord + 16 + 3*12 + 8, "\x01"},
