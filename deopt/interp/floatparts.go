@@ -218,7 +218,7 @@ func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, e
 func floatClass(f softfloat.Format, w []word) uint {
 	bits := toBig(w)
 	n := f.Decode(bits)
-	distance := uint(0) // class distance from the zero of the same sign
+	distance := uint(0) // number of classes away from the zero of the same sign
 	switch {
 	case f.Signaling(bits):
 		return 0

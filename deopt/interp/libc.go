@@ -43,7 +43,7 @@ func (numberCall) of(c *ccall) numberCall { return numberCall{c} }
 func (streamCall) of(c *ccall) streamCall { return streamCall{c} }
 func (cxxCall) of(c *ccall) cxxCall       { return cxxCall{c} }
 
-// start begins a call of a function of the subject.
+// start makes the ccall of an invocation, and wraps it in C, the type of the function's subject.
 func start[C subject[C]](i *Invocation) (*ccall, C) {
 	c := &ccall{Invocation: i}
 	var none C

@@ -143,7 +143,7 @@ func quickICmp(c *inst, i *ir.Instr, bits int) {
 	}
 }
 
-// outcomes maps each fcmp predicate to the results of order for which it holds.
+// outcomes maps each fcmp predicate to a mask of the outcomes for which it holds. Each outcome is a bit that the function order returns.
 var outcomes = map[string]uint64{
 	"false": 0, "oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7,
 	"uno": 8, "ueq": 9, "ugt": 10, "uge": 11, "ult": 12, "ule": 13, "une": 14, "true": 15,

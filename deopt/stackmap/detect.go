@@ -17,8 +17,8 @@ func (p *parser) candidates(at int) []*layout {
 	return list
 }
 
-// fitting returns the scans of all layouts, except one, that fit all maps from at. It makes one pass per layout; most passes end at the first
-// location.
+// fitting scans with every candidate layout other than except, and returns the scans that fit all maps from offset at on. It makes one pass per
+// layout; most passes end at the first location.
 func (p *parser) fitting(at int, except *layout) []*scan {
 	if at == len(p.data) {
 		return nil

@@ -138,8 +138,8 @@ func someRecord(r *rand.Rand, l *layout) Record {
 	return rec
 }
 
-// roundTrip writes one or several blobs and reads them again. Read with the layout l, they must be unchanged. If Parse detects another layout, it
-// must read the same, or list l in [Section].Also.
+// roundTrip writes one or several blobs and reads them again. Parsed with layout l, they must be unchanged. If Parse without a layout detects another
+// one, the values must be the same, or [Section].Also must list l.
 func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	var data []byte
 	var want []*Blob
