@@ -225,7 +225,7 @@ func TestKept(t *testing.T) {
 			slices.SortFunc(slots, func(x, y slot) int { return int(x.at - y.at) })
 			for i, s := range slots[1:] {
 				below := slots[i]
-				if below.Class != Flags && below.Name != s.Name { // cr is saved as one word
+				if below.Class != Flags && below.Name != s.Name { // the fields of ppc64's cr are saved as one word
 					require.LessOrEqual(t, below.at+int64(below.Kept), s.at, "%s and %s", below.Name, s.Name)
 				}
 				if below.Class == Vector && s.Class == Vector && below.Size == s.Size && a.arch != ARM64BE {

@@ -97,7 +97,7 @@ func (w *Original) Known(from, to machine.Addr) bool {
 	return true
 }
 
-// ReadMemory implements [machine.Memory] for the compiled code. Relocated bytes have their values in the file.
+// ReadMemory implements [machine.Memory] for the compiled code. Relocated bytes have the file's values, as before relocation.
 func (w *Original) ReadMemory(p []byte, addr machine.Addr) error {
 	if addr < w.Start || uint64(addr-w.Start)+uint64(len(p)) > uint64(len(w.Was)) {
 		return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not all of it is in " + w.Of}

@@ -7,9 +7,9 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Decorated returns the symbol of a function whose convention Microsoft's compilers mangle, or "" for other functions. It is f@@16 for vectorcall on every
-// platform, and with the names of 32-bit Windows @f@8 for fastcall and _f@8 for stdcall. The number is the size of the arguments in bytes
-// (Mangler::getNameWithPrefix of LLVM 14 to 22).
+// Decorated returns the symbol of a function whose convention Microsoft's compilers mangle, or "" for other functions. For vectorcall the symbol is
+// f@@16 on every platform. With the mangling of 32-bit Windows (m:x) it is @f@8 for fastcall and _f@8 for stdcall. The number is the size of the
+// arguments in bytes (Mangler::getNameWithPrefix of LLVM 14 to 22).
 func Decorated(f *ir.Func) string {
 	layout := f.Module.Layout
 	windows32 := layout.Mangling == 'x'

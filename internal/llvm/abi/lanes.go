@@ -46,7 +46,7 @@ var (
 // byArch lists the supported architectures. Those whose vector registers have a size that is known only at run time are not supported.
 var byArch = map[string]*registers{"amd64": x86, "arm64": arm64, "s390x": s390x, "ppc64": power, "ppc64le": power8}
 
-// LanePlace is the place of a vector in a record.
+// LanePlace describes a record's location of a vector.
 type LanePlace struct {
 	Arch     *machine.Arch
 	Register bool // in a register; otherwise in a stack slot
@@ -63,7 +63,7 @@ type Lanes struct {
 	Stride int // distance in bits between elements; the bits above an element are garbage
 }
 
-// LanesOf returns the layout of a vector's elements in a place, or an error if it is unknown.
+// LanesOf returns the layout of a vector's elements in a location, or an error if the layout is unknown.
 func LanesOf(t *ir.Type, d *ir.DataLayout, p LanePlace) (Lanes, error) {
 	size, bits := d.StoreSize(t), elementBits(t.Elem, d)
 	if !sized(t, d) || p.Size <= 0 || t.Len > 8*uint64(p.Size) {

@@ -7,8 +7,8 @@ import (
 )
 
 // Pack returns the elements without gaps, as a store of the vector leaves them in memory. The first element is in the least significant bits of one
-// integer, or in big-endian order in the most significant ones (LangRef, "Vector Type"). The bits above the elements are zero. raw holds the bytes of the
-// place in memory order.
+// integer, or in big-endian order in the most significant ones (LangRef, "Vector Type"). The bits above the elements are zero. raw holds the bytes of
+// the register or slot in memory order.
 func (l Lanes) Pack(raw []byte, order binary.ByteOrder) ([]byte, error) {
 	if l.Len <= 0 || l.Bits <= 0 || l.Stride < l.Bits || (l.Len-1)*l.Stride+l.Bits > 8*len(raw) {
 		return nil, fmt.Errorf("%d elements of %d bits in %d bytes", l.Len, l.Stride, len(raw))

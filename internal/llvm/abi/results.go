@@ -19,7 +19,7 @@ type Compared struct {
 	Same  bool
 	Parts []ResultPart // the scalars of the value in order
 
-	err error // Why, with its code
+	err error // the error whose text is Why, with its reason code
 }
 
 // ResultPart is one scalar of a result: the whole result, an element or a field.
@@ -99,14 +99,14 @@ func CompareResult(v interp.Value, cc string, regs *machine.Registers, made func
 			first = &r
 		}
 	}
-	// The value differs with one lowering, but may be elsewhere with a lowering that cannot be compared.
+	// The value differs with every lowering that can be compared. With another lowering it may be in a place that cannot be read.
 	if refused != nil {
 		return *refused
 	}
 	return *first
 }
 
-// Reason returns Why with its addresses, or nil.
+// Reason returns the error whose text is Why, or nil.
 func (c *Compared) Reason() error { return c.err }
 
 func incomparable(why error) Compared { return Compared{Why: why.Error(), err: why} }

@@ -99,7 +99,7 @@ func TestResultsAsNativeCodeReturnsThem(t *testing.T) {
 		attrs   string
 		level   string
 	}{{14, "", "-O2"}, {19, "", "-O0"}, {19, "+avx2", "-O2"}, {22, "", "-O2"}, {22, "+avx512f,+avx512vl", "-O2"}, {22, "+avx2", "-O0"}} {
-		// On a processor with 64-byte registers, run it also as if it had none.
+		// On a processor with 64-byte registers, run each case also without using them.
 		for _, wide := range []bool{false, true} {
 			if wide && !avx512 || !wide && strings.Contains(c.attrs, "512") {
 				continue
@@ -275,7 +275,7 @@ func TestCompareResult(t *testing.T) {
 	require.Equal(t, []ResultPart{{"", "rax", interp.FromUint(ir.I32, 6), diff.Parts[0].Native, false}}, diff.Parts)
 	require.Equal(t, "7", diff.Parts[0].Native.Format())
 	for why, r := range map[string]Compared{
-		"the calling convention hotspotcc":                            CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a fork's convention
+		"the calling convention hotspotcc":                            CompareResult(interp.FromUint(ir.I32, 7), "hotspotcc", regs, none), // a convention of a fork of LLVM
 		"the calling convention ghccc":                                CompareResult(interp.FromUint(ir.I32, 7), "ghccc", regs, none),
 		"the result registers of ppc64 are not known":                 CompareResult(interp.FromUint(ir.I32, 7), "", machine.NewRegisters(machine.PPC64, ""), none),
 		"rdx: not there":                                              CompareResult(interp.FromUint(&ir.Type{Kind: ir.IntKind, Bits: 128}, 7), "", regs, none),

@@ -83,7 +83,7 @@ type Func struct {
 	typ     *Type
 	space   int  // address space
 	nextID  int  // number of the first unnamed value after the parameters
-	debug   span // the node of its !dbg, in the module's source
+	debug   span // position of its !dbg node in the module's source
 	body    extent
 	lazy    atomic.Pointer[lazyFunc]
 	pure    bool              // from its own attributes
@@ -204,7 +204,7 @@ type Instr struct {
 	Line   int
 	Pos    int // offset of its first byte in the module's text
 
-	debug span // the node of its !dbg, in the module's source
+	debug span // position of its !dbg node in the module's source
 }
 
 // Call holds the fields that only calls use.

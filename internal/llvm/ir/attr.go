@@ -38,7 +38,7 @@ func words(list string) map[string]bool {
 	return m
 }
 
-// attributes holds the attributes of a list that this package uses.
+// attributes holds those attributes of one attribute list that this package uses.
 type attributes struct {
 	param   ParamAttrs
 	element *Type             // elementtype(…)
@@ -49,7 +49,7 @@ type attributes struct {
 	naked   bool              // has no frame
 }
 
-// attrGroup holds the attributes of a group that this package uses.
+// attrGroup holds those attributes of one attribute group that this package uses.
 type attrGroup struct {
 	strings map[string]string
 	pure    bool

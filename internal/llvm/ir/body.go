@@ -91,7 +91,7 @@ func (p *bodyParser) parseBlocks() {
 	}
 }
 
-// skipUsed skips the block or the value whose uses an order lists.
+// skipUsed skips the block or value that a use-list order is for.
 func (p *bodyParser) skipUsed() {
 	if p.isWord("label") {
 		p.labelRef()
@@ -270,7 +270,7 @@ func trimRight(s string) string {
 	return s
 }
 
-// more skips a comma, except for the comma before metadata, which may follow any instruction.
+// more skips a comma and reports whether there was one. It leaves a comma before metadata, which may follow any instruction.
 func (p *operandParser) more() bool {
 	if !p.isPunct(',') {
 		return false

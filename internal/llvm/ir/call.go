@@ -63,8 +63,8 @@ func (p *bodyParser) parseCall(in *Instr) {
 	call.Callee = p.calleeValue(callee, t, p.pointerTo(t, space))
 }
 
-// implicitKey identifies an intrinsic that is called without a declaration. A name may be called with several types: LLVM adds the suffix of a declared
-// name.
+// implicitKey identifies an intrinsic that is called without a declaration. The calls may have several types under one name: LLVM then appends a type
+// suffix to the name of each declaration that it adds.
 type implicitKey struct {
 	name string
 	sig  *Type

@@ -97,7 +97,7 @@ func (p *constParser) parseWordConst(t *Type) *Const {
 	case "ptrauth":
 		return p.parsePtrAuth(t)
 	case "dso_local_equivalent", "no_cfi":
-		// Both constants are the address of code that behaves like the function.
+		// dso_local_equivalent @f and no_cfi @f are the address of code that behaves like @f, so @f replaces them.
 		p.next()
 		global := p.tok
 		if global.kind != tokGlobal {

@@ -124,7 +124,7 @@ func fitFloat(kind TypeKind, double uint64) (*big.Int, error) {
 	case exp == 0x7ff:
 		result |= uint64(maxExp)<<f.fraction | frac>>drop
 	case exp == 0:
-		return nil, fmt.Errorf("it does not fit exactly") // smaller than any number of the smaller formats
+		return nil, fmt.Errorf("it does not fit exactly") // a denormal double is too small for half, bfloat and float
 	default:
 		e := exp - doubleBias + bias
 		if e >= maxExp {

@@ -39,8 +39,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// compareScans requires that the quick search for the ends of bodies and nodes finds the same module as reading every byte. The latter may reject text in
-// metadata, which the quick search skips.
+// compareScans requires that the quick search for the ends of bodies and nodes finds the same module as the careful search, which reads every byte.
+// Only the careful search may reject text in metadata, because the quick one skips metadata.
 func compareScans(t *testing.T, m *Module) {
 	careful, err := parseModule(m.Name, m.src, false, m.opaque)
 	if err != nil {
@@ -61,7 +61,7 @@ func compareScans(t *testing.T, m *Module) {
 	for _, n := range m.metadata.nodes {
 		quick[n] = true
 	}
-	for _, n := range careful.metadata.nodes { // a surplus bracket hides nodes from it
+	for _, n := range careful.metadata.nodes { // a surplus bracket may hide nodes from the careful search
 		require.True(t, quick[n], "!%d", n.number)
 	}
 }

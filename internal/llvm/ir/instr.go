@@ -53,7 +53,7 @@ func (p *constParser) parseFlags(op Op) Flags {
 				p.fail(p.tok.pos, "expected '(' after inrange")
 			}
 			p.skipBalanced()
-		case op == OpCall, op == OpInvoke, op == OpCallBr: // it may be a calling convention
+		case op == OpCall, op == OpInvoke, op == OpCallBr: // the word may be a calling convention
 			return flags
 		default:
 			if !p.skipUnknownFlag(op) {
@@ -244,7 +244,7 @@ func (p *bodyParser) parsePhi(in *Instr) {
 		p.fail(pos, "phi node must have first class type, not '%v'", in.Typ)
 	}
 	if !p.isPunct('[') {
-		return // a block without predecessors
+		return // no operands: the block has no predecessors
 	}
 	for p.err == nil {
 		p.expect('[', "in phi")

@@ -146,7 +146,7 @@ func ReadNamed(names []string) (modules []*Module, notes []string, err error) {
 }
 
 type reader struct {
-	seen  map[uint64]bool // hashes of the texts of files that folders and patterns matched
+	seen  map[uint64]bool // hashes of the texts already read from files that folders and patterns matched
 	seed  maphash.Seed
 	bytes int64
 	bad   int

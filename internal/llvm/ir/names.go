@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// Names are stored without their sigil. An unnamed value has a number, and its Name is that number in decimal. %"7" is a name and not a number; it keeps
-// its quotation marks, so that the two differ.
+// Names are stored without their sigil. An unnamed value has a number, and its Name is that number in decimal. %"7" is a name and not a number; it
+// keeps its quotation marks, so that it differs from the number %7.
 
 // quoteName returns a name as LLVM prints it after its sigil: bare if possible, otherwise in quotation marks with special bytes as \XX.
 func quoteName(name string) string {

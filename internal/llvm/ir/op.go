@@ -66,7 +66,7 @@ const (
 	OpBitCast
 	OpAddrSpaceCast
 
-	// The rest.
+	// Other operations.
 	OpICmp
 	OpFCmp
 	OpPhi

@@ -76,7 +76,7 @@ func parseModule(name, src string, quick, opaque bool) (m *Module, err error) {
 	return m, nil
 }
 
-// tokens parses what needs no module: words, punctuation marks and numbers.
+// tokens parses words, punctuation marks and numbers, for which it needs no module.
 type tokens struct {
 	lexer
 	depth int // nesting of constants and types
@@ -221,7 +221,7 @@ func (p *tokens) isUseListOrder() bool {
 	return p.isWord("uselistorder") || p.isWord("uselistorder_bb")
 }
 
-// useListOrder skips a use-list order. value skips the value of uselistorder.
+// useListOrder skips a uselistorder or uselistorder_bb. It calls value to skip the value after uselistorder.
 func (p *tokens) useListOrder(value func()) {
 	block := p.isWord("uselistorder_bb")
 	p.next()

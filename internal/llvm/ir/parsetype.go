@@ -5,7 +5,8 @@ import "strconv"
 // maxIntBits is the width of LLVM's widest integer (IntegerType::MAX_INT_BITS).
 const maxIntBits = 1 << 23
 
-// plainTypes maps words to the types that consist of one word. Types that modules do not share are then looked up in the type table.
+// plainTypes maps words to the types that consist of one word. The parser looks up the type that it finds here in the type table, unless all modules
+// share it.
 var plainTypes = map[string]*Type{
 	"void": Void, "label": Label, "token": tokenType, "metadata": metadataType, "ptr": Ptr,
 	"i1": I1, "i8": I8, "i16": I16, "i32": I32, "i64": I64,

@@ -40,7 +40,7 @@ type Site struct {
 	CC     string
 
 	result *Instr // the gc.result of a gc.statepoint
-	either bool   // the record has bundleID if the call was not rewritten
+	either bool   // the record has ID if rewrite-statepoints-for-gc rewrote the call, otherwise bundleID
 }
 
 // IDs returns the ids that the record of the site may have, the likelier first. A site has two possible ids in two cases. A call with a deopt bundle

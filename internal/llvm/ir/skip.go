@@ -11,7 +11,7 @@ func scanBalanced(src string, pos, end int) (past, lines int, star bool) {
 	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}[opening]
 	depth := 0
 	for i := pos; i < len(src); i++ {
-		// This loop is most of the cost of opening a module: nearly all bytes are skipped.
+		// Most of the time to open a module is spent in this loop, which skips nearly all of its bytes.
 		for i < len(src) && !scanStops[src[i]] {
 			i++
 		}

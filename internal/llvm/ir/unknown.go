@@ -94,7 +94,7 @@ func (p *typeParser) skipUnknown(what string, follows func() bool) bool {
 	return true
 }
 
-// isKnown reports whether a word has a meaning elsewhere, so that here it is a mistake.
+// isKnown reports whether a word has a meaning elsewhere in IR. Such a word in a wrong position is a mistake and not an unknown word.
 func isKnown(word string) bool {
 	_, op := opOf[word]
 	return op || flagWords[word] != 0 || linkages[word] || visibleWords[word] || conventions[word] || attributeNames[word] ||

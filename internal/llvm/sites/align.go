@@ -106,7 +106,7 @@ func alignOrCount(s *ir.Site, e RecordEntry, solve bool) (a Alignment, why strin
 
 const notShaped = "is not a statepoint record, but the module has a statepoint there"
 
-// maxVanished is the number of possibly missing operands of a site from which on operands are not aligned.
+// maxVanished limits the missing operands for which locations are found. In a bit set, this bit stands for that many missing operands or more.
 const maxVanished = 63
 
 // RecordsStatepoint reports whether the record of a site begins with the constants of a statepoint record.
@@ -192,7 +192,7 @@ func (f *fitting) tookPlaces(n int) bool {
 	}
 	number := func(at, most int) bool {
 		if at >= len(f.locations) {
-			return true // end of the instruction
+			return true // the record ends before this number
 		}
 		l := f.locations[at]
 		return l.Kind == stackmap.Constant && l.Offset >= 0 && int(l.Offset) <= most
@@ -307,7 +307,7 @@ func (f *fitting) holds(v ir.Value, k int, l stackmap.Location) bool {
 	case t.Kind == ir.X86FP80Kind:
 		return l.Kind == stackmap.Indirect && f.sized(t, l)
 	case constant:
-		return true // the code generator computed a constant
+		return true // the code generator may have found that the operand is constant
 	case l.Kind == stackmap.Direct:
 		// An argument that is passed in parts is also recorded by its address.
 		layout := f.site.Func.Module.Layout

@@ -77,7 +77,7 @@ define void @f(i64 %a, i64 %b, i32 %i, double %d, float %s, x86_fp80 %x, x86_fp8
 	}{
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8", "0 - 1"},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 I10 R8", "0 1 2"}, // the x86_fp80 was spilled and folded
-		{"stackmap", "i64 %a, x86_fp80 %x, i64 %n", "R8 D", "0 - 1"},      // llc 14 to 22 record the address of an alloca so
+		{"stackmap", "i64 %a, x86_fp80 %x, i64 %n", "R8 D", "0 - 1"},      // D: llc 14 to 22 record the address of an alloca
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R8 R8 R8", counts},
 		{"stackmap", "i64 %a, x86_fp80 %x, i64 %b", "R8 R4", fit},

@@ -19,7 +19,7 @@ type evidence struct {
 	f      *ir.Func
 	shared map[string]bool // names of the module's function that the code refers to
 	others []string        // names that the code refers to and the module's function does not
-	called bool            // the code calls the first of others
+	called bool            // the code calls all of others; if false, it calls none of them
 	absent []string        // functions that the module's function always calls and the code does not refer to
 	order  string          // the reason why the code's calls cannot be those of the module, or ""
 
@@ -101,7 +101,7 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 		if spelled || slices.ContainsFunc(n.names, func(name string) bool { return own[base(name)] || byItself.MatchString(base(name)) }) {
 			continue
 		}
-		if n.called && !t.called { // calls are stronger evidence
+		if n.called && !t.called { // a call is stronger evidence than another reference
 			t.others, t.called = nil, true
 		}
 		if n.called == t.called && !slices.Contains(t.others, n.names[0]) {
@@ -111,7 +111,7 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 	calls := callsOf(f)
 	for _, i := range calls.always {
 		local := i.Call.Callee.(*ir.Func).Linkage == "internal" || i.Call.Callee.(*ir.Func).Linkage == "private"
-		if all || whole && !local { // the code may refer to a local function through its section
+		if all || whole && !local { // code may refer to a local function by the symbol of its section
 			if g := CalledName(i); !present[base(g)] && !slices.Contains(t.absent, g) {
 				t.absent = append(t.absent, g)
 			}

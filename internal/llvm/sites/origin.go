@@ -155,7 +155,7 @@ func (ms *Modules) refuses(img *object.Image, start machine.Addr, f *ir.Func) st
 	return ""
 }
 
-// candidates returns no candidates and the reason.
+// candidates returns an empty Candidates with the reason for the refusal.
 func (r *Refusal) candidates() Candidates { return Candidates{Why: "no names: " + r.Why, Refused: r} }
 
 // MapOf returns the modules that a map may have been compiled from.

@@ -60,7 +60,7 @@ func TestProvenanceOfOwnModules(t *testing.T) {
 			}, "provenance", filepath.Base(program), version) {
 				path := livetest.TryObject(t, version, program, flags...)
 				if path == "" {
-					continue // it may be rejected on another architecture
+					continue // llc may reject the program for another architecture
 				}
 				m, err := ir.ParseFile(livetest.IR(t, version, program))
 				require.NoError(t, err)

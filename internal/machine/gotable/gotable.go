@@ -56,8 +56,8 @@ type Table struct {
 	text         uint64
 }
 
-// New returns the table that a reader contains, of code from the address text on. trees reads the data that the linker calls go:func.*, with the inlined
-// calls; it is nil if these are unknown.
+// New returns the table that the reader table contains. text is the address at which the code starts. trees reads the data that the linker calls
+// go:func.*, with the inlined calls; it is nil if these are unknown.
 func New(table, trees io.ReaderAt, text uint64, order binary.ByteOrder) (*Table, error) {
 	b := make([]byte, HeaderSize)
 	if _, err := table.ReadAt(b, 0); err != nil {
@@ -173,8 +173,8 @@ func (l limited) ReadAt(p []byte, off int64) (int, error) {
 	return l.ReaderAt.ReadAt(p, off)
 }
 
-// Calls returns the source lines of an address in a function: inlined functions, the innermost first, then the function itself. It subtracts from left the
-// bytes that it reads, and fails with [ErrLimit] if they are too few.
+// Calls returns the source lines of an address in a function: inlined functions, the innermost first, then the function itself. It subtracts from
+// left the bytes that it reads, and fails with [ErrLimit] if it must read more.
 func (t *Table) Calls(f Function, pc uint64, left *int64) ([]Call, error) {
 	within := *t
 	within.table = limited{t.table, left}
@@ -219,7 +219,7 @@ func (t *Table) calls(f Function, pc uint64) (calls []Call, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if c.Line = int(line); at[0] != math.MaxUint32 { // a file that the linker has left out
+			if c.Line = int(line); at[0] != math.MaxUint32 { // MaxUint32: the linker has left the file out
 				if c.File, err = t.string(t.files + uint64(at[0])); err != nil {
 					return nil, err
 				}

@@ -149,7 +149,7 @@ func (u *unit) function(pc uint64) (*function, error) {
 	}
 }
 
-// costly returns the error for an exhausted budget. The index of functions is incomplete then, so it is dropped.
+// costly drops the index of functions, which is incomplete, and returns the error for an exhausted budget.
 func (u *unit) costly() error {
 	u.indexed = false
 	return (&section{name: ".debug_info", reader: u.r}).costly()

@@ -62,7 +62,7 @@ func (n *Nearest) steps(symbol string) (steps int, ok bool) {
 		return 0, true
 	}
 	last := b[strings.LastIndexByte(b, ':')+1:]
-	if a == last { // the user typed f for ns::f
+	if a == last { // a is f, and the symbol is ns::f
 		return 1, true
 	}
 	limit := 0

@@ -61,9 +61,9 @@ func (f *coffFormat) symbolTables() []*symbolTable {
 	return []*symbolTable{t}
 }
 
-// table reads the symbol table, or returns nil if there is none. Auxiliary rows follow a row. The row holds their count, and they have symbol numbers
-// too. A name of up to 8 characters is in the row itself and need not end with a zero byte. table appends these names to the string table with a zero
-// byte.
+// table reads the symbol table, or returns nil if there is none. A row may be followed by auxiliary rows: it holds their count, and each of them has
+// a symbol number too. A name of up to 8 characters is in the row itself and need not end with a zero byte. table appends these names to the string
+// table with a zero byte.
 func (f *coffFormat) table() (*symbolTable, error) {
 	if f.read != nil {
 		return f.read, nil

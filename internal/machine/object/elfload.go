@@ -72,7 +72,7 @@ func (f *elfFormat) loadRows(s *Section, data []byte, table *Section, inPlace bo
 		var addr machine.Addr
 		here, defined := true, true
 		if size, ok := f.loadAddress(row.kind); ok {
-			// The image is loaded at its own address, so the load bias is 0.
+			// The relocation adds the load bias, which is 0 for a load at the image's own address.
 			x = fixup{size, absoluteTo}
 		} else {
 			if x, here, err = r.fixup(row); err != nil {

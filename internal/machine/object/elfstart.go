@@ -7,7 +7,7 @@ import (
 )
 
 // Start returns the entry point of the image (e_entry; System V ABI, chapter 4), and false if it has none. Some shared objects, such as the dynamic
-// linker, also have an entry point.
+// linker, have one too.
 func (i *Image) Start() (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || f.file.Type != elf.ET_EXEC && f.file.Type != elf.ET_DYN || f.file.Entry == 0 {

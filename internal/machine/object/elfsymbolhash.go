@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// nameHash is the section .gnu.hash. It finds the rows of a .dynsym that may have a name, as the dynamic linker does. No standard describes it; this is the
-// form that GNU ld and lld write and that glibc reads (elf/dl-lookup.c, do_lookup_x).
+// nameHash is the section .gnu.hash. It finds the rows of a .dynsym that may have a given name, as the dynamic linker does. No standard describes it;
+// this is the form that GNU ld and lld write and that glibc reads (elf/dl-lookup.c, do_lookup_x).
 //
 // It begins with four words: the number of buckets, the number of the first hashed row, the number of words of the Bloom filter, and the shift of the
 // filter's second hash. The filter, the buckets and the chains follow. Rows of one bucket are adjacent; a bucket holds the number of its first row. The

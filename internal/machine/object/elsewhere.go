@@ -10,8 +10,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// LoadAt sets the addresses of sections of an unlinked image. The addresses of the other sections are unknown. LoadAt places them after these, so
-// that distances in unwind information fit, and their symbols have no address. It returns an error if two sections overlap.
+// LoadAt sets the addresses of the sections in at, for an unlinked image. It places all other sections after these, so that distances in unwind
+// information fit. The real addresses of those sections are unknown, so their symbols have no address. LoadAt returns an error if two sections in at
+// overlap.
 func (i *Image) LoadAt(at map[*Section]machine.Addr) error {
 	type placed struct {
 		*Section
@@ -117,7 +118,7 @@ func (s *Section) Fixed() (data []byte, fixed []bool, err error) {
 	return data, fixed, nil
 }
 
-// touches returns the numbers of bytes that a relocation may change before its place, and from the place on.
+// touches returns the number of bytes that a linker may change before the place of a relocation, and the number from the place on.
 func touches(of elf.Machine, kind uint32) (before, size uint64) {
 	switch of {
 	case elf.EM_X86_64:

@@ -215,7 +215,7 @@ func TestEverySectionCompressed(t *testing.T) {
 	}
 }
 
-// TestRelocatedTwice reads a section that all other sections relocate.
+// TestRelocatedTwice requires that a section to which many relocation sections apply is relocated only once.
 func TestRelocatedTwice(t *testing.T) {
 	w := elfWriter{body: make([]byte, 1<<16), sections: []elf.Section64{
 		{},

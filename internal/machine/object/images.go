@@ -16,7 +16,8 @@ func Images(name string, r io.ReaderAt, size int64) iter.Seq2[*Image, error] {
 	return func(yield func(*Image, error) bool) { images(name, r, size, holders{}, yield) }
 }
 
-// holders records the kinds of file that contain an image. Each kind may occur only once, as with common tools.
+// holders records the kinds of file around an image: an archive, a universal file, or both. A kind may not contain itself; no common tool writes
+// that.
 type holders struct{ archive, fat bool }
 
 // images yields the images of one file, and returns false if the caller stops.

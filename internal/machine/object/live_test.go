@@ -168,7 +168,7 @@ func TestRelocatedOfJITLink(t *testing.T) {
 				require.Equal(t, machine.Addr(addr), sym.Addr)
 				code := img.CodeAt(sym.Addr)
 				require.NotNil(t, code)
-				start := make([]byte, 16) // before the first relocated byte
+				start := make([]byte, 16) // the first 16 bytes of the function, which no relocation changes
 				_, err = code.ReadAt(start, int64(sym.Addr-code.Loaded()))
 				require.NoError(t, err)
 				require.Equal(t, start, p.read(addr, 16))

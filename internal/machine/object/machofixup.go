@@ -8,8 +8,8 @@ import (
 )
 
 // A linked image chains its fixups through the places to fix: each place holds the value to write and the distance to the next place
-// (mach-o/fixup-chains.h). Images for macOS 11 and older have rebase opcodes instead (LC_DYLD_INFO); the places that these rebase already hold their
-// addresses. Imports of such an image do not occur in stack maps or unwind tables, and are not listed.
+// (mach-o/fixup-chains.h). Images for macOS 11 and older have rebase opcodes instead (LC_DYLD_INFO); a place that such an opcode rebases already
+// holds its address. Imports of such an image do not occur in stack maps or unwind tables, and are not listed.
 
 // chainFormat describes a pointer format: how a place encodes its fixup.
 type chainFormat struct {
@@ -20,14 +20,14 @@ type chainFormat struct {
 	unpack  func(raw uint64) chainLink
 }
 
-// chainLink is the decoded fixup of one place.
+// chainLink is the decoded fixup of one place of a chain.
 type chainLink struct {
 	next    uint64 // distance to the next place in strides; 0 in the last one
 	bind    bool
 	ordinal uint64 // number of the import, if bind is set
 	addend  int64  // added to the import's address, if bind is set
 	target  uint64
-	offset  bool   // in every format of fixups the target is an offset from the start of the image
+	offset  bool   // the target is an offset from the start of the image, even if the format has absolute targets
 	high    uint64 // the target's highest byte, in its position
 }
 

@@ -48,7 +48,7 @@ func (i *chainImports) bind(w *chainWalk, l chainLink, r *Relocation) (uint64, e
 		return fail("the name of import %d lies outside of the names", l.ordinal)
 	}
 	r.table, r.symbol = i.names, rawSymbol{name: uint32(name), section: undefined}
-	// 0 means the image itself. Negative numbers mean a search of several images: the executable's, or all of them.
+	// A positive number is that of another image. 0 is the image itself. Negative numbers are searches that may find the image's own definition.
 	if library > 0 {
 		return 0, nil
 	}

@@ -206,7 +206,7 @@ _data:	.quad 0, 0
 	.section __DATA,__more
 L_data: .quad 0
 `)
-	// A row has the position of a field, the number of bytes that follow it in the instruction, and its target.
+	// Each row holds the position of a field, the number of bytes between the field and the end of its instruction, and the target.
 	fields := []struct {
 		at, behind int
 		symbol     string

@@ -49,7 +49,7 @@ const (
 	alone
 )
 
-// answered looks up a name and caches the result. Binding a module's names looks them up at each stop.
+// answered looks up a name and caches the result. The cache matters because a module's names are looked up again at each stop.
 func (i *Image) answered(a asked, find func() (Symbol, bool)) (Symbol, bool) {
 	c, known := i.answers[a]
 	if !known {

@@ -16,8 +16,8 @@ type Symbol struct {
 	Size uint64 // 0 if unknown
 }
 
-// symbolTable keeps a table in the form that it has in the image. libLLVM exports some 40,000 symbols and a lookup needs one of them: scanning the raw rows
-// is faster than allocating 40,000 Go values.
+// symbolTable keeps the rows of a table as they are in the image. libLLVM exports some 40,000 symbols and a lookup needs one of them: scanning the
+// raw rows is faster than allocating 40,000 Go values.
 type symbolTable struct {
 	rows uint64
 	row  func(n uint64) rawSymbol // requires n < rows

@@ -31,9 +31,9 @@ const (
 // Bounds of a target's description of itself.
 const (
 	maxLayout  = 1 << 20
-	allLayouts = 16 << 20 // of all layouts, which may be one for each method
+	allLayouts = 16 << 20 // bytes of all layouts together; there may be one layout per method
 	maxModules = 4096
-	maxIR      = 64 << 20 // of all modules
+	maxIR      = 64 << 20 // bytes of all modules together
 )
 
 // Ask returns an image's description of itself: modules, and layouts of virtual machines. The image may be nil. Ask is called once for each file and

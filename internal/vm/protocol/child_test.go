@@ -136,7 +136,7 @@ func TestOverlay(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"result":{"at":"0x200000000020"}}`,
 		`{"jsonrpc":"2.0","id":4,"result":[{"data":"fcfdaabb"},{"error":"0x200000100000 was not allocated"},{"error":"0x200000100018 was not allocated"}]}`,
 		`{"jsonrpc":"2.0","id":5,"result":{}}`,
-		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // also in a written page
+		`{"jsonrpc":"2.0","id":6,"result":[{"data":"00cc00"},{"error":"0x200000000021 was not allocated"}]}`}, answers) // unallocated bytes of a written page cannot be read either
 	require.Equal(t, "one two\n", a.Output)
 	require.Equal(t, 9, a.Requests)
 	var stored []string

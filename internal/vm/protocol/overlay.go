@@ -239,7 +239,7 @@ func (o *Overlay) Allocated() uint64 { return uint64(o.next - o.room.Start) }
 // Writes returns the number of written ranges.
 func (o *Overlay) Writes() int { return o.writes }
 
-// Stored is a page with stores.
+// Stored is a page that was stored to.
 type Stored struct {
 	Addr machine.Addr
 	Data []byte // [PageSize]
@@ -247,7 +247,7 @@ type Stored struct {
 	Bits []byte // a bit for each byte of Data that was stored to, in ascending order
 }
 
-// Stored yields the pages of the target with stores, in ascending order.
+// Stored yields the pages of the target that were stored to, in ascending order.
 func (o *Overlay) Stored() iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		for _, at := range slices.Sorted(maps.Keys(o.pages)) {

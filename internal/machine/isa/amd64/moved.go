@@ -131,7 +131,7 @@ func (m *Moved) general(to, from x86asm.Arg) func() {
 	return nil
 }
 
-// sum returns a function that executes a lea, or nil. With a lea LLVM recomputes a value that it did not save from one that it saved.
+// sum returns a function that executes a lea, or nil. LLVM uses lea to recompute a value that it did not save from one that it saved.
 func (m *Moved) sum(to, from x86asm.Arg) func() {
 	dst, size, ok := wide(to)
 	of, isMemory := from.(x86asm.Mem)
