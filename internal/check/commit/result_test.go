@@ -30,7 +30,7 @@ define i32 @main() {
 }`, len(format)+2, format, attribute, typ, livetest.Statepoint(8, "@wait", "1", "i64 %a"), body, attribute, typ, print, args)
 }
 
-// TestCommitResults requires that main prints the result. Native code of main reads the result from the place that the System V ABI defines.
+// TestCommitResults requires that main prints the committed result of @work, which its native code reads where the System V ABI returns it.
 func TestCommitResults(t *testing.T) {
 	livetest.Slow(t)
 	for name, c := range map[string]struct{ typ, attribute, body, print, format, args, want, where string }{

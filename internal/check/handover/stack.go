@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// Stack holds physical frames of one thread, innermost first, whose VM frames are passed as one stack.
+// Stack holds physical frames of one thread, innermost first, whose VM frames are passed to the interpreter as one stack.
 type Stack struct {
 	View   *deopt.View
 	Thread *deopt.Thread
@@ -22,7 +22,7 @@ type Stack struct {
 	End string
 }
 
-// Pick returns the selected frames: the innermost with VM frames, or the chosen one, and its callers.
+// Pick returns the innermost frame with VM frames, or the chosen frame, followed by the requested callers.
 func Pick(v *deopt.View, c deopt.Choice) (*Stack, error) {
 	var missing error // the reason of the first frame that cannot be selected, or of the chosen frame
 	for i := range v.Threads {

@@ -101,7 +101,7 @@ func TestVerifyWhereSeveralAreRight(t *testing.T) {
 		"func_1":  {"it calls @memcmp, of whose result only the sign is specified, and uses the number"},
 		"func_2":  same,
 		"func_3":  same,
-		"func_4":  {"it calls @qsort, whose order of comparisons is unspecified", Same}, // after the call
+		"func_4":  {"it calls @qsort, whose order of comparisons is unspecified", Same}, // Same: at exits after the call
 		"func_5":  {"it calls @llvm.minnum, which may return 0.0 or -0.0"},
 		"func_6":  {"its function has a part of the stack that the process has not touched yet", Same},
 		"func_7":  same,

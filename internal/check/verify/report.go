@@ -23,7 +23,7 @@ type Verified struct {
 	Hit    uint64 // number of the hit among the verified hits of its record, from 1
 	Status string // one of the constants
 	Why    string // the reason why the exit is not comparable
-	reason error  // Why, with its addresses
+	reason error  // the error of Why; Reasons removes its addresses
 	Entry  string // the function, if this is an activation that is compared with a baseline; "" for an exit
 	With   bool   // the user's own interpreter ran
 	Result []ResultPart

@@ -23,7 +23,7 @@ type Baseline struct {
 	mapWrong          []SlotDifference
 }
 
-// compareWithEntry compares the state of an exit with the runs from the entry of its activation.
+// compareWithEntry compares the state of an exit with the interpreter's runs from the entry of its activation.
 func (v *verifier) compareWithEntry(e *activation, exit *prediction) {
 	b := &Baseline{Function: e.baseline.origin.fn.Name}
 	exit.out.Baseline = b

@@ -55,7 +55,7 @@ type verifier struct {
 }
 
 // Run verifies each exit as it happens, until the process or the verification ends. The process must be stopped when Run begins; the caller detaches.
-// Run calls outcome with each outcome, which is valid until outcome returns. An error of outcome ends the verification and is returned.
+// Run passes each result to outcome; the result is valid until outcome returns. An error from outcome ends the verification, and Run returns it.
 //
 // Run returns the summary with any error. When ctx is done the error is its cause.
 func Run(ctx context.Context, s *ptrace.Session, o Options, outcome func(*Verified) error) (*Summary, error) {

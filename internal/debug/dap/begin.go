@@ -122,7 +122,7 @@ func (c *conn) drain() {
 	c.stdout, c.stderr = nil, nil
 }
 
-// configured starts the session: the client has sent its whole configuration.
+// configured handles configurationDone: the client has sent all breakpoints, so the target may run.
 func (c *conn) configured(r *dap.ConfigurationDoneRequest) error {
 	if c.begun {
 		return errors.New("configurationDone was already sent")

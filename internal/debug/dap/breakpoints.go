@@ -35,7 +35,7 @@ type place struct {
 	*breakpoint
 }
 
-// all lists the breakpoints that stop native code.
+// all lists the line, function and exception breakpoints, which can stop native code.
 func (c *conn) all() (list []*breakpoint) {
 	for _, of := range c.sources {
 		for _, b := range of {
@@ -48,7 +48,7 @@ func (c *conn) all() (list []*breakpoint) {
 	return append(list, c.exceptions...)
 }
 
-// lines lists the places at which the interpreter stops.
+// lines lists the instructions at which breakpoints stop the interpreter.
 func (c *conn) lines() (list []place) {
 	for _, of := range c.sources {
 		for _, b := range of {
@@ -185,7 +185,7 @@ func (c *conn) setLines(r *dap.SetBreakpointsRequest) error {
 	return nil
 }
 
-// resolve finds the instruction at which a line breakpoint stops, and returns the client's view of it.
+// resolve finds the instruction at which a line breakpoint stops, and returns the breakpoint in the form of the protocol.
 func (c *conn) resolve(b *lineBreakpoint) dap.Breakpoint {
 	answer := dap.Breakpoint{Id: b.id, Line: b.asked.Line, Source: &b.source}
 	refuse := func(err error) dap.Breakpoint {

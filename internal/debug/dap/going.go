@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// going is a running execution of the process or of the interpreter. It owns the session until it ends.
+// going is a running execution of the process or of the interpreter. Until the execution ends, only its goroutine may use the session.
 type going struct {
 	request int // the number of the request that started the execution
 	native  bool
@@ -27,13 +27,13 @@ type outcome struct {
 	stop     session.Stop
 	verified *verify.Verified // the exit after which native code and the interpreter differ
 	err      error
-	stopped  stopped // of the interpreter
+	stopped  stopped // the stop of the interpreter
 }
 
 // These are the reasons for the cancellation of an execution.
 var (
 	errPaused = errors.New("paused")
-	errAside  = errors.New("for something else")
+	errAside  = errors.New("for something else") // cancelled by the method aside, which resumes the process afterwards
 )
 
 // stopped describes the place and the reason of a stop of the target.
@@ -73,7 +73,7 @@ func (c *conn) goOn(request int) {
 	})
 }
 
-// came handles the end of an execution: it reports the outcome to the client.
+// came reports the outcome of a finished execution to the client.
 func (c *conn) came(o outcome) {
 	request := c.going.request
 	c.going = nil
@@ -165,7 +165,7 @@ func (c *conn) pause(r *dap.PauseRequest) error {
 	return nil
 }
 
-// aside pauses a running process, runs f and resumes the process.
+// aside runs f while the process is stopped. It pauses a running process first, and resumes it afterwards.
 func (c *conn) aside(f func() error) error {
 	if c.going == nil {
 		return f()
@@ -287,7 +287,7 @@ func (c *conn) thread(m dap.Message) error {
 	return c.target.Session.SetThread(id)
 }
 
-// interpreter starts an execution of the interpreter.
+// interpreter starts an execution in which f moves the interpreter. It then prints the new output of the interpreted program.
 func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(context.Context) error) {
 	printed := len(run.Output())
 	c.begin(request, false, func(ctx context.Context) (o outcome) {
@@ -303,7 +303,7 @@ func (c *conn) interpreter(request int, run *session.Run, at *stopped, f func(co
 	})
 }
 
-// endOf describes and prints the end of a run; it returns "" for a run that can continue.
+// endOf prints how a run of the interpreter has ended, and returns the text. It returns "" for a run that can continue.
 func (c *conn) endOf(run *session.Run) string {
 	text := ""
 	switch result, err := run.Ended(); {
@@ -322,7 +322,7 @@ func (c *conn) endOf(run *session.Run) string {
 	return text
 }
 
-// out runs the interpreter until at most frames activations are left, or to an earlier breakpoint.
+// out runs the interpreter until at most frames activations are left, or to a breakpoint if that is reached first.
 func (c *conn) out(ctx context.Context, run *session.Run, frames int, at *stopped) error {
 	lines := c.lines()
 	for list := instrs(lines); ; {
@@ -372,7 +372,7 @@ func ended(run *session.Run) bool {
 // exitTarget is the number of the only place to which a run can be moved.
 const exitTarget = 1
 
-// gotoTargets lists the exit.
+// gotoTargets answers with the exit, the only target of goto.
 func (c *conn) gotoTargets(r *dap.GotoTargetsRequest) error {
 	var body dap.GotoTargetsResponseBody
 	body.Targets = []dap.GotoTarget{}

@@ -17,12 +17,12 @@ type breakpoint struct {
 	filter string // the filter of an exception breakpoint
 	number int    // the number of the session's breakpoint; 0 if it does not stop native code
 	when   *condition.Condition
-	hit    func(uint64) bool // reports whether the breakpoint stops at a hit; nil: it stops at each hit
-	log    *message          // printed instead of a stop
+	hit    func(uint64) bool // reports whether the breakpoint stops at the hit with a number; nil: it stops at each hit
+	log    *message          // a hit prints this message and does not stop; nil for none
 	count  uint64            // number of hits at which the condition held
 }
 
-// read parses the conditions and the log message of a breakpoint.
+// read parses a breakpoint's condition, hit condition and log message.
 func (b *breakpoint) read(when, hit, log string) (err error) {
 	if when != "" {
 		if b.when, err = condition.Parse(when); err != nil {

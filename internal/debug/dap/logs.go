@@ -16,8 +16,8 @@ type logs struct {
 	went    time.Time // the end of the last unsuccessful wait for the client
 }
 
-// A client that takes no message for stalledFor has stalled. After that, waiting for the client may hold the process for at most 1/heldShare of the
-// time since the client stalled.
+// A client that reads no message for stalledFor has stalled. After that, the process may be stopped to wait for the client for at most 1/heldShare of
+// the time since the client stalled.
 const (
 	stalledFor = time.Second
 	heldShare  = 20
@@ -59,7 +59,7 @@ func (l *logs) missing() dap.Message {
 	return console(fmt.Sprintf("%d %s dropped: the client did not read its messages\n", l.dropped, what))
 }
 
-// offer queues a message if there is room for it within a time.
+// offer queues a message. It waits for room in the queue up to patience, and reports whether there was room.
 func (w *writer) offer(m dap.Message, patience time.Duration) bool {
 	select {
 	case w.queue <- m:

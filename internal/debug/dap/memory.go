@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/report/explain"
 )
 
-// These bound one answer.
+// These bound the bytes and the instructions of one response.
 const (
 	maxMemory       = 1 << 20
 	maxInstructions = 10_000

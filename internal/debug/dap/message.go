@@ -36,7 +36,7 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 		}
 		name, value, _ := strings.Cut(line, ":")
 		if strings.EqualFold(name, "Content-Type") {
-			continue // Visual Studio Code's library for the base protocol permits this line
+			continue // accept a Content-Type line, as Visual Studio Code's library for the base protocol does
 		}
 		if !strings.EqualFold(name, "Content-Length") {
 			// A web page can send an HTTP POST to any local port, with a message of this protocol as its body.
@@ -79,11 +79,11 @@ func readLine(r *bufio.Reader, most int) (string, error) {
 // incoming is a received message.
 type incoming struct {
 	dap.Message
-	asked dap.Request // the head of the request, as far as it is readable
+	asked dap.Request // sequence number, type and command; those that the message lacks are empty
 	wrong error       // the reason why the message cannot be decoded as a request
 }
 
-// decode decodes a message. After an error no answer is possible.
+// decode decodes a message. It returns an error for content that is not a message, to which no response is possible.
 func decode(content []byte) (m incoming, err error) {
 	var head struct {
 		Seq     int    `json:"seq"`

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// grace bounds the time for which the pipe of an ended program is still read: another process may have it open.
+// grace bounds the time for which the pipe of an ended program is still read. The pipe may have no end, because another process may have it open.
 const grace = 200 * time.Millisecond
 
 // stream passes the output of a program to the client's console.

@@ -190,13 +190,13 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// unread bounds the time that a client may take to read its answers after it has stopped sending. Then the connection ends.
+// unread bounds the time that a client may take to read its responses after it has stopped sending. After this time the connection ends.
 const unread = 5 * time.Second
 
-// flushing bounds the wait for the last messages to be sent.
+// flushing bounds the time for sending the last messages at the end of a connection.
 const flushing = time.Second
 
-// ignored returns nil for the regular ends of a connection.
+// ignored returns nil for the errors with which a connection regularly ends, and other errors unchanged.
 func ignored(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, errDisconnected) {
 		return nil
@@ -204,7 +204,7 @@ func ignored(err error) error {
 	return err
 }
 
-// conn is one client and its debugging session. One goroutine owns it. While an execution runs, the execution owns the session.
+// conn is one client and its debugging session. The goroutine of loop handles requests. While an execution runs, only the execution uses the session.
 type conn struct {
 	*writer
 	server *Server
@@ -237,7 +237,7 @@ type conn struct {
 	refs    references
 }
 
-// loop serves requests until there are no more. It returns the reason, or nil after a disconnect.
+// loop serves requests until the client disconnects, the connection fails or ctx is done. It returns an error only for a failed or closed connection.
 func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 	for {
 		var done chan outcome
@@ -262,7 +262,7 @@ func (c *conn) loop(messages <-chan incoming, wrong <-chan error) error {
 	}
 }
 
-// serve answers one message, and reports whether it is the last.
+// serve handles one message, and reports whether the session is over after it.
 func (c *conn) serve(m *incoming) (last bool) {
 	if m.asked.Type != "request" {
 		return false // a response: the server sends no requests
@@ -312,7 +312,7 @@ var refused = map[string]string{
 	"startDebugging":            "not supported: adapters send this request to clients",
 }
 
-// early rejects requests that are sent too early, or sent twice.
+// early returns an error for a request that is sent too early, or sent twice.
 func (c *conn) early(m dap.Message) error {
 	command := m.(dap.RequestMessage).GetRequest().Command
 	switch command {

@@ -21,7 +21,7 @@ const maxReferences = 1 << 20
 // references holds the objects that a client may request until the target resumes: frames, scopes, and values with parts. Each number is issued only
 // once.
 type references struct {
-	first  int // the number before the first reference
+	first  int // references of list have the numbers after first
 	list   []any
 	stacks map[int][]*entry // by thread
 }
@@ -226,7 +226,7 @@ const (
 	runScope       = "Run"
 )
 
-// scope is one kind of values of a frame.
+// scope is a scope of a frame, such as its registers.
 type scope struct {
 	*entry
 	kind string
@@ -284,7 +284,7 @@ func (c *conn) scopes(r *dap.ScopesRequest) error {
 	return nil
 }
 
-// renew updates the frames after a value was set. The issued numbers of physical frames stay valid.
+// renew replaces the frames by those of the new view after a value was set. The issued numbers of physical frames stay valid.
 func (c *conn) renew() {
 	s := c.target.Session
 	if s.Run() != nil {

@@ -91,7 +91,7 @@ func (c *conn) setExpression(r *dap.SetExpressionRequest) error {
 	return nil
 }
 
-// put sets a value for the interpreter's run. moved reports whether put moved the run back to the exit, because it had left the exit.
+// put sets a value of a frame for the interpreter. moved reports whether there was a run, which setting a value moves back to the exit.
 func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, err error) {
 	s := c.target.Session
 	if e.level.Run != nil || s.Run() != nil {
@@ -122,7 +122,7 @@ func (c *conn) put(e *entry, name, text string) (slot *frame.Slot, moved bool, e
 	return slot, moved, nil
 }
 
-// afterSet makes the client read the values again.
+// afterSet tells the client to read the values again. moved means that the interpreter was moved back to the exit.
 func (c *conn) afterSet(moved bool) {
 	c.renew()
 	if moved {
@@ -166,7 +166,7 @@ func (c *conn) evaluate(r *dap.EvaluateRequest) error {
 // maxListed bounds the exits that are listed.
 const maxListed = 200
 
-// command runs a command of the console, and reports whether the text is one.
+// command runs the console's command in text. done reports whether the text is a command; otherwise it is an expression.
 func (c *conn) command(r *dap.EvaluateRequest, text string) (done bool, err error) {
 	s := c.target.Session
 	word, rest, _ := strings.Cut(text, " ")

@@ -25,7 +25,7 @@ type object struct {
 	id int64
 }
 
-// variable is a variable that was not sent yet. Its children get a reference when it is shown.
+// variable is a variable that was not sent to the client yet. The method given assigns a reference to its children when it is sent.
 type variable struct {
 	dap.Variable
 	set  string // the name by which it can be set; "" if it cannot be set
@@ -113,7 +113,7 @@ func ofVM(e *entry, name, evaluate string, is *frame.VMValue, hex bool) variable
 	return v
 }
 
-// said returns a variable that cannot be set.
+// said returns a variable that the client cannot set and that has no children.
 func said(name, value string) variable {
 	return variable{Variable: dap.Variable{Name: name, Value: value}}
 }
@@ -284,7 +284,7 @@ func (c *conn) ofRun() (list []variable) {
 	return []variable{said("instructions since the exit", strconv.FormatUint(run.Steps(), 10)), said("output", strconv.Quote(run.Output()))}
 }
 
-// opened lists the children of a reference.
+// opened lists the variables of the scope, value or object that a reference names.
 func (c *conn) opened(reference int, hex bool) ([]variable, error) {
 	is, err := c.refs.get(reference)
 	if err != nil {
@@ -329,7 +329,7 @@ func (c *conn) variables(r *dap.VariablesRequest) error {
 	return nil
 }
 
-// given assigns a reference to the children of a variable.
+// given returns a variable in the form of the protocol, with a reference to its children.
 func (c *conn) given(v variable) dap.Variable {
 	if v.open != nil {
 		v.VariablesReference = c.refs.add(v.open)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client sends the packets of the environment to the stub and prints the replies.
+// client sends the packets in the environment variable asClient to the stub and prints the replies.
 func client(address string) int {
 	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:"))
 	if err != nil {
@@ -53,7 +53,7 @@ func client(address string) int {
 		}
 		b := make([]byte, 1<<19)
 		n := 0
-		for n < 1 || (b[0] != '-' && (n < 4 || b[n-3] != '#')) { // until the checksum, or a negative acknowledgement
+		for n < 1 || (b[0] != '-' && (n < 4 || b[n-3] != '#')) { // read up to the checksum, or a negative acknowledgement
 			more, err := conn.Read(b[n:])
 			if err != nil {
 				fmt.Println("closed")
@@ -67,7 +67,7 @@ func client(address string) int {
 	return 0
 }
 
-// inside returns the command of a gdb with the plugin, on a target that args select. The plugin starts program instead of reframe.
+// inside returns the command that starts gdb with the plugin. args select the target. The plugin starts program instead of reframe.
 func inside(t *testing.T, gdb, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "reframe.py")

@@ -55,12 +55,12 @@ func (p *Prompt) bisect(ctx context.Context, _ string) error {
 	return nil
 }
 
-// place returns the position of an instruction.
+// place returns the line, block and function of an instruction.
 func place(i *ir.Instr) string {
 	return fmt.Sprintf("line %d, block %s of @%s", i.Line, i.Block.Ref(), i.Block.Func.Name)
 }
 
-// instr prints an instruction with a value next to it.
+// instr prints the line of an instruction with a value next to it.
 func (p *Prompt) instr(i *ir.Instr, value string) {
 	p.printf("%s\n", p.irLine(i.Line, i.Block.Func.Module.LineText(i.Line), false, value))
 }

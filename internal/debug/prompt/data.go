@@ -257,7 +257,7 @@ func how(v *frame.VMValue) string {
 	return ", read as " + v.Type
 }
 
-// without describes a value that does not come from a slot.
+// without describes a value of a virtual machine that was not read from a slot of the record.
 func without(v *frame.VMValue) string {
 	switch {
 	case v.Object != nil:

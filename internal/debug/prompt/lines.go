@@ -26,7 +26,7 @@ type script struct {
 // maxLine bounds a line of a script, in bytes.
 const maxLine = 1 << 16
 
-// Script returns the commands of a file. It prints each command when it is read.
+// Script returns the commands of a file. It prints each command to the prompt's output when the command is read.
 func (p *Prompt) Script(in io.Reader) Lines {
 	s := bufio.NewScanner(in)
 	s.Buffer(nil, maxLine)

@@ -153,7 +153,7 @@ func (p *Prompt) run() run {
 	return nil
 }
 
-// standsIn prints the position of a run.
+// standsIn prints the position of a run of either interpreter.
 func (p *Prompt) standsIn(r run) error {
 	if vm, is := r.(*session.VMRun); is {
 		return p.standsInVM(vm)
@@ -161,7 +161,7 @@ func (p *Prompt) standsIn(r run) error {
 	return p.stands(r.(*session.Run), nil)
 }
 
-// on calls do, which runs the interpreter, and prints the interpreter's new position.
+// on calls do with the current run, which it starts if there is none, and prints the interpreter's new position.
 func (p *Prompt) on(do func(run) error) error {
 	if p.Session.With() {
 		r, err := p.Session.ResumeVM()
@@ -188,7 +188,7 @@ func (p *Prompt) on(do func(run) error) error {
 	return p.stands(r, done)
 }
 
-// stands prints the position of the interpreter: the last instruction done with its value, unless done is nil, and the next instruction.
+// stands prints the position of the interpreter: the instruction done, which ran last, with its value, and the next instruction. done may be nil.
 func (p *Prompt) stands(r *session.Run, done *ir.Instr) error {
 	p.listed = 0
 	if err := p.Session.SetLevel(0); err != nil {

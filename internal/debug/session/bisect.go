@@ -40,12 +40,12 @@ type By int
 // The kinds of evidence.
 const (
 	Agreed   By = iota // no difference: both sides returned the same result
-	ByValue            // a value in a record
-	ByRecord           // a value that was the same before, or that is in another slot: the record has other operands than the module
+	ByValue            // the values of a slot in a record differ
+	ByRecord           // the record has other operands than the module: the value was the same before, or is in another slot
 	ByBranch           // both sides reached different places
-	ByResult           // different results of the function
-	ByMemory           // different memory at the return
-	ByCall             // different calls of native code
+	ByResult           // the results of the function differ
+	ByMemory           // the memory differs at the return
+	ByCall             // the calls of native code differ
 	ByEnd              // the interpreter cannot continue where native code does
 )
 
@@ -95,7 +95,7 @@ type bisection struct {
 	out    *Parting
 }
 
-// find finds the first instruction that differs.
+// find sets the first instruction whose value or effect differs, or the reason why it is unknown.
 func (b *bisection) find(ctx context.Context) (err error) {
 	p := b.out.Pair
 	var watched []machine.Addr
@@ -127,7 +127,7 @@ func (b *bisection) find(ctx context.Context) (err error) {
 // maxWatched bounds the bytes of memory whose last store is tracked.
 const maxWatched = 1024
 
-// name sets the instruction that differs, and its value in native code.
+// name sets the instruction of the result to that of c, and its value in native code.
 func (b *bisection) name(c *computed, native string) {
 	out := b.out
 	out.Instr, out.Steps, out.Native = c.instr, c.step, native
@@ -178,7 +178,7 @@ func (b *bisection) operand(v ir.Value, args []*computed, n int) Operand {
 	return o
 }
 
-// suspect adds an instruction, and those that computed its operands unless a site has shown the values to be the same.
+// suspect adds an executed instruction to the suspects, and those that computed its operands. It omits values that a site has shown to be the same.
 func (b *bisection) suspect(c *computed) {
 	if b.done[c] || len(b.done) == maxSuspects {
 		return

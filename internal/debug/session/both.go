@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Pair compares native code and the interpreter at the places that both sides reached from a common place.
+// Pair compares native code and the interpreter, which started at the same place, at the next places they reached.
 type Pair struct {
 	Number uint64 // number of the pair since the exit, from 1
 	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.
@@ -141,7 +141,7 @@ func (s *Session) accompany(ctx context.Context, run *Run) (why string, err erro
 	return "", nil
 }
 
-// lost handles native code that was stopped before it reached a site, or whose process has ended.
+// lost updates the session after native code was stopped before a site, or its thread has ended. err is the reason.
 func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error) error {
 	if !a.Moved {
 		if ctx.Err() != nil {
@@ -162,10 +162,10 @@ func (s *Session) lost(ctx context.Context, run *Run, a *verify.Stop, err error)
 	return err
 }
 
-// ends bounds the wait for the end of a process whose thread has ended: the process ends with its last thread.
+// ends bounds the wait for the end of a process one of whose threads has ended. Other threads may still run.
 const ends = time.Second
 
-// threadEnded updates the state after the followed thread has ended. Other living threads of the process have run for a moment.
+// threadEnded updates the session after the followed thread has ended. If other threads live, they have run for a moment, and are stopped again.
 func (s *Session) threadEnded(ctx context.Context) error {
 	s.moved()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), ends)

@@ -475,7 +475,7 @@ func TestBothOfThreads(t *testing.T) {
 	toEnd(t, s)
 }
 
-// TestBothCannotCompare requires a reason if native code does not reach the next site, and that the process continues from its place.
+// TestBothCannotCompare requires a reason if native code does not reach the next site, and that the process can then continue from where it stopped.
 func TestBothCannotCompare(t *testing.T) {
 	livetest.Slow(t)
 	leaves := `declare void @leave_optimized(i64)

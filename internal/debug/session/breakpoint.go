@@ -17,10 +17,10 @@ type Breakpoint struct {
 	Number int
 	trace.ExitFilter
 	At   *names.Pattern       // calls of functions; nil: sites that match the filter
-	If   *condition.Condition // only exits that fulfil it; nil: all
+	If   *condition.Condition // selects exits at which it holds; nil: all exits
 	VM   *condition.Condition // selects the place in the program of a virtual machine; nil: any
-	Line *ir.Instr            // only exits whose site may be this instruction of a module; nil: any
-	// Meant is called last, for an exit that is counted in Hits, and reports whether the process stops at the exit. If Meant is nil, the process stops.
+	Line *ir.Instr            // selects exits whose site may be this instruction of a module; nil: any
+	// Meant is called for an exit at which all conditions hold, and reports whether the process stops there. If Meant is nil, the process stops.
 	Meant    func(*trace.Exited) bool
 	Once     bool // delete the breakpoint after the first hit
 	Disabled bool

@@ -60,8 +60,8 @@ func (s *Session) Record(ctx context.Context, path string, o ptrace.RecordOption
 	return t.WriteCore(ctx, path, o)
 }
 
-// Limits of the interpreter's runs for a recorded core, which holds the memory that they read: instructions for each frame, and time for all. They
-// are the defaults of reframe record.
+// A recorded core includes the memory that runs of the interpreter read. These limit the instructions of the run for each frame, and the time of all
+// runs. They are the defaults of reframe record.
 const (
 	touched  = 1_000_000
 	touching = time.Second // this bound also ends an endless loop

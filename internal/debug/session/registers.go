@@ -48,7 +48,7 @@ func (s *Session) Places(b *Breakpoint) (int, error) {
 	if b.At != nil {
 		o.At = append(o.At, b.At)
 	}
-	planned, _ := trace.Plan(t, o) // an error means that there are none
+	planned, _ := trace.Plan(t, o) // on an error the code has no such places
 	n := 0
 	for _, p := range planned {
 		if n += len(p.Exits); p.Symbol != "" && b.At != nil && b.At.Match(p.Symbol) {

@@ -55,7 +55,7 @@ func (s *Session) ReverseStep(ctx context.Context, n uint64) (Stop, error) {
 	return s.wentBack(ctx, id, nil)
 }
 
-// wentBack takes the moment at which a run backwards has stopped. err is the error of the run.
+// wentBack updates the session after the process has run backwards, and selects a thread. err is the error of that run.
 func (s *Session) wentBack(ctx context.Context, thread int, err error) (Stop, error) {
 	s.moved()
 	s.thread, s.level = thread, 0
@@ -149,7 +149,8 @@ func (s *Session) selected() (*deopt.Frame, activation, error) {
 	return at.Physical, a, err
 }
 
-// ReverseEntry goes back to the entry of the selected frame's activation, before its first instruction. Other activations of the function do not count.
+// ReverseEntry goes back to the entry of the selected frame's activation, before its first instruction. It passes the entries of other activations of
+// the function.
 func (s *Session) ReverseEntry(ctx context.Context) (Stop, error) {
 	if err := s.reversible(); err != nil {
 		return s.stop, err
@@ -178,9 +179,9 @@ func (s *Session) backToEntry(ctx context.Context, a activation) error {
 	}
 }
 
-// ReverseWrite goes back to the last write of a slot of the selected frame. The process stops before the instruction that writes, or at the entry of the
-// activation if the slot was not written since ([AtEntry]). Writes of a register are found by single steps: only those that change it. progress is called
-// now and then with their number.
+// ReverseWrite goes back to the last write of a slot of the selected frame. The process stops before the instruction that writes. If the activation
+// has not written the slot, the process stops at the entry of the activation ([AtEntry]). Single steps find writes of a register, but only those that
+// change it. progress is called now and then with the number of steps.
 func (s *Session) ReverseWrite(ctx context.Context, name string, progress func(steps int)) (Stop, *Write, error) {
 	if err := s.reversible(); err != nil {
 		return s.stop, nil, err
@@ -226,7 +227,7 @@ func (s *Session) ReverseWrite(ctx context.Context, name string, progress func(s
 	return s.stop, w, err
 }
 
-// written returns the memory of a slot: that of its value or, if the value is the address of a variable, that of the variable.
+// written returns the memory that holds the value of a slot. If the value is the address of a variable, it returns the memory of the variable.
 func written(f *deopt.Frame, is *frame.Slot, reg machine.DWARFReg) (r machine.Range, err error) {
 	base, err := f.Physical().Registers.Addr(reg)
 	if err != nil {
@@ -246,7 +247,7 @@ func written(f *deopt.Frame, is *frame.Slot, reg machine.DWARFReg) (r machine.Ra
 	return machine.Range{Start: start, End: start + machine.Addr(size)}, nil
 }
 
-// backToMemory goes back to the last write of memory, by the stub's watchpoints or else by single steps. It sets the thread that writes.
+// backToMemory goes back to the last write of memory, by the stub's watchpoints or else by single steps. It sets a.thread to the thread that writes.
 func (s *Session) backToMemory(ctx context.Context, a *activation, r machine.Range, w *Write, progress func(int)) (Reason, error) {
 	for {
 		stop, err := s.process.RunBack(ctx, r, a.entry)
@@ -264,7 +265,7 @@ func (s *Session) backToMemory(ctx context.Context, a *activation, r machine.Ran
 	}
 }
 
-// stepToMemory is backToMemory by single steps of the activation's thread, for a stub without watchpoints. It finds only writes that change the memory.
+// stepToMemory is backToMemory for a stub without watchpoints. It steps the activation's thread back, and finds only writes that change the memory.
 func (s *Session) stepToMemory(ctx context.Context, a activation, r machine.Range, progress func(int)) (Reason, error) {
 	var last []byte
 	for n := 0; n < maxBack; n++ {
@@ -293,7 +294,7 @@ func (s *Session) stepToMemory(ctx context.Context, a activation, r machine.Rang
 
 var errFar = fmt.Errorf("no write was found in the %d instructions before; the process is stopped there", maxBack)
 
-// report calls progress now and then.
+// report calls progress with n, the number of steps, after every 500 steps.
 func report(progress func(int), n int) {
 	const every = 500
 	if n > 0 && n%every == 0 && progress != nil {
@@ -301,8 +302,8 @@ func report(progress func(int), n int) {
 	}
 }
 
-// backToRegister goes back, in the activation of a frame, to the instruction that has changed a register. Calls of other functions count as one
-// instruction: a callee may save a register and restore it.
+// backToRegister goes back to the last instruction of a frame's activation that has changed a register. It steps over a call as over one instruction,
+// because a callee may save a register and restore it.
 func (s *Session) backToRegister(ctx context.Context, f *deopt.Frame, a activation, reg machine.DWARFReg, progress func(int)) (Reason, error) {
 	last, err := f.Physical().Registers.Bytes(reg)
 	if err != nil {
@@ -337,7 +338,7 @@ func (s *Session) backToRegister(ctx context.Context, f *deopt.Frame, a activati
 	return 0, errFar
 }
 
-// innermost goes back, out of the functions that an activation has called, to where the activation is the innermost one, and returns its registers there.
+// innermost goes back until no function that the activation has called is running, and returns the activation's registers at that moment.
 func (s *Session) innermost(ctx context.Context, a activation) (*machine.Registers, error) {
 	const most = 64 // a call may leave several frames, for example of stubs
 	for range most {

@@ -20,15 +20,15 @@ type Run struct {
 	machine  *interp.Interp
 	exec     *interp.Execution
 	result   *interp.Result   // nil until the run has ended
-	failed   error            // why the run cannot continue
-	start    uint64           // steps at the exit: those of the phis that ran to reach it
+	failed   error            // the reason why the run cannot continue, or nil
+	start    uint64           // step count at the exit: the phis before it count as steps
 	lockstep *verify.Lockstep // the native code that runs in step; nil while native code is stopped at the exit
-	common   uint64           // steps at the last place that both sides reached
-	pairs    uint64           // number of such places
-	places   []uint64         // the last consecutive step counts at which the run can be stopped, up to the current one
+	common   uint64           // step count at the last place that native code and the interpreter reached
+	pairs    uint64           // number of places that both reached since the exit
+	places   []uint64         // known places, as step counts: the last consecutive ones, up to the current one
 }
 
-// maxPlaces bounds the known places; each takes 8 bytes. The run finds other places by running there again.
+// maxPlaces bounds the known places of a run; each takes 8 bytes. The run finds earlier places again by running from the exit.
 const maxPlaces = 1 << 16
 
 // Start starts a run from the frames of a stack, as [deopt.Stack.Run] does.
@@ -149,7 +149,7 @@ func (r *Run) forward(ctx context.Context, on func() (*interp.Result, error)) er
 	})
 }
 
-// whole calls do, which moves the run. If ctx is canceled meanwhile, the run returns to its previous place.
+// whole calls do, which moves the run. If ctx is canceled meanwhile, whole moves the run to the place that it had before.
 func (r *Run) whole(ctx context.Context, do func() error) error {
 	before := r.exec.Steps()
 	err := do()
@@ -203,7 +203,7 @@ func (r *Run) back(ctx context.Context, n uint64) error {
 // chunk is the number of instructions before a place that [Run.find] runs one by one, to record the places at which a run can be stopped.
 const chunk = 1 << 12
 
-// find records the places before a place: it runs again from the exit, and runs the last instructions one by one.
+// find records the places before the step count before. It runs again from the exit, and runs the last instructions one by one.
 func (r *Run) find(ctx context.Context, before uint64) error {
 	begin := before
 	for size := uint64(chunk); begin > r.start && r.beyond(before); size *= 4 { // a branch may lead to more phis than a chunk has instructions
@@ -224,10 +224,10 @@ func (r *Run) find(ctx context.Context, before uint64) error {
 	return nil
 }
 
-// beyond reports whether the run is at a place or after it.
+// beyond reports whether the run has reached a step count.
 func (r *Run) beyond(place uint64) bool { return r.over() || r.exec.Steps() >= place }
 
-// to runs from the exit until steps instructions have run.
+// to moves the run to a step count, by running again from the exit.
 func (r *Run) to(ctx context.Context, steps uint64) error {
 	places := r.places
 	if err := r.Restart(); err != nil {
@@ -245,7 +245,7 @@ func (r *Run) to(ctx context.Context, steps uint64) error {
 	return nil
 }
 
-// toSite runs to the next instruction of the outermost activation for which is reports true, or to the end.
+// toSite runs to the next instruction of the outermost activation for which is returns true, or to the end of the run.
 func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Result, error) {
 	defer r.jumped()
 	for {
@@ -266,7 +266,7 @@ func (r *Run) toSite(ctx context.Context, is func(*ir.Instr) bool) (*interp.Resu
 	}
 }
 
-// at moves the run to the place after steps instructions. If ctx is done the run returns to its previous place.
+// at moves the run to a step count. If ctx is done, the run returns to its previous place.
 func (r *Run) at(ctx context.Context, steps uint64) error {
 	return r.whole(ctx, func() error { return r.to(ctx, steps) })
 }

@@ -15,10 +15,10 @@ type computed struct {
 	instr *ir.Instr
 	step  uint64 // number of instructions between the exit and this execution
 	value interp.Value
-	from  *computed   // for a phi, the source of its value; nil if that is not an instruction, or ran before the exit
+	from  *computed   // for a phi, the execution that computed its value; nil if no instruction since the exit did
 	args  []*computed // the operands; for a load also the stores that it read
 	chose []taken     // for a phi, the branches taken since the last site
-	// agreed is set when a later site has shown that native code has the same value. The operands then no longer matter.
+	// agreed is set when a later site has shown that native code has the same value. The instructions that computed the operands are then no suspects.
 	agreed bool
 }
 
@@ -38,7 +38,7 @@ type taken struct {
 	way  int // number of sites before the branch
 }
 
-// walk is a second run from the exit. It records the instruction that computed each value.
+// walk runs again from the exit to a difference, and records the execution that computed each value.
 type walk struct {
 	r       *Run
 	seen    *seen
@@ -48,12 +48,12 @@ type walk struct {
 	count   int                        // number of recorded executions
 	bytes   map[machine.Addr]*computed // the last store to each byte
 	writes  map[*ir.Instr]*computed    // the last execution of each store, and of each call that may store
-	ended   *computed                  // the very last instruction
+	ended   *computed                  // the instruction that ran last
 	called  map[machine.Addr]*computed // the call that last changed a watched byte
 	watched map[machine.Addr]byte      // the watched bytes before a call
 }
 
-// seen records the values of the sites at which both sides agreed.
+// seen holds the values at sites that native code and the interpreter reached without a difference.
 type seen struct {
 	values map[*ir.Instr][]ir.Value // by site
 	unsure map[ir.Value]bool        // the values that could not be compared at some site
@@ -215,7 +215,8 @@ func (w *walk) byteAt(at machine.Addr) byte {
 	return data[0]
 }
 
-// enter records the values of the phis of a block, all at once.
+// enter records the branch to a block, and the values of its phis. A phi may use the previous value of another phi, so enter reads all before it sets
+// any.
 func (w *walk) enter(c *computed, to *ir.Block) {
 	if len(c.instr.Blocks) > 1 {
 		t := taken{br: c.instr, to: to, way: w.way}
@@ -244,7 +245,7 @@ func (w *walk) enter(c *computed, to *ir.Block) {
 	}
 }
 
-// agree records the values of a site that both sides reached with the same values.
+// agree marks the values of a site that were the same on both sides, and drops how they were computed.
 func (w *walk) agree(at *ir.Instr) {
 	w.taken = nil
 	w.way++

@@ -17,7 +17,7 @@ type CodePlace struct {
 	Symbol  *SymbolRange  `json:"symbol,omitempty"`
 	// Source is as in [frame.Frame]; [Explanation.Sources] sets it.
 	Source []frame.Source `json:"source,omitempty"`
-	Why    string         `json:"why,omitempty"` // the reason why a part is missing
+	Why    string         `json:"why,omitempty"` // the reason why one of these members is missing
 
 	frame *deopt.Frame // the frame at the place
 }
@@ -78,7 +78,7 @@ func permissions(m machine.Mapping) string {
 	return string(b)
 }
 
-// codePlace describes the place in the code that contains the pc of a frame. For a return address it looks up the call before it.
+// codePlace describes the mapping, object, section and symbol of a frame's pc. For a return address it looks up the call before that address.
 func codePlace(v *deopt.View, f *deopt.Frame) CodePlace {
 	out := CodePlace{frame: f}
 	at := f.Physical().Lookup()

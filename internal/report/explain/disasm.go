@@ -82,7 +82,7 @@ func disassembly(f *deopt.Frame, shownBefore, shownFrom int) *Disassembly {
 	return out
 }
 
-// startOf returns the start of the frame's function, by its symbol, its FDE or its stack map.
+// startOf returns the start of the frame's function. It takes the start from the function's symbol, its FDE or its stack map.
 func startOf(f *deopt.Frame) (start machine.Addr, ok bool) {
 	if f.Code() == nil {
 		return 0, false
@@ -142,7 +142,7 @@ func (d *disassembler) past(at machine.Addr) bool {
 	return s != nil && at != f.Place() && !s.Contains(at)
 }
 
-// maxAt bounds the records that are noted at one address.
+// maxAt bounds the number of records that the notes of one address name.
 const maxAt = 4
 
 // placed describes the meaning of a record's address for each kind of site.
@@ -151,7 +151,7 @@ var placed = map[string]string{
 	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",
 }
 
-// notes describes an address: a return address, the start of a function, records.
+// notes returns the notes of an address: the frame that returns to it, the function that starts at it, and the records at it.
 func (d *disassembler) notes(at machine.Addr) []string {
 	f := d.frame
 	var out []string

@@ -102,7 +102,7 @@ func namesOfAll(all []standing) []FrameName {
 	return out
 }
 
-// frames lists the frames for which holds is true: all frames with that number, or with -1 all frames.
+// frames lists the frames with a number for which holds returns true. The number -1 means all frames.
 func frames(v *deopt.View, number int, holds func(*deopt.Frame) bool) []standing {
 	var out []standing
 	for i := range v.Threads {

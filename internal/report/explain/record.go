@@ -81,7 +81,7 @@ func refusesNear(f *deopt.Frame, e stackmap.Entry) bool {
 	return why != "" || err != nil
 }
 
-// judge returns the matcher for the frame's place.
+// judge returns the matcher that compares records with the frame's place.
 func judge(f *deopt.Frame) *deopt.Matcher {
 	within := f.Physical().Lookup()
 	name, _, _ := f.SymbolAt(within)
@@ -158,7 +158,7 @@ func convention(m *deopt.Match, pc machine.Addr) string {
 	return fmt.Sprintf("the record of a %s is at the return address of its call, which is the pc: %s", m.Kind, progress(m))
 }
 
-// progress returns the state of the call of a site.
+// progress returns, as text, whether the call of a site has started and returned.
 func progress(m *deopt.Match) string {
 	if m.Moment == frame.InCall {
 		return "the call is still running"
@@ -166,7 +166,7 @@ func progress(m *deopt.Match) string {
 	return "the call has returned"
 }
 
-// meaning returns the meaning of a record's address.
+// meaning returns, as text, which instruction a record's address names: the site, the start of a patchpoint's region, or a return address.
 func meaning(m *deopt.Match, by *deopt.Matcher) string {
 	switch {
 	case m.Kind == "":

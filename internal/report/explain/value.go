@@ -86,7 +86,7 @@ func recordedAt(l *frame.Location) stackmap.Location {
 	return out
 }
 
-// inWords describes a location.
+// inWords describes a location of a record as text.
 func inWords(l *frame.Location) string {
 	switch recordedAt(l).Kind {
 	case stackmap.Register:
@@ -111,7 +111,7 @@ func bytesOf(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// reading describes the part of the bytes that belongs to a type.
+// reading describes which of the recorded bytes form a value of a type, and which the type ignores.
 func reading(raw []byte, t frame.Type, big bool) string {
 	if t.IsZero() {
 		return fmt.Sprintf("the type is unknown: all %s, as one number", bytesOf(len(raw)))

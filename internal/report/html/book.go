@@ -95,7 +95,7 @@ func (b *Book) Add(v *verify.Verified, report string) error {
 	return b.write(c.File, p.Write)
 }
 
-// first sets the first value that differs.
+// first sets the chapter's first value that differs, or the side that did not return.
 func (c *Chapter) first(v *verify.Verified, d *Difference) {
 	for _, t := range d.Tables {
 		for _, r := range t.Rows {

@@ -59,7 +59,7 @@ var exits = []exit{
 			return frametest.Look(t, p, true, frametest.Known(t, p))
 		},
 		lit: map[string][]string{
-			// One half of a word; the other half belongs to no value.
+			// %y is in one half of a word; the other half belongs to no value.
 			"%y": {"values: %y", "stack: %y", "stack: 33 00 00 00", "IR: %y", "IR: %y = 51", "IR: i32 %y = 51", "record: location 6: 4 bytes of [rsp+20] (deopt value 3) → %y"},
 			"%c": {"values: %c", "stack: %c", "stack: fd", "IR: %c", "IR: %c = -3", "IR: i8 %c = -3", "record: location 8: 1 byte of [rsp+7] (deopt value 5) → %c"},
 		},

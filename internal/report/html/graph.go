@@ -46,7 +46,7 @@ type BoxRow struct {
 	object *int64
 }
 
-// Edge leads from a row to an object.
+// Edge is a line from a row, which holds a reference, to the box of the object.
 type Edge struct{ Path, Keys, To, Says string }
 
 // These are sizes of boxes, in pixels.

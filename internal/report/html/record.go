@@ -93,7 +93,7 @@ var parts = map[stackmap.Part]string{
 	stackmap.InLocation: "location", stackmap.InLiveOut: "live-out",
 }
 
-// row begins a row with a field.
+// row returns a new row with a field.
 func (r *recorder) row(f stackmap.Field) RecordRow {
 	return RecordRow{Pos: fmt.Sprintf("%#x", f.Pos), Part: parts[f.Part], Fields: []RecordField{r.field(f)}}
 }
@@ -117,7 +117,7 @@ func (r *recorder) field(f stackmap.Field) RecordField {
 	return RecordField{fmt.Sprintf("% x", f.Bytes[:min(len(f.Bytes), maxRegister)]), f.Name, v}
 }
 
-// add adds a field to the last row, or begins one.
+// add adds a field to the last row, or starts a new row for the first field of a part.
 func (r *recorder) add(f stackmap.Field) {
 	last := len(r.out.Rows) - 1
 	first := f.Name == "version" || f.Name == "address" || f.Name == "id" || f.Name == "kind" || f.Part == stackmap.InLiveOut && f.Name == "register"

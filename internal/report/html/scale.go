@@ -9,7 +9,7 @@ type Scale struct {
 	Marks []Bar
 }
 
-// Bar is a part of the scale.
+// Bar is a rectangle on the scale: the band of a frame, or the mark of a value.
 type Bar struct {
 	X, Width  float64
 	Text      string // the label, if the band has room for it

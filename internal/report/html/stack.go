@@ -62,7 +62,7 @@ type span struct {
 	via bool
 }
 
-// These are the greatest numbers of words of a frame that is shown whole: of the explained frame, and of other frames.
+// A frame with at most this number of words is shown whole: the explained frame, or another frame.
 const (
 	wholeExplained = 256
 	wholeOther     = 12
@@ -382,7 +382,7 @@ func (s *Stack) shown() map[int]bool {
 // ID returns the id of a band in the page.
 func (b *Band) ID() string { return fmt.Sprintf("frame-%d", b.Index) }
 
-// Title returns a band's number.
+// Title returns the number of the band's frame, such as #0.
 func (b *Band) Title() string { return fmt.Sprintf("#%d", b.Index) }
 
 // Says describes a band in one line.

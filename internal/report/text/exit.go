@@ -116,7 +116,7 @@ func (w *exitPrinter) vmFrames(vm *frame.VM) {
 	}
 }
 
-// placed writes a local or a place on the stack.
+// placed writes a local variable or an element of the operand stack, with its value.
 func (w *exitPrinter) placed(what string, v *frame.VMValue) {
 	for _, part := range [...]string{" ", placeOf(what, v), "=", w.vmValue(v)} {
 		w.line.WriteString(part)

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// sameStacks groups the parked goroutines whose stacks look the same as text. groups has the others by the index of the first one in threads, and
-// shown has the indexes of the others.
+// sameStacks groups the parked goroutines whose stacks would be printed as the same text. groups maps the index of a group's first goroutine in
+// threads to the other goroutines of that group. shown holds the indexes of these others.
 func sameStacks(threads []deopt.Thread) (groups map[int][]*deopt.Thread, shown map[int]bool) {
 	groups, shown = map[int][]*deopt.Thread{}, map[int]bool{}
 	first := map[string]int{}
@@ -29,7 +29,7 @@ func sameStacks(threads []deopt.Thread) (groups map[int][]*deopt.Thread, shown m
 	return groups, shown
 }
 
-// shapeOf returns a text that is equal for goroutines whose stacks look the same. plain is false for a stack with values or notes.
+// shapeOf returns a key that is equal for goroutines whose stacks would be printed as the same text. plain is false for a stack with values or notes.
 func shapeOf(t *deopt.Thread) (shape string, plain bool) {
 	if !t.Parked() {
 		return "", false

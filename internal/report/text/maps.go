@@ -231,8 +231,7 @@ func appendVariable(b []byte, rec *stackmap.Record, n int) []byte {
 	return fmt.Appendf(b, "      variable %d, %s\n", n, Count(rec.Vars[n], "location"))
 }
 
-// appendExtra appends the further places of a value in the yk layout: a register, or a place
-// below the frame pointer.
+// appendExtra appends the further locations of a value in the yk layout. Each is a register, or memory below the frame pointer.
 func (p *mapsText) appendExtra(b []byte, f *maps.Function, extra []int16) []byte {
 	for _, e := range extra {
 		if e >= 0 {

@@ -6,14 +6,12 @@ import (
 	"example.com/reframe/internal/static/maps"
 )
 
-// batch is the least number of records that one goroutine formats at a time. usual is the usual size of a record in bytes, so that the text of a
-// batch stays in the processor's cache until it is written. An image with fewer than few records, or with a function of more than most records, is
-// not divided.
+// These bound the batches of records that goroutines format in parallel.
 const (
-	batch = 1024
-	usual = 512
-	few   = 2 * batch
-	most  = 64 * batch
+	batch = 1024       // least number of records of a batch; its text fits in the processor's cache until it is written
+	usual = 512        // usual size of a record's text in bytes
+	few   = 2 * batch  // an image with fewer records is not divided
+	most  = 64 * batch // an image in which a function has more records is not divided
 )
 
 // part is a range of functions, and the channel for its text.

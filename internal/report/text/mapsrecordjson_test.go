@@ -60,7 +60,7 @@ func TestRecordsAreAsMarshalled(t *testing.T) {
 	check(most)
 }
 
-// TestFunctionsAreAsMarshalled requires the same of functions, up to the start of their records.
+// TestFunctionsAreAsMarshalled requires that functions are written byte for byte as encoding/json writes them, up to the start of their records.
 func TestFunctionsAreAsMarshalled(t *testing.T) {
 	check := func(f maps.FunctionJSON) {
 		t.Helper()

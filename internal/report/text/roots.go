@@ -119,13 +119,13 @@ func printRoot(w io.Writer, s Style, r *roots.Root) {
 	fmt.Fprintln(w, text)
 }
 
-// foundText holds the text for each place of a root.
+// foundText holds the text for each kind of memory to which a root may point.
 var foundText = map[roots.Found]string{
 	roots.IsObject: "an object", roots.InObject: "into an object", roots.InFreed: "freed", roots.NoObject: "no object", roots.NoReference: "no reference",
 	roots.InHeap: "in the heap", roots.InFromSpace: "in from-space: stale", roots.IsNull: "null", roots.Outside: "outside of the heap", roots.Unchecked: "not checked",
 }
 
-// foundOf returns the text for the place of a root, with the object that is there.
+// foundOf describes the memory to which a root points, with the object there.
 func foundOf(r *roots.Root) string {
 	text := foundText[r.Found]
 	if o := r.Object; o != nil {

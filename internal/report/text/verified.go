@@ -336,7 +336,7 @@ func groupLines(groups []verify.Group) string {
 	return b.String()
 }
 
-// reasonLines lists the reasons for which exits were left out, one per line: the count, the text of, and the reason.
+// reasonLines lists the reasons for which exits were left out. A line is the number of exits, the prefix of, and the reason.
 func reasonLines(r trace.Reasons, of string) string {
 	var b strings.Builder
 	reasons := r.Sorted()
