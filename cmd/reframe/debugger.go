@@ -45,7 +45,7 @@ func (k *inputs) remoteFlags(c *cobra.Command) {
 	f.StringVar(&k.remote, "remote", "", "control the process that a stub holds: `ADDR` is host:port, unix:PATH or '| COMMAND'")
 	flags.Core(f, &k.files, flags.Usage{
 		"exe":     "with --remote: `FILE` is its program, instead of the one that it names",
-		"sysroot": "with --remote: search the files that it names only below `DIR`",
+		"sysroot": "with --remote: look only below `DIR` for the files that the stub names",
 	})
 	k.replyFlag(c)
 }

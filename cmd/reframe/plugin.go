@@ -17,7 +17,7 @@ commands "reframe frames", "reframe explain", "reframe resume" and "reframe reco
 core or remote target that gdb has stopped. bt then passes through JIT code without CFI, and shows
 recorded values, names of JIT code and frames of virtual machines. doc/user/inside.md describes all.
 
-The commands start the program reframe of the PATH, or that of "set reframe program".
+The commands run reframe from PATH, or the program given with "set reframe program".
 
 Exit status: 0 OK, 2 error.`,
 		Example: `  reframe gdb > reframe_gdb.py
@@ -41,7 +41,7 @@ func (a *app) lldbCommand() *cobra.Command {
 remote target that lldb has stopped. doc/user/inside.md describes all.
 
 lldb imports the file by its name, so the name must end with .py and must not be lldb.py. The commands
-start the program reframe of the PATH, or that of "reframe program FILE".
+run reframe from PATH, or the program given with "reframe program FILE".
 
 Exit status: 0 OK, 2 error.`,
 		Example: `  reframe lldb > reframe_lldb.py

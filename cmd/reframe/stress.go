@@ -88,7 +88,7 @@ overwritten a breakpoint, 2 no exit was committed, or error, 3 difference; 130, 
 	f.StringVar(&k.stdin, "stdin", "", "`FILE` is the standard input of each run, - is that of stress (default /dev/null)")
 	f.Uint64Var(&o.Steps, "steps", stress.DefaultSteps, "bound the interpreter to `N` instructions per exit")
 	f.DurationVar(&o.Time, "time", stress.DefaultTime, "bound the time of each run (`TIME`: 500ms, 10s, 2h)")
-	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "bound the further runs that narrow a difference down to `N`")
+	f.IntVar(&o.Reruns, "reruns", stress.DefaultReruns, "make at most `N` further runs to narrow a difference down")
 	f.StringVar(&o.With, "with", "", "run the VM's own interpreter instead of the reference interpreter: the shell command `COMMAND`, which speaks doc/user/protocol.md")
 	f.StringVar(&o.Keep, "keep", "", "write a core of the exit that causes a difference, and a script, into `DIR`")
 	f.BoolVar(&a.json, "json", false, "print one JSON object (schema "+stress.Schema+")")

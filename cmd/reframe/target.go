@@ -100,7 +100,7 @@ func (k *inputs) coreFlags(c *cobra.Command) {
 	f.StringVar(&k.core, "core", "", "open the core `FILE`")
 	flags.Core(f, &k.files, flags.Usage{
 		"exe":     "with --core, --remote or --delve: `FILE` is its program, instead of the one that it names",
-		"sysroot": "with --core, --remote or --delve: search the files that it names only below `DIR`",
+		"sysroot": "with --core, --remote or --delve: look only below `DIR` for the files that the core or stub names",
 	})
 	f.StringArrayVar(&k.files.DebugDirs, "debug-dir", nil, "search separate debug files by build id below `DIR` (repeatable; default "+ptrace.DebugDir+")")
 }

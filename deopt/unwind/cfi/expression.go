@@ -111,7 +111,7 @@ func (v *evaluation) push(x uint64) {
 // pick pushes a copy of the value n positions below the top.
 func (v *evaluation) pick(n int) {
 	if n >= len(v.stack) {
-		v.failf("the expression picks value %d of a stack of %d", n, len(v.stack))
+		v.failf("the expression picks the value %d below the top of a stack of %d", n, len(v.stack))
 		return
 	}
 	v.push(v.stack[len(v.stack)-1-n])

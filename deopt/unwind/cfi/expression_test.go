@@ -84,7 +84,7 @@ func TestExpressions(t *testing.T) {
 		{"no register", []byte{0x70, 0}, 0, "rax: not read"},
 		{"no memory", []byte{0x30, 0x06}, 0, "8 bytes at 0x0: not mapped"},
 		{"underflow", []byte{0x13, 0x13}, 0, "empty stack"},
-		{"pick too deep", []byte{0x15, 9}, 0, "picks value 9 of a stack of 1"},
+		{"pick too deep", []byte{0x15, 9}, 0, "picks the value 9 below the top of a stack of 1"},
 		{"nothing left", []byte{0x13}, 0, "empty stack"},
 		{"overflow", loop(0x30), 0, "more than 256 values"},
 		{"endless", loop(), 0, "more than 1000 steps"},
