@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Accessors of a view for packages above this one. Their results are valid as long as the view is, and must not be changed unless their comments
-// permit it.
+// Accessors for packages that import this one. Their results are valid as long as the view is. Callers must not change them unless the comment of the
+// accessor permits it.
 
 // Target returns the target of the frames.
 func (v *View) Target() *ptrace.Target { return v.target }
@@ -39,7 +39,7 @@ func (f *Frame) Physical() *unwind.Frame { return &f.physical }
 // Code returns the source of the frame's code, nil if unknown.
 func (f *Frame) Code() *progspace.Objfile { return f.code }
 
-// Match returns the record that describes the frame's place, or nil.
+// Match returns the record that was matched to the frame's pc, or nil.
 func (f *Frame) Match() *Match { return f.match }
 
 // WhyUnreadable returns the reason why a record that may exist for the frame cannot be read, or "".
@@ -48,14 +48,14 @@ func (f *Frame) WhyUnreadable() string { return f.unreadable }
 // To returns the IR function that resumes from the frame, or nil if no module defines it.
 func (f *Frame) To() *ir.Func { return f.to }
 
-// FrameAt returns a frame at any place in the code, so that the place can be queried like a frame. It has no values and no unwind rule. m is the
-// record there, or nil.
+// FrameAt returns a frame for any code address, so that the address can be queried like a frame. The frame has no values and no unwind rule. m is the
+// record at the address, or nil.
 func (v *View) FrameAt(c *progspace.Objfile, at machine.Addr, m *Match) *Frame {
 	return v.Describe(frame.Frame{PC: frame.HexOf(at)}, unwind.Frame{PC: at}, c, m)
 }
 
-// Describe makes a frame without values; [Frame.Fill] reads them. A caller that watches a place uses it for each hit, to avoid a search for the
-// record.
+// Describe makes a frame without values; [Frame.Fill] reads them. A caller with a breakpoint at a record calls Describe at each hit, to avoid a
+// search for the record.
 func (v *View) Describe(is frame.Frame, p unwind.Frame, c *progspace.Objfile, m *Match) *Frame {
 	return &Frame{Frame: is, physical: p, code: c, match: m, view: v}
 }

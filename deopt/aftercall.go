@@ -18,7 +18,8 @@ import (
 // maxMoves bounds the number of instructions between a call and its stackmap.
 const maxMoves = 64
 
-// afterCall returns the records of stackmaps that the pending frame at pc reaches through moves only.
+// afterCall returns the records of stackmaps after pc, the return address of a pending call, if all instructions between pc and the stackmap are
+// moves.
 func (m *Matcher) afterCall(pc machine.Addr) (matches []*Match, err error) {
 	if m.Arch != machine.AMD64 {
 		return nil, nil
@@ -57,8 +58,8 @@ func (m *Matcher) afterCall(pc machine.Addr) (matches []*Match, err error) {
 	return matches, nil
 }
 
-// followsCall reports whether a site is a stackmap that describes the frame during the call that returns to ret: only that call and computations
-// on values are before it. Code before the record must not compute with the call's result, which does not exist yet.
+// followsCall reports whether a site is a stackmap that describes the frame during the call that returns to ret: the module has only computations on
+// values between that call and the stackmap. The computations that the code does there must not use the call's result, which does not exist yet.
 func (m *Matcher) followsCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst) bool {
 	call := sites.CallBefore(s)
 	if call != nil && slices.ContainsFunc(moves, amd64.IsComputed) && sites.ComputedOfCall(s, call) != nil {
@@ -86,7 +87,7 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 		moves = append(moves, inst)
 	}
 	if moves == nil {
-		moves = []x86asm.Inst{} // the code is only filler so far
+		moves = []x86asm.Inst{} // no moves, only filler: different from nil
 	}
 	return moves
 }
@@ -94,7 +95,7 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 // afterMoves returns the registers and memory to read a record after moves from. It simulates the moves on the frame's current state: the callee is
 // still running and has no result yet.
 func (f *Frame) afterMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
-	const arguments = 4 << 10 // above the frame
+	const arguments = 4 << 10 // bytes of stack arguments above the frame
 	arch := f.view.target.Arch()
 	m := &amd64.Moved{Registers: running(f.physical.Registers, arch), Memory: f.view.memory}
 	if sp, err := f.physical.Registers.Addr(arch.SP); err == nil && f.physical.NoCFA == "" {
@@ -106,7 +107,7 @@ func (f *Frame) afterMoves(moves []x86asm.Inst) (*machine.Registers, machine.Mem
 	return m.Registers, m
 }
 
-// running removes the registers that the callee may overwrite: they hold the call's result, or garbage.
+// running returns the registers without those that the callee may overwrite: they hold the call's result, or garbage.
 func running(r *machine.Registers, arch *machine.Arch) *machine.Registers {
 	out := r.Clone()
 	for _, reg := range arch.Registers() {

@@ -233,7 +233,7 @@ func TestMoves(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		code []byte
-		want int // number of moves; -1 if an instruction is no move
+		want int // number of moves; -1 if an instruction is not a move
 	}{
 		{"mov %rax,%rbx", []byte{0x48, 0x89, 0xc3}, 1},
 		{"mov %eax,%ebx", []byte{0x89, 0xc3}, 1},

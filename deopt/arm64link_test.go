@@ -24,8 +24,8 @@ var linkLosers = []struct {
 	{"b nocfi", []string{"handler", "f", "main"}},
 }
 
-// TestStubsThatLoseTheLinkRegister requires that the caller of a stub that has lost the link register is found in arm64 cores. It is the only
-// call or jump that leads to the stub and agrees with the stack. The call of the caller itself names its function.
+// TestStubsThatLoseTheLinkRegister requires that the caller of a stub that has lost the link register is found in arm64 cores. Only the caller's call
+// or jump both leads to the stub and agrees with the stack. The caller itself was entered by a direct call.
 func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)
@@ -76,8 +76,8 @@ func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	require.Contains(t, v.Threads[0].Frames[at].Guess(), "has lost the link register, and other calls agree with the stack, too")
 }
 
-// TestSharedStubThatLosesTheLinkRegister requires that neither function is shown if jumps to such a stub were written into two functions with
-// similar frames.
+// TestSharedStubThatLosesTheLinkRegister requires that neither of two functions with similar frames is shown as the caller if both were patched with
+// a jump to one stub that loses the link register.
 func TestSharedStubThatLosesTheLinkRegister(t *testing.T) {
 	cross, program, m := arm64Program(t, 19)
 	core, err := ptrace.OpenCore(cross.Core(t, program, "shared", "indirect"), ptrace.CoreOptions{Exe: program})

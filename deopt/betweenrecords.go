@@ -32,11 +32,11 @@ func (f *Frame) refuseBetweenRecords() {
 	}
 }
 
-// inPlace reports whether the locations of the record certainly hold its values. They may not in a frame after a site, which may have come there
-// without passing the site.
+// inPlace reports whether the locations of the record certainly hold its values. In a frame after a site they may not: it may have jumped to that
+// address without passing the site.
 func (m *Match) inPlace() bool { return m.Moment == frame.Before || m.Moment == frame.InCall }
 
-// refuseWhereDiffering clears the values that another record at the address contradicts.
+// refuseWhereDiffering makes each value unavailable for which other, the frame with another record at the address, has different bits.
 func (f *Frame) refuseWhereDiffering(other *Frame) {
 	theirs := map[ir.Value]*frame.Slot{}
 	for _, b := range other.values {

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// narrow returns the sites whose callee may be the function that the frame actually calls. narrow takes that function from the call before the
-// pc, or from the frame that runs in that call. It compares addresses, because one function may have several names.
+// narrow returns the sites whose callee may be the function that the frame actually calls, or all sites if no callee may be. narrow takes that
+// function from the call before the pc, or from the frame that runs in that call. It compares addresses, because one function may have several names.
 func (f *Frame) narrow(all []*ir.Site) []*ir.Site {
 	if len(all) < 2 {
 		return all
@@ -84,7 +84,7 @@ func (v *View) calledBefore(pc machine.Addr) (machine.Addr, bool) {
 	return to, ok
 }
 
-// loadedBefore returns the target of the call through a register that returns to pc.
+// loadedBefore returns the target of the call *reg before pc, if the function always loads reg with a number first.
 func (v *View) loadedBefore(set *isa.Set, pc machine.Addr) (machine.Addr, bool) {
 	if set.LoadedTarget == nil {
 		return 0, false
@@ -140,8 +140,8 @@ func (v *View) neverTailCalls(function machine.Addr) bool {
 	return true
 }
 
-// running returns the start of the function that runs in the frame's pending call, from the frame that it called. It returns false if that frame is a
-// guess, or was not entered by the frame's own call.
+// running returns the start of the function that runs in the frame's pending call, which is the function of the next inner frame. It returns false if
+// that inner frame is a guess, or was not entered by the frame's own call.
 func (f *Frame) running() (machine.Addr, bool) {
 	if f.callee == nil || f.guess != nil || !f.physical.Return || f.callee.Signal || f.callee.Overwritten != nil {
 		return 0, false

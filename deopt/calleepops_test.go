@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// popping holds functions of one convention; @work calls one of them and has three recorded values.
+// popping holds functions of one calling convention; @work calls one of them and has three recorded values.
 const popping = `
 define internal CC i64 @many(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e, i64 %f, i64 %g, i64 %h, i64 %i, i64 %j, i64 %k) noinline gc  "statepoint-example" {
   %w = call WAITS

@@ -59,7 +59,7 @@ func (c *Choice) Depth() unwind.Depth {
 // maxOuter bounds the frames that are kept at the outermost end of a stack.
 const maxOuter = 1 << 17
 
-// AllCallers is the [Choice] of all callers up to the first that cannot be resumed.
+// AllCallers is the value of [Choice.To] for all callers up to the first that cannot be resumed.
 const AllCallers = -1
 
 // Stack holds frames of one thread that are resumed together, innermost first. Each frame but the first waits for the result of the one before it.

@@ -202,7 +202,7 @@ func TestConventionsThatKeepLess(t *testing.T) {
 	}
 }
 
-// readWithoutModule does the same as read without a module, and so without conventions: a value is a number of the location's size.
+// readWithoutModule does the same as read, but without a module: conventions are unknown, and each value is an integer of the location's size.
 func (c chainValues) readWithoutModule(t *testing.T) (want, read int) {
 	c.eachExit(t, false, func(about string, number frame.Slot, entry *deopt.Frame) {
 		now, err := strconv.ParseUint(strings.TrimPrefix(string(number.Hex), "0x"), 16, 64)
@@ -255,8 +255,8 @@ func TestConventionsWithoutModule(t *testing.T) {
 	}
 }
 
-// TestUpperHalvesAreNotKept requires that ymm registers saved by a preserve_all function count only as xmm registers: it clears the upper halves
-// before it returns.
+// TestUpperHalvesAreNotKept requires that a preserve_all function is known to keep only the lower halves of the ymm registers that it saves: it
+// clears the upper halves before it returns.
 func TestUpperHalvesAreNotKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "upper.ll")
 	require.NoError(t, os.WriteFile(path, []byte(`target triple = "x86_64-pc-linux-gnu"

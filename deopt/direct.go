@@ -76,7 +76,8 @@ func (f *Frame) readDirect(out *frame.Direct, p *directPlace) error {
 	return why
 }
 
-// unknownPlace returns an error about the place of a variable. If the error has no code, the code is [frame.DirectUnknown].
+// unknownPlace returns err, the reason why the place of a variable is unknown. The general code [frame.Unreadable] is replaced by
+// [frame.DirectUnknown].
 func unknownPlace(err error) error {
 	if frame.CodeOf(err) == frame.Unreadable {
 		return frame.Because(frame.DirectUnknown, err.Error())

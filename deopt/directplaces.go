@@ -28,7 +28,7 @@ type directPlace struct {
 	dead   error  // why there may be no content
 }
 
-// directTable holds the places of functions, by their starts.
+// directTable holds the Direct places of each function, by the function's start address.
 type directTable map[machine.Addr][]directPlace
 
 const (
@@ -164,7 +164,8 @@ func inFrame(v ir.Value) ir.Value {
 	return nil
 }
 
-// merge adds a place, or counts it if an earlier record has it too.
+// merge adds a place. If an earlier record has the same place, merge counts the record instead. If one has the variable at another place, the place
+// becomes unknown.
 func (d *directFinder) merge(p directPlace) {
 	for k := range d.places {
 		q := &d.places[k]
@@ -186,7 +187,8 @@ func (d *directFinder) merge(p directPlace) {
 	d.places = append(d.places, p)
 }
 
-// checked returns the places by address, with the reasons why their content may be wrong. It removes all names if they come from several functions.
+// checked returns the places sorted by address, with the reasons why their content may be wrong. It removes all names if they come from several
+// functions.
 func (d *directFinder) checked() []directPlace {
 	var of *ir.Func
 	for k := range d.places {

@@ -228,7 +228,7 @@ func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	}
 }
 
-// destination finds the function of the modules that an exit resumes in. It returns nil if no module defines it.
+// destination returns the IR function in which an exit resumes, or nil if no module defines it.
 func (f *Frame) destination(x *layout.Exit, l *layout.Layout) (*ir.Func, error) {
 	var left *ir.Module
 	if f.match.Site != nil {

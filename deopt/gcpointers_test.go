@@ -183,7 +183,7 @@ define i64 @work(i64 %s) noinline {
 		require.Equal(t, map[string]string{"%a": "0x10000", "%b": "0x20000", "%b1": "0x20064", "%c": "0x30000"}, got, "LLVM %d", version)
 		require.ElementsMatch(t, []string{"0x30064", "0x300c8"}, exchanged, "LLVM %d", version)
 
-		// In address space 0 the strategy has no references, so LLVM adds no pair for the deopt value.
+		// The GC strategy manages no pointers of address space 0, so LLVM adds no pair for the deopt value.
 		other := strings.NewReplacer("ptr addrspace(1)", "ptr", "relocate.p1", "relocate.p0", `[ "gc-live"(`, `[ "deopt"(ptr %a), "gc-live"(`).Replace(module)
 		other = strings.Replace(other, "  %ra = call ptr @llvm.experimental.gc.relocate.p0(token %t, i32 1, i32 1)\n", "", 1)
 		other = strings.Replace(other, "  store volatile i8 1, ptr %ra\n", "", 1)

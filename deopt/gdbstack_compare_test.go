@@ -68,7 +68,7 @@ func captured(t *testing.T, p *livetest.Process, symbols ...string) []*stackPair
 	return pairs
 }
 
-// compare matches indexes of the frame in both stacks of both stacks in order.
+// compare finds the frames that are in both stacks, in order, and the gaps between them.
 func (s *stackPair) compare() {
 	for i, j := 0, 0; i < len(s.ours) || j < len(s.theirs.frames); i, j = i+1, j+1 {
 		i2, j2 := s.next(i, j)

@@ -27,7 +27,7 @@ func javaDump(t *testing.T, p *livetest.Process) (frames map[int]int, ids map[st
 	t.Helper()
 	seen := len(p.Output())
 	p.Signal(t, syscall.SIGQUIT)
-	const last = "JNI global refs" // begins the part after the threads
+	const last = "JNI global refs" // begins the part of the dump after the threads' stacks
 	require.Eventually(t, func() bool { return strings.Contains(p.Output()[seen:], last) }, livetest.Patience, 10*time.Millisecond)
 	text := p.Output()[seen:]
 	frames, ids = map[int]int{}, map[string]int{}

@@ -87,7 +87,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			ours := make([]byte, 64)
 			require.NoError(t, v.Target().ReadMemory(ours, machine.Addr(start)))
 			require.Equal(t, theirs, ours)
-			p.Quiet(t, 0) // as before each of the next cases: a resumed thread restarts its system call
+			p.Quiet(t, 0) // also before each later capture: a resumed thread restarts its system call
 			held, err := ptrace.Capture(p.PID, ptrace.Options{Hold: true})
 			require.NoError(t, err)
 			v, err = deopt.Frames(held, deopt.Options{})
@@ -147,7 +147,7 @@ func TestPatchedSitesForAll(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "core")
 			for what, o := range map[string]ptrace.Options{"held": {Hold: true}, "let go": {}, "recorded": {Record: true}} {
-				p.Quiet(t, 0) // every time: resumed threads restart their system calls
+				p.Quiet(t, 0) // before each capture, because threads that the last one resumed restart their system calls
 				target, err := ptrace.Capture(p.PID, o)
 				require.NoError(t, err)
 				same(what, target)

@@ -31,7 +31,7 @@ func newVerifyWriter(ctx context.Context, a *app, k *verified, out *os.File, fai
 	return w
 }
 
-// counts shows the progress, a few times a second.
+// counts adds an exit to the counts, and on a terminal shows them a few times a second.
 func (w *verifyWriter) counts(v *verify.Verified) {
 	switch v.Status {
 	case verify.Same:

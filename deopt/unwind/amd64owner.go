@@ -14,8 +14,9 @@ var errNoOwner = errors.New("no function on its stack has the frame pointer")
 // pointer at a call, and the call pushes the return address there. This must be the first word on the stack that is the address after a call: an
 // earlier such word may belong to another frame.
 //
-// The word may also be left over from an earlier call. That is so in three cases: the call names another function; the outer function keeps something
-// else in the register; or the call that returns to the frame pointer's return address does not call the outer function.
+// A word left over from an earlier call is rejected if the call before it names another function, if the outer function may keep something else in
+// the register, or if the call that returns to the frame pointer's return address does not call the outer function. If the outer function cannot be
+// read from its start, the result is a guess.
 func (w *walk) byOwner(f *Frame) (c caller, end *End, err error) {
 	if w.Arch != machine.AMD64 {
 		return c, nil, errNoOwner

@@ -140,8 +140,8 @@ func (s *Stack) movable(j int) bool {
 	return s.End.Complete
 }
 
-// resume appends the frames of before from index j, the first of which is the last frame of the walk. If their numbers change, it changes the numbers
-// in their texts.
+// resume replaces the last frame of the walk, which is before.Frames[j], by before.Frames[j:]. If frame numbers change, they also change in the
+// frames' texts.
 func (w *reuse) resume(j int) *Stack {
 	before := w.before
 	first := before.first(j)
