@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// load reads a value of shape s.
+// load reads a value of shape s from memory into w.
 func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
 	if in.loadLanes(addr, s, w) {
 		return nil
@@ -26,7 +26,7 @@ func (in *Interp) load(addr machine.Addr, s *shape, w []word) error {
 	return nil
 }
 
-// store writes a value of shape s. Padding stays as it is.
+// store writes a value of shape s to memory. Padding bytes keep their content.
 func (in *Interp) store(addr machine.Addr, s *shape, w []word) error {
 	if in.storeLanes(addr, s, w) {
 		return nil
@@ -101,7 +101,7 @@ func (in *Interp) plain(s *shape) int {
 	return 0
 }
 
-// loadPlain is load for shapes that plain accepts.
+// loadPlain is load for the shapes for which plain returns a size.
 func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error) {
 	off := int(addr % pageSize)
 	if off+size > pageSize {
@@ -116,7 +116,7 @@ func (in *Interp) loadPlain(addr machine.Addr, s *shape, size int) (word, error)
 	return loaded(word{little(p.data[off : off+size]), little(p.shadow[off : off+size])}, maskAt(8*size, 0)), nil
 }
 
-// storePlain is store for shapes that plain accepts.
+// storePlain is store for the shapes for which plain returns a size.
 func (in *Interp) storePlain(addr machine.Addr, s *shape, size int, w word) error {
 	off := int(addr % pageSize)
 	if off+size > pageSize {
@@ -184,7 +184,7 @@ func putLittle64(b *[pageSize]byte, off uint64, v uint64) {
 	binary.LittleEndian.PutUint64(b[off:off+8], v)
 }
 
-// pointer reads an address from the frame. It returns an error for an undefined address.
+// pointer reads an address from a slot of the frame. It returns an error if a bit of the address is undefined.
 func pointer(fr *frame, at slot) (machine.Addr, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
@@ -193,7 +193,7 @@ func pointer(fr *frame, at slot) (machine.Addr, error) {
 	return machine.Addr(w.v), nil
 }
 
-// pointers reads two addresses as pointer does.
+// pointers reads two addresses, with the errors of pointer.
 func pointers(fr *frame, a, b slot) (p, q machine.Addr, err error) {
 	if p, err = pointer(fr, a); err == nil {
 		q, err = pointer(fr, b)
@@ -206,7 +206,7 @@ var segments = map[int]string{256: "gs", 257: "fs", 258: "ss"}
 
 func ofX86(triple string) bool { return strings.HasPrefix(triple, "x86_64") || ir.I386(triple) }
 
-// memory decodes the instructions that use memory.
+// memory decodes alloca, load, store, fence and the atomic instructions.
 func (d *decoder) memory(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {

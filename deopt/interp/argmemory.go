@@ -49,8 +49,8 @@ type given struct {
 	name string
 }
 
-// given returns the memory that a call passes to its callee. It returns none for a musttail call, which passes the memory that its caller received:
-// that memory is released when the caller would have returned.
+// given lists the inalloca arguments of a call, whose memory the callee releases. A musttail call has none: it passes the memory that its caller
+// received, and that memory becomes undefined when the callee returns in place of the caller.
 func (d *decoder) given(i *ir.Instr) []given {
 	if i.Call.Tail == "musttail" {
 		return nil
@@ -67,9 +67,9 @@ func (d *decoder) given(i *ir.Instr) []given {
 	return list
 }
 
-// give adds the memory passed to the callee to owes, because that memory becomes undefined when the callee returns (InAlloca, "Callee-cleanup
-// Calling Conventions"). Memory of a target keeps its content in the view. An inalloca argument must be the latest allocation on the stack,
-// because compiled code expects it there (LangRef, "Parameter Attributes": inalloca).
+// give adds the inalloca memory of the call to owes. That memory becomes undefined when the callee returns (InAlloca, "Callee-cleanup Calling
+// Conventions"). Memory of a target keeps its content in the view. An inalloca argument must be the latest allocation on the stack, because compiled
+// code expects it there (LangRef, "Parameter Attributes": inalloca).
 func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	in := fr.in
 	if owes == nil {
@@ -95,7 +95,7 @@ func (c *callSite) give(fr *frame, owes *debt) (*debt, error) {
 	return owes, nil
 }
 
-// taken makes the memory that a call passed to its callee undefined.
+// taken makes inalloca memory undefined after the callee has returned.
 func (in *Interp) taken(given []span) {
 	for _, s := range given {
 		if object, ok := in.stack.holding(s.addr); ok && object == s {
@@ -104,7 +104,7 @@ func (in *Interp) taken(given []span) {
 	}
 }
 
-// latest returns the last allocation at or after index from that is neither part of a frame nor kept until its frame is removed.
+// latest returns the last allocation with index from or greater. It skips fixed allocas and memory that lasts until its frame is popped.
 func (s *stack) latest(from int) span {
 	for k := len(s.live) - 1; k >= from; k-- {
 		if !s.live[k].fixed && !s.live[k].kept {

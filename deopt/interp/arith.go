@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// maxFree bounds the words of a lane and the number of lanes for which arithmetic counts as one step. The cost of wider arithmetic grows with the
-// square of the width.
+// maxFree is the number of words per lane, and of lanes, up to which arithmetic is charged no more than its own step. Wider arithmetic is charged the
+// square of its words, because multiplication and division take quadratic time.
 const maxFree = 64
 
 func charge(in *Interp, words int) error {
@@ -26,7 +26,7 @@ func chargeLanes(in *Interp, n int) error {
 	return in.work(64 * uint64(n))
 }
 
-// lanes2 applies f to each lane of two values of the same shape.
+// lanes2 returns a step that applies f to each lane of two values.
 func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 	s, n := out.s.lane()
 	as, an := a.s.lane()
@@ -51,7 +51,7 @@ func lanes2(out, a, b slot, f func(dst, a, b []word) error) (step, error) {
 	}, nil
 }
 
-// lanes1 applies f to each lane of a value.
+// lanes1 returns a step that applies f to each lane of a value.
 func lanes1(out, a slot, f func(dst, a []word) error) (step, error) {
 	s, n := out.s.lane()
 	as, an := a.s.lane()

@@ -18,7 +18,7 @@ type asmRule struct {
 	run func(in *Interp, width int, args []uint64) ([]uint64, bool)
 }
 
-// Constraints of an instruction with a separate source and destination, and of one that modifies its operand.
+// The constraints of an instruction whose destination is not its source, and of one that modifies its operand in place.
 var (
 	asmOneToOne = []string{"=r,r", "=&r,r", "=r,rm", "=&r,rm", "=r,g", "=r,mr"}
 	asmChanged  = []string{"=r,0", "=&r,0", "={ax},{ax}", "={ax},0", "=q,0", "=Q,0"}
@@ -90,7 +90,7 @@ func scanReverse(_ *Interp, _ int, args []uint64) ([]uint64, bool) {
 	return []uint64{uint64(63 - bits.LeadingZeros64(args[0]))}, args[0] != 0
 }
 
-// withoutClobbers removes the clobbers from the constraints of inline assembly: they have no effect that LLVM IR can observe.
+// withoutClobbers removes the clobbers from the constraints of inline assembly, because clobbers do not affect values of LLVM IR.
 func withoutClobbers(constraints string) string {
 	operands := slices.DeleteFunc(strings.Split(constraints, ","), func(c string) bool { return strings.HasPrefix(c, "~") })
 	return strings.Join(operands, ",")
@@ -171,7 +171,7 @@ func (d *decoder) writtenAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, erro
 	}, nil
 }
 
-// clipped returns the start of a text, short enough for a message.
+// clipped cuts a text that is too long for a message.
 func clipped(s string) string {
 	const most = 80
 	if len(s) > most {

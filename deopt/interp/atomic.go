@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// laneOp computes one lane from two.
+// laneOp computes one lane of a result from one lane of each operand.
 type laneOp func(dst, a, b []word) error
 
 // rmw returns the operation of an atomicrmw (LangRef, "atomicrmw"), which computes next from the old value and the operand.

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// BenchmarkLoop runs the sum of squares: seven instructions an iteration.
+// BenchmarkLoop runs a loop that sums squares, with seven instructions per iteration.
 func BenchmarkLoop(b *testing.B) {
 	m := parse(b, sumOfSquares)
 	in, err := interp.New(m, interp.Options{MaxSteps: 1 << 62})
@@ -25,7 +25,7 @@ func BenchmarkLoop(b *testing.B) {
 	b.ReportMetric(float64(steps)/b.Elapsed().Seconds()/1e6, "Minstr/s")
 }
 
-// measured holds instructions that current clang often emits. The benchmark measures a loop with twenty copies of one instruction.
+// measured lists instructions that current clang often emits. The benchmark of each runs a loop that contains twenty copies of the instruction.
 var measured = []struct{ name, declared, instr string }{
 	{"add nsw", "", "add nsw i32 %x, 7"},
 	{"mul", "", "mul i64 %w, 7"},

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// binding gives globals, functions and blocks their addresses.
+// binding assigns addresses to globals, functions and blocks.
 type binding struct {
 	in      *Interp
 	addr    map[ir.Value]machine.Addr
@@ -15,12 +15,12 @@ type binding struct {
 	funcs   map[machine.Addr]*ir.Func
 	blockAt map[machine.Addr]*ir.Block
 	globals area
-	fixed   area // globals that are constant
+	fixed   area // memory of constant globals
 	text    machine.Addr
-	pending []*ir.Global // have memory, but their initializers are not written yet
+	pending []*ir.Global // globals that have memory, but whose initializers are not written yet
 	filling bool
-	listed  bool // funcs holds every function that the target has
-	aliases int  // aliases being followed now
+	listed  bool // funcs already holds every function that the target has
+	aliases int  // number of aliases in the chain that is being resolved
 }
 
 func newBinding(in *Interp) binding {
@@ -105,7 +105,7 @@ func (b *binding) defined(v ir.Value) (ir.Value, error) {
 	switch v := v.(type) {
 	case *ir.Func:
 		if _, ok := b.symbol(v.Module, v.Name); ok && b.in.opt.Native != nil {
-			return v, nil // native code runs it
+			return v, nil // native code runs the function
 		}
 		name = v.Name
 	case *ir.Global:
@@ -140,7 +140,7 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 		linkage, defines := definition(other)
 		switch {
 		case !defines || local(linkage):
-		case !strong(linkage): // any of them is valid, but every reference must get the same one
+		case !strong(linkage): // any replaceable definition is valid, but every reference must get the same one
 			if found == nil {
 				found = other
 			}
@@ -156,8 +156,8 @@ func (b *binding) among(v ir.Value) (ir.Value, error) {
 	return found, nil
 }
 
-// elsewhere reports whether v is a replaceable definition whose name has one address in its own module and another in owner. This happens where a
-// JIT knew only the first definition when it resolved the name.
+// elsewhere reports whether v is a replaceable definition, and the target has its name at one address for v's own module and at another for owner.
+// This happens where a JIT resolved the name before it knew the definition in owner.
 func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool {
 	if _, defines := definition(v); !defines {
 		return false
@@ -170,10 +170,10 @@ func (b *binding) elsewhere(v ir.Value, own, owner *ir.Module, name string) bool
 	return ok && at != meant
 }
 
-// strong reports whether a definition with such a linkage must be the only one.
+// strong reports whether only one module may define a name with this linkage.
 func strong(linkage string) bool { return linkage == "" || linkage == "external" }
 
-// definition returns the linkage of v, and whether v is more than a declaration.
+// definition returns the linkage of v, and whether v is a definition.
 func definition(v ir.Value) (linkage string, defines bool) {
 	switch v := v.(type) {
 	case *ir.Func:
@@ -186,7 +186,7 @@ func definition(v ir.Value) (linkage string, defines bool) {
 	return "", false
 }
 
-// local reports whether a name with such a linkage is invisible to other modules (LangRef, "Linkage Types").
+// local reports whether other modules cannot refer to a name with this linkage (LangRef, "Linkage Types").
 func local(linkage string) bool { return linkage == "private" || linkage == "internal" }
 
 // maxAliases bounds chains of aliases, which may form a cycle.
@@ -277,7 +277,7 @@ func (b *binding) fill() error {
 	return first
 }
 
-// block returns the address that blockaddress yields for a block, and assigns one if needed.
+// block returns the address that blockaddress yields for a block. It assigns an address to a block that has none.
 func (b *binding) block(blk *ir.Block) machine.Addr {
 	a, ok := b.blocks[blk]
 	if !ok {
@@ -287,8 +287,8 @@ func (b *binding) block(blk *ir.Block) machine.Addr {
 	return a
 }
 
-// funcAt returns the function at address a and its name. Without a function it returns the name alone, or "" if neither the module nor the target
-// knows one.
+// funcAt returns the function at address a and its name. If no module has that function, funcAt returns only the name, or "" if neither the modules
+// nor the target know it.
 func (b *binding) funcAt(a machine.Addr) (*ir.Func, string) {
 	if f := b.funcs[a]; f != nil {
 		return f, f.Name

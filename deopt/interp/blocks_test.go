@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// FuzzBlocksAgainstSteps runs a random function twice: instruction by instruction, and by blocks with fast paths. Both runs must agree in values,
-// error, place, step count and memory, even where a limit or a halt ends them early.
+// FuzzBlocksAgainstSteps runs a random function twice: by single steps, and by whole blocks with fast paths. Both runs must have the same values,
+// errors, halts, step counts and memory, even where a limit or a halt ends them early.
 func FuzzBlocksAgainstSteps(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed, seed%7*29)
@@ -34,7 +34,8 @@ func FuzzBlocksAgainstSteps(f *testing.F) {
 	})
 }
 
-// observed returns everything observable of a run of @f that halts at each entry of the block "stop".
+// observed lists the results of a run of @f that halts at each entry of the block "stop": at each halt the line, the steps, the error and all values,
+// and at the end the memory.
 func observed(t *testing.T, src string, o interp.Options) (seen []string) {
 	m := parse(t, src)
 	in, err := interp.New(m, o)
@@ -76,8 +77,8 @@ func observed(t *testing.T, src string, o interp.Options) (seen []string) {
 	return append(seen, fmt.Sprint(data, undefined))
 }
 
-// blocks generates functions with few values and all flags. They use widths that registers do not have, and constants at the edges, undefined and
-// poison among them.
+// blocks generates random functions with few values and all flags. Their integers have widths between those of registers, and their constants include
+// limits of a type, undef and poison.
 type blocks struct {
 	*rand.Rand
 	text strings.Builder
@@ -95,7 +96,7 @@ func (g *blocks) width() int {
 
 func (g *blocks) integer() string { return fmt.Sprintf("i%d", g.width()) }
 
-// flags selects some of the words at random.
+// flags returns a random selection of the flags in list.
 func (g *blocks) flags(list ...string) string {
 	s := ""
 	for _, f := range list {

@@ -31,7 +31,7 @@ func (c *Invocation) Uint(i int) (uint64, error) {
 	return v, nil
 }
 
-// Int is Uint for a signed integer.
+// Int is [Invocation.Uint] for a signed integer.
 func (c *Invocation) Int(i int) (int64, error) {
 	if _, err := c.Uint(i); err != nil {
 		return 0, err
@@ -40,7 +40,7 @@ func (c *Invocation) Int(i int) (int64, error) {
 	return v, nil
 }
 
-// Addr is Uint for a pointer.
+// Addr is [Invocation.Uint] for a pointer.
 func (c *Invocation) Addr(i int) (machine.Addr, error) {
 	v, err := c.Uint(i)
 	return machine.Addr(v), err
@@ -66,7 +66,7 @@ func (c *Invocation) Read(p []byte, addr machine.Addr) error {
 	return c.in.view.read(p, nil, addr)
 }
 
-// Write stores into memory as the running program would.
+// Write stores bytes, with the checks of a store by the program.
 func (c *Invocation) Write(addr machine.Addr, p []byte) error {
 	if err := c.in.work(uint64(len(p))); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *Invocation) CString(addr machine.Addr) ([]byte, error) {
 	return c.in.cstring(addr, ^uint64(0))
 }
 
-// Alloc allocates memory as malloc does, and clears it if zero is true.
+// Alloc allocates memory that the program can free, as malloc does. If zero is true, Alloc clears it.
 func (c *Invocation) Alloc(size uint64, zero bool) (machine.Addr, error) {
 	return c.in.heap.alloc(size, 16, zero)
 }
@@ -116,7 +116,7 @@ func (in *Interp) scalar(s *shape, v uint64) Value {
 	return Value{s, w}
 }
 
-// cstring reads a string of at most limit bytes, without its zero byte.
+// cstring reads a zero-terminated string of at most limit bytes, and returns it without the zero byte.
 func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 	var s []byte
 	step := uint64(256)
@@ -127,8 +127,8 @@ func (in *Interp) cstring(addr machine.Addr, limit uint64) ([]byte, error) {
 		a := addr + machine.Addr(len(s))
 		// Read as much as possible at once. If that fails, read less, because the string may end earlier.
 		step = min(2*step, 256)
-		// Read at least one byte, so that the error of the view says why the address cannot be read. Making that error is slow, so use reach to
-		// find the last byte that can be read.
+		// Read at least one byte, so that the view makes the error for an address that cannot be read. Making that error is slow, so use reach to find the
+		// last byte that can be read.
 		chunk := make([]byte, max(1, in.view.reach(a, min(limit-uint64(len(s)), step))))
 		if in.view.read(chunk, nil, a) != nil {
 			step, chunk = 1, chunk[:1]

@@ -57,7 +57,7 @@ e:
 	}
 }
 
-// TestLengthsThatAreTooLongTakeNoMemory requires that a length that is too large ends the run before memory is allocated for it.
+// TestLengthsThatAreTooLongTakeNoMemory requires that a length beyond the accessible memory ends the run before memory is allocated for it.
 func TestLengthsThatAreTooLongTakeNoMemory(t *testing.T) {
 	for _, call := range []string{
 		"call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 549755813888, i1 false)",

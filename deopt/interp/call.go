@@ -56,7 +56,7 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 		}
 		target := callTarget{f: f, name: f.Name}
 		return func(fr *frame) error {
-			if c.fn != nil { // the name was resolved before
+			if c.fn != nil { // an earlier run of this call resolved the name
 				return c.enter(fr, c.fn.ir)
 			}
 			return c.call(fr, target)
@@ -82,8 +82,8 @@ func (d *decoder) callOf(i *ir.Instr, callee ir.Value, args []slot, out slot) (s
 	}, nil
 }
 
-// returned reports whether a ret follows the call and returns its result, perhaps after a bitcast, undef or nothing. A musttail call requires such a
-// ret (LangRef, "call").
+// returned reports whether the call is followed by a ret that returns the call's result (also after a bitcast), undef or no value. A musttail call
+// requires such a ret (LangRef, "call").
 func returned(i *ir.Instr) bool {
 	rest, v := i.Block.Instrs[i.Index+1:], ir.Value(i)
 	if len(rest) > 1 && rest[0].Op == ir.OpBitCast && rest[0].Args[0] == v {
@@ -99,7 +99,7 @@ func returned(i *ir.Instr) bool {
 	return rest[0].Args[0] == v || ok && (c.Kind == ir.ConstUndef || c.Kind == ir.ConstPoison)
 }
 
-// callee finds the function at an address.
+// callee returns the call target at an address. It returns an error if the interpreter cannot call that address.
 func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 	f, name := in.names.funcAt(a)
 	switch {
@@ -113,7 +113,7 @@ func (in *Interp) callee(a machine.Addr) (callTarget, error) {
 	return callTarget{f, name, a}, nil
 }
 
-// callTarget is a function of the module, or a name that only the table of built-in functions may know, or an address without a known name.
+// callTarget is the target of a call: a function of the module, a function that is known only by name, or only an address.
 type callTarget struct {
 	f    *ir.Func
 	name string
@@ -125,14 +125,14 @@ type callSite struct {
 	i      *ir.Instr
 	args   []slot
 	out    slot
-	plain  bool         // no argument points to memory that is copied for the callee
-	gives  []given      // arguments whose memory the callee owns from the call on
-	tail   bool         // the callee replaces the caller's frame
-	floats *callPromise // nil if the call promises nothing
+	plain  bool         // no argument is byval
+	gives  []given      // inalloca arguments
+	tail   bool         // musttail: the callee replaces the caller's frame
+	floats *callPromise // nil if the call has no flags nnan and ninf
 	fn     *function    // the last callee, which accepts these arguments
 }
 
-// passesMemory reports whether an argument points to memory that is copied for the callee.
+// passesMemory reports whether an argument is byval: the callee gets a copy of the memory to which it points.
 func passesMemory(i *ir.Instr) bool {
 	for _, a := range i.Call.ArgAttrs {
 		if a.ByVal != nil {
@@ -190,8 +190,8 @@ func (in *Interp) body(f *ir.Func) (*ir.Func, error) {
 	return nil, nil
 }
 
-// holds returns an error if there is not enough memory for copies of the arguments. They can have more words than the frame, because one value may
-// be passed many times.
+// holds returns an error if there is not enough memory to copy the arguments. The arguments can have more words than the frame, because a call may
+// pass one value many times.
 func (in *Interp) holds(args []slot) error {
 	n := 0
 	for _, a := range args {
@@ -249,7 +249,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 			return err
 		}
 		if c.tail {
-			if f.Sig.Variadic { // the caller passes its own variadic arguments on
+			if f.Sig.Variadic { // a musttail call passes on the variadic arguments of its caller
 				values = append(values, fr.variadic...)
 			}
 			// The callee replaces the caller's frame (LangRef, "call").
@@ -283,7 +283,7 @@ func (c *callSite) enter(fr *frame, f *ir.Func) error {
 	return nil
 }
 
-// take sets the arguments of the running frame. It removes the frame if there is not enough memory for the variadic arguments.
+// take sets the parameters of the running frame to the arguments. It removes the frame if there is not enough memory for the variadic arguments.
 func (fr *frame) take(args []Value) error {
 	for k, p := range fr.fn.params {
 		copy(p.in(fr), args[k].w)
@@ -317,7 +317,7 @@ func (c *callSite) accepts(fn *function) error {
 	return nil
 }
 
-// takes returns an error if the function cannot be called with arguments of these shapes.
+// takes returns an error if arguments of these shapes do not fit the function's parameters.
 func (fn *function) takes(args []*shape) error {
 	f := fn.ir
 	if len(args) < len(fn.params) || len(args) > len(fn.params) && !f.Sig.Variadic {
@@ -331,10 +331,10 @@ func (fn *function) takes(args []*shape) error {
 	return nil
 }
 
-// maxNested bounds nested calls from built-in functions into the module, because each uses Go's own stack.
+// maxNested bounds the nesting of calls from built-in functions into the module, because each level uses Go's own stack.
 const maxNested = 1000
 
-// enterCall runs a function to its end for a built-in caller. ret has the words of want, or none.
+// enterCall runs a function to its end for a built-in function that called it. ret receives the result; it has the words of want, or none.
 func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word) error {
 	f, err := in.body(t.f)
 	if err != nil {
@@ -356,7 +356,7 @@ func (in *Interp) enterCall(t callTarget, args []Value, want *shape, ret []word)
 	return err
 }
 
-// prepare pushes a frame of a function with its arguments.
+// prepare pushes a frame of a function, and sets its parameters to the arguments.
 func (in *Interp) prepare(f *ir.Func, args []Value, want *shape, ret []word) error {
 	fn, err := in.function(f)
 	if err != nil {

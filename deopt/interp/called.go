@@ -1,7 +1,7 @@
 package interp
 
-// Called describes a function that a run called and that no module of the program defines. It is a function of the C library, of [Options].Funcs, or
-// an intrinsic that stands for a function of <math.h>.
+// Called describes a function that a run called and that no module of the program defines. It is a function of the C library, a function of
+// [Options].Funcs, or an intrinsic that computes a function of <math.h>.
 type Called struct {
 	Name   string // for an intrinsic, "llvm.pow" without its types
 	Effect Effect
@@ -57,14 +57,15 @@ func (l *called) list() []Called {
 	return list
 }
 
-// Called returns the functions of [Result.Called] that have been called so far. The run must not continue meanwhile; it may, for example, wait in
-// [Options.Native].
+// Called returns the functions that the current run has called so far, as in [Result.Called]. Do not call it while the run executes instructions; it
+// may be called from [Options.Native].
 func (in *Interp) Called() []Called { return in.run.called.list() }
 
 // Frozen reports whether a freeze has chosen a value for undefined bits so far.
 func (in *Interp) Frozen() bool { return in.frozen }
 
-// keepsState raises the recorded effect of the function to at least [EffectState], because this call did more than its usual [Effect] includes.
+// keepsState records that this call of the function used or changed state of the C library. It raises the function's effect to at least
+// [EffectState].
 func (c *ccall) keepsState() {
 	if f := c.in.run.called.byName[c.Name]; f != nil {
 		f.Effect = max(f.Effect, EffectState)

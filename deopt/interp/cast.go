@@ -19,7 +19,7 @@ func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 	if i.Op == ir.OpAddrSpaceCast && from.bits != to.bits {
 		return nil, unsupported("", "addrspacecast of %v to %v", a.s.typ, out.s.typ)
 	}
-	// Flags that make the result poison: trunc nuw, nsw; zext nneg (LangRef).
+	// poisons checks the flags with which a result may be poison: trunc nuw and nsw, zext nneg (LangRef).
 	poisons := func(a, dst []word) bool {
 		if !defined(a) {
 			return false
@@ -50,7 +50,7 @@ func (d *decoder) resize(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// extend copies an integer to another width, undefined bits included: an undefined sign bit extends as undefined bits.
+// extend copies an integer to another width. Undefined bits stay undefined, and an undefined sign bit extends to undefined bits.
 func extend(dst, src []word, from, to int, signed bool) {
 	n := copy(dst, src)
 	if to > from {

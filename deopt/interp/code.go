@@ -4,7 +4,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// function is a function decoded for running. Its values are numbered words of a frame; its instructions are consecutive in code.
+// function is a decoded function. Each of its values has words in a frame. Its instructions are in code, block after block.
 type function struct {
 	ir       *ir.Func
 	blocks   []*block
@@ -17,7 +17,7 @@ type function struct {
 	shorts   []shortWay         // indexed by k of opShort
 	pairs    []shortPair        // indexed by k of opPair
 	tables   []*table           // indexed by k of opSwitch
-	targets  []map[uint64]*edge // indexed by k of opIndirect: targets taken so far, by address
+	targets  []map[uint64]*edge // indexed by k of opIndirect: the edges taken so far, by target address
 	cost     uint64             // bytes charged for a frame
 	pads     map[*ir.Instr]*pad // unwind edges of its invokes
 }
@@ -34,13 +34,14 @@ func (p slot) in(fr *frame) []word { return fr.w[p.at : p.at+p.s.words] }
 // in frame.next.
 type step func(fr *frame) error
 
-// inst is one instruction. Its step handles values of any type with any bits. Where op is not opStep, the loop has a fast path for the common case:
-// integers, floats and pointers of one word, every bit known, the page cached, no flag violated. In every other case the loop runs the step.
+// inst is one decoded instruction. Its step handles values of any type, with unknown bits. If op is not opStep, the loop also has a fast path for the
+// common case: integers, floats and pointers of one word, every bit known, the page cached, no flag violated. In every other case the loop runs the
+// step.
 type inst struct {
 	op        opcode
 	cut       uint8  // shift count to sign-extend an index or a narrow signed number
 	count     uint8  // number of IR instructions; 0 for the branch of an invoke
-	top       uint8  // for opOffset and opIndex: the highest bit of an address, which must be clear
+	top       uint8  // for opOffset and opIndex: the bit that must be clear in an address
 	rest      uint32 // number of instructions after this one in the block
 	dst, a, b int32  // words of the frame: result and operands
 	c         int32  // third operand, for opIndex2
@@ -49,7 +50,7 @@ type inst struct {
 	yes, no   *edge
 }
 
-// opcode selects the fast path with which the loop may run an instruction.
+// opcode selects the loop's fast path for an instruction.
 type opcode uint8
 
 // The fast paths. Unless a comment says otherwise, k is a mask of the result and s is the sign bit that must not overflow.
@@ -131,30 +132,30 @@ const (
 	opIndirect // k: index into targets; selects by a
 )
 
-// block is a basic block. Its phis run on the edges that lead to it.
+// block is a basic block. Its phis are set by the edge through which the block is entered.
 type block struct {
 	ir    *ir.Block
 	phis  int
 	start int    // index of its first inst
 	size  uint64 // instructions, phis included
-	runs  uint64 // how often it was entered
-	short int64  // number of instructions in size*runs that did not run; negative if the block ran without an entry
-	stop  bool   // a run halts before it
+	runs  uint64 // number of times that it was entered
+	short int64  // number of instructions counted in size*runs that did not run; negative if the run started inside the block
+	stop  bool   // a run halts before the block
 }
 
-// edge goes to a block and gives its phis their values.
+// edge is a branch to a block. It holds the moves that set the phis of the block.
 type edge struct {
 	to    *block
 	moves []move
-	// simple is set where every move has one word, none reads a word that an earlier one wrote, and the phis promise nothing.
+	// simple is set if every move copies one word, no move reads a word that an earlier one wrote, and no phi has the flags nnan or ninf.
 	simple   bool
-	clash    bool // a move reads a word that an earlier one wrote, so all are read first
+	clash    bool // a move reads a word that an earlier move wrote: read all words before writing any
 	promises []promise
 }
 
 type move struct{ to, from, words int }
 
-// follow sets the phis of the target block.
+// follow sets the phis of the block to which the edge leads.
 func (e *edge) follow(fr *frame) {
 	e.move(fr)
 	for _, p := range e.promises {

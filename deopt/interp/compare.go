@@ -19,7 +19,7 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 	if !ok || !alike(a.s, b.s) || lane.bits == 0 || lane.typ.Float() {
 		return nil, troublef(KindModule, "icmp %s of %v and %v", i.Pred, a.s.typ, b.s.typ)
 	}
-	// A signed order is the unsigned one after flipping the sign bits.
+	// With the sign bits flipped, signed numbers compare like unsigned ones.
 	flip := uint64(0)
 	if test.signed && lane.bits > 0 {
 		flip = 1 << uint((lane.bits-1)%64)
@@ -52,8 +52,8 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 		if test.equality {
 			return word{u: 1}
 		}
-		// The result is known if the comparison of the lowest x with the highest y gives the same result as that of the highest x with the lowest
-		// y. Compilers need this: they compare a field of a struct together with the undefined padding bits below it.
+		// The result is known if the lowest x and the highest y give the same result as the highest x and the lowest y. Compiled code depends on this: it
+		// compares a field of a struct together with the undefined padding bits below it.
 		holds := test.holds(intOrder(x, y, flip, 0, ^uint64(0)))
 		if holds != test.holds(intOrder(x, y, flip, ^uint64(0), 0)) {
 			return word{u: 1}
@@ -72,15 +72,15 @@ func (d *decoder) icmp(i *ir.Instr, out slot) (step, error) {
 	})
 }
 
-// intOrder compares two integers as unsigned numbers, after it flips the bits of flip in their highest words: flipping the sign bits gives the
-// signed order. xu and yu replace the undefined bits of x and y. The result is negative, zero or positive.
+// intOrder compares two integers as unsigned numbers: negative for x<y, zero, or positive. It first flips the bits of flip in the highest word of
+// each; flipping the sign bits gives the signed order. xu and yu are the values to use for undefined bits of x and y.
 func intOrder(x, y []word, flip, xu, yu uint64) int {
 	for k := len(x) - 1; k >= 0; k-- {
 		p, q := (x[k].v^flip)&^x[k].u|xu&x[k].u, (y[k].v^flip)&^y[k].u|yu&y[k].u
 		if p != q {
 			return cmp.Compare(p, q)
 		}
-		flip = 0 // the sign bit is in the highest word
+		flip = 0 // only the highest word has the sign bit
 	}
 	return 0
 }

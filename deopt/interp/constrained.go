@@ -16,8 +16,8 @@ var constrainedOps = map[string]ir.Op{
 
 const constrainedPrefix = "experimental.constrained."
 
-// constrained decodes a constrained intrinsic as the unconstrained operation in the thread's environment: no instruction here changes the rounding
-// mode or reads exception flags. It refuses an intrinsic that names another rounding mode than to nearest.
+// constrained decodes a constrained intrinsic as the unconstrained operation, in the thread's floating-point environment. This is the same, because
+// no instruction here changes the rounding mode or reads exception flags. It refuses an intrinsic that names a rounding mode other than to nearest.
 func (d *decoder) constrained(i *ir.Instr, name string, out slot) (step, error) {
 	plain := *i
 	plain.Args = nil

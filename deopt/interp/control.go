@@ -10,7 +10,7 @@ import (
 // terminator decodes the last instruction of a block.
 func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	edges := make([]*edge, len(i.Blocks))
-	made := map[*ir.Block]*edge{} // a switch may have many cases that lead to one block
+	made := map[*ir.Block]*edge{} // one edge per block: many cases of a switch may lead to the same block
 	for k, to := range i.Blocks {
 		if made[to] == nil {
 			e, err := d.edge(i.Block, to)
@@ -45,7 +45,7 @@ func (d *decoder) terminator(c *inst, i *ir.Instr) error {
 	return err
 }
 
-// chargeEdges makes a terminator count steps for the words of its operands, and for the phis of the block that it enters.
+// chargeEdges makes a terminator count additional steps if its operands and the phis of the next block have many words.
 func (d *decoder) chargeEdges(c *inst, words int, edges []*edge) {
 	most := 0
 	for _, e := range edges {
@@ -108,16 +108,18 @@ func (d *decoder) edge(from, to *ir.Block) (*edge, error) {
 	return e, nil
 }
 
-// sorted is the maximum number of moves that ordered sorts. For more moves, edge.move reads all sources before it writes any destination.
+// sorted is the maximum number of moves that ordered sorts, because sorting takes cubic time. For more moves, edge.move reads all sources before it
+// writes any destination.
 const sorted = 64
 
-// ordered sorts moves so that none reads a word that an earlier one wrote. It returns false if the moves form a cycle or there are more than sorted.
+// ordered sorts moves so that no move reads a word that an earlier one wrote. It returns false if the moves form a cycle, or if there are more than
+// sorted.
 func ordered(moves []move) bool {
 	if len(moves) > sorted {
 		return false
 	}
 	for k := range moves {
-		// The next move must write a word that no remaining move reads.
+		// The next move must write a word that none of the moves after it reads.
 		found := false
 		for n := k; n < len(moves) && !found; n++ {
 			found = true
@@ -135,8 +137,8 @@ func ordered(moves []move) bool {
 	return true
 }
 
-// incoming returns the value that a phi takes from a block. It indexes a phi's predecessors once, because a block may have many phis and many
-// predecessors.
+// incoming returns the value of a phi on entry from a block. It builds a map of a phi's predecessors once, because a block may have many phis and
+// many predecessors.
 func (d *decoder) incoming(phi *ir.Instr, from *ir.Block) (slot, error) {
 	index := d.phis[phi]
 	if index == nil {
@@ -186,14 +188,14 @@ func (d *decoder) br(c *inst, i *ir.Instr, edges []*edge) error {
 	return troublef(KindModule, "br with %d targets", len(edges))
 }
 
-// goes returns a step that follows one edge.
+// goes returns a step that selects e as the edge to follow.
 func goes(e *edge) step {
 	return func(fr *frame) error { fr.next = e; return nil }
 }
 
-// table maps the values of a switch to edges.
+// table maps the case values of a switch to edges.
 type table struct {
-	dense  []*edge // indexed from least on, where the case values are close together
+	dense  []*edge // used if the case values are close together: the edge of value least+k is dense[k]
 	least  uint64
 	sparse map[uint64]*edge
 	wide   map[string]*edge // case values of more than 64 bits, in base 16
@@ -299,7 +301,7 @@ func (d *decoder) indirectBr(c *inst, i *ir.Instr, edges []*edge) error {
 	return nil
 }
 
-// invoke decodes a call and the branch after it. An exception skips the branch.
+// invoke decodes an invoke as two instructions: a call, and a branch to the normal destination. An exception skips the branch.
 func (d *decoder) invoke(at int, i *ir.Instr, out slot) error {
 	run, err := d.call(i, out)
 	if err != nil {
