@@ -1,25 +1,29 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/internal/check/roots"
 	"example.com/reframe/internal/machine/names"
 	"example.com/reframe/internal/report/text"
 	"example.com/reframe/internal/static/maps"
+	"example.com/reframe/ptrace"
 	"example.com/reframe/replay"
 )
 
 func (a *app) rootsCommand() *cobra.Command {
 	var k inputs
 	var heap, from []string
-	var count bool
+	var count, objects bool
 	var o roots.Options
 	var file string // file with stack maps, instead of a target
 	c := &cobra.Command{
@@ -38,8 +42,9 @@ them, and finds no roots in them.
 objects. --from-space names parts that the collector has left: a root there is stale.
 
 If a layout (--layout FILE.star) defines object(addr), which describes the object at an address, the base
-of each root is checked against the objects too: it must be the start of an object that is in use. The
-process is stopped meanwhile.
+of each root is checked against the objects too: it must be the start of an object that is in use.
+--objects walks the heap from the roots. It counts the objects that they reach by class, and lists
+references to no object in use. The process is stopped meanwhile; record a core if it must not be.
 
 For a file that is not a core (an object, an executable, a shared object or an archive) it lists the same
 for each safepoint, without values: the return address, and each pointer with its location and its base.
@@ -48,12 +53,14 @@ for each safepoint, without values: the return address, and each pointer with it
 
 ` + debuggerHelp + `
 
-Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a stack is incomplete, or object(addr) failed,
+Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a reference in the heap points to no object,
+a stack or the walk is incomplete, or object(addr) failed,
 2 no frame is at a statepoint, or another error. For a file: 1 some maps are unreadable, 2 no safepoint.`,
 		Example: `  reframe roots 41822
   reframe roots -p 41822 --ir program.ll
   reframe roots -p 41822 --heap 7f1200000000-7f1210000000
   reframe roots -p 41822 --layout heap.star
+  reframe roots exit.core --layout heap.star --objects
   reframe roots exit.core --ir program.ll --json
   reframe roots -p 41822 --count
   reframe roots program.o --ir program.ll`,
@@ -67,6 +74,9 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a stack is incompl
 		RunE: func(c *cobra.Command, _ []string) error {
 			if count && a.json {
 				return usage("--count and --json cannot be combined: JSON has each root")
+			}
+			if count && objects {
+				return usage("--count and --objects cannot be combined")
 			}
 			if file != "" {
 				return a.rootMaps(c, file, &k, o.Function, count)
@@ -85,11 +95,18 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a stack is incompl
 			defer t.Close()
 			o.Heap.Objects = roots.NewObjects(view)
 			r := roots.New(view, o)
+			if objects {
+				if err := a.walkHeap(c.Context(), t, r, &o.Heap); err != nil {
+					return err
+				}
+			}
 			t.Release()
 			r.Target = view.About()
 			switch {
 			case a.json:
 				err = text.WriteJSON(a.stdout, r)
+			case objects:
+				err = text.PrintReached(text.Fold(a.stdout), a.style(), view, r)
 			case count:
 				err = text.PrintRootCounts(text.Fold(a.stdout), a.style(), view, r)
 			default:
@@ -105,9 +122,32 @@ Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a stack is incompl
 	c.Flags().Var(names.Into(&o.Function, names.Exact), "function", "list only frames of the function with this `NAME`, or /RE/")
 	c.Flags().StringArrayVar(&heap, "heap", nil, "check that the base of each root is in `START-END`, in hexadecimal (repeatable)")
 	c.Flags().StringArrayVar(&from, "from-space", nil, "report roots whose base is in `START-END` (repeatable)")
+	c.Flags().BoolVar(&objects, "objects", false, "walk the heap from the roots, and count the objects of each class")
 	c.Flags().BoolVar(&count, "count", false, "print only the number of frames and roots of each function")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+roots.Schema+")")
 	return c
+}
+
+// walkHeap walks the heap from the roots of a report, and shows the progress on a terminal.
+func (a *app) walkHeap(ctx context.Context, t *ptrace.Target, r *roots.Report, heap *roots.Heap) error {
+	if heap.Objects == nil {
+		return &status{exitFailed, "no layout defines object(addr), which describes the objects of the heap: --layout FILE.star"}
+	}
+	began, last := time.Now(), time.Duration(0)
+	shows := term.IsTerminal(int(a.stderr.Fd()))
+	err := r.Walk(ctx, heap, t.Arch().Order, func(objects, bytes uint64) {
+		if since := time.Since(began); shows && since > progressAfter && since > last+progressAfter/5 {
+			last = since
+			fmt.Fprintf(a.stderr, "\r%d objects, %d MiB\x1b[K", objects, bytes>>20)
+		}
+	})
+	if last > 0 {
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
+	if err == nil {
+		err = t.Lost() // the process ended meanwhile
+	}
+	return err
 }
 
 // rootsFile returns the argument if it is a file whose stack maps roots lists; "" if it is a target.
@@ -196,7 +236,7 @@ func rootsOutcome(err error, v *deopt.View, r *roots.Report, function *names.Pat
 		return &status{exitFailed, "no frame is at a statepoint: the records of stackmaps and patchpoints list no roots"}
 	case sum.Frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0 || r.Failure != nil:
+	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0 || r.Failure != nil || r.Reached.Wrong():
 		return &status{exitPartial, ""}
 	}
 	return nil

@@ -15,6 +15,9 @@ type Collection struct {
 	Thread int
 	Frames []Frame // innermost first
 	Moved  []Move  // the objects, in the order of their copies
+
+	// Objects and Bytes are what the roots reach whose pointer is the start of its object, without stack objects.
+	Objects, Bytes uint64
 }
 
 // Frame is a compiled frame that the collector walked.
@@ -58,6 +61,8 @@ func ReadLog(t testing.TB, path string) (all []Collection) {
 			var f Frame
 			_, err = fmt.Sscanf(rest, "0x%x 0x%x 0x%x %d\n", &f.PC, &f.SP, &f.Function, &f.ID)
 			c.Frames = append(c.Frames, f)
+		case "reachable":
+			_, err = fmt.Sscanf(rest, "%d %d\n", &c.Objects, &c.Bytes)
 		case "moved":
 			var m Move
 			_, err = fmt.Sscanf(rest, "0x%x 0x%x %d\n", &m.From, &m.To, &m.Size)

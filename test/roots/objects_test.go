@@ -1,6 +1,7 @@
 package roots_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,6 +74,49 @@ func TestRootsAreStartsOfObjects(t *testing.T) {
 		require.Equal(t, stale, out.Summary["wrong"], p)
 		require.Equal(t, 1, r.Code, p)
 	})
+}
+
+// TestObjectsAreThoseOfTheCollector requires that a walk from the roots reaches as many objects as the collector itself counts, and that references to
+// objects that the layout does not describe are reported.
+func TestObjectsAreThoseOfTheCollector(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		total := p.Run(t, binary).Collections
+		log := filepath.Join(t.TempDir(), "log")
+		process := livetest.Program(t, binary, "-log", log, "-stop", strconv.Itoa(max(1, total*2/3)))
+		process.AwaitPause(t)
+		all := gcprogram.ReadLog(t, log)
+		c := all[len(all)-1]
+		out, r := read(t, "-p", clitest.PID(process), "--ir", p.Module, "--layout", heapLayout(t), "--objects")
+		require.Zero(t, r.Code, "%s: %s", p, r.Stdout)
+		require.Equal(t, []uint64{c.Objects, c.Bytes, 0, 0}, []uint64{out.Reached.Objects, out.Reached.Bytes, out.Reached.Dangling, out.Reached.Unread}, "%s", p)
+		r = clitest.Run(t, "roots", "-p", clitest.PID(process), "--layout", heapLayout(t), "--ir", p.Module, "--objects")
+		require.Regexp(t, fmt.Sprintf(`(?m)^%d objects, %d bytes, \d+ references, from \d+ roots?( · .*)?$`, c.Objects, c.Bytes), r.Stdout)
+
+		text, err := os.ReadFile(heapLayout(t))
+		require.NoError(t, err)
+		partial := filepath.Join(t.TempDir(), "partial.star")
+		changed := strings.Replace(string(text), "return heap_object(start", "return None if start == object_left_out else heap_object(start", 1)
+		target := heapOf(t, out)
+		require.NoError(t, os.WriteFile(partial, []byte(fmt.Sprintf("object_left_out = %s\n", target)+changed), 0o600))
+		out, r = read(t, "-p", clitest.PID(process), "--ir", p.Module, "--layout", partial, "--objects")
+		require.Equal(t, 1, r.Code, p)
+		require.Positive(t, out.Reached.Dangling+uint64(out.Summary["wrong"]), p)
+	})
+}
+
+// heapOf returns the address of the object of the first root.
+func heapOf(t *testing.T, r report) string {
+	t.Helper()
+	for _, f := range r.Threads[0].Frames {
+		for _, root := range f.Roots {
+			if root.Object != nil {
+				return root.Object.Start
+			}
+		}
+	}
+	require.Fail(t, "no root points to an object")
+	return ""
 }
 
 // TestHeapLayoutIsDocumented requires that doc/user/layouts.md shows the layout of these tests.

@@ -48,6 +48,7 @@ type report struct {
 		}
 	}
 	Summary map[string]int
+	Reached struct{ Objects, Bytes, Dangling, Unread uint64 }
 }
 
 type root struct {

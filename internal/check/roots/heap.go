@@ -8,6 +8,7 @@ import (
 
 	"example.com/reframe/deopt"
 	"example.com/reframe/deopt/frame"
+	"example.com/reframe/internal/vm/vmlayout"
 )
 
 // Range is a range of addresses, without its end.
@@ -58,17 +59,31 @@ func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) (Found,
 	return worst, object
 }
 
-// at returns the place of an address, and the object that is there; "" if nothing is known about the place.
-func (h *Heap) at(at uint64) (Found, *Object) {
-	found := h.space(at)
-	if h.Objects == nil || found != "" && found != InHeap {
-		return found, nil
-	}
-	is, found := h.Objects.find(at)
+// at returns the place to which a word points, and the object that is there.
+func (h *Heap) at(bits uint64) (Found, *Object) {
+	is, found := h.place(bits)
 	if is == nil {
 		return found, nil
 	}
 	return found, h.Objects.describe(is)
+}
+
+// place returns the object to which a word points, and the place of its address; "" if nothing is known about the place.
+func (h *Heap) place(bits uint64) (*vmlayout.HeapObject, Found) {
+	if bits == 0 {
+		return nil, IsNull
+	}
+	if h.Objects == nil {
+		return nil, h.space(bits)
+	}
+	addr, ok := h.Objects.layout.Reference(bits)
+	if !ok {
+		return nil, NoReference
+	}
+	if found := h.space(uint64(addr)); found != "" && found != InHeap {
+		return nil, found
+	}
+	return h.Objects.at(uint64(addr))
 }
 
 // space returns the space that contains an address; "" if no heap was given and the address is not in from-space.

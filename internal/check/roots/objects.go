@@ -56,18 +56,6 @@ func (o *Objects) className(c vmlayout.Class) string {
 // maxClasses bounds the number of classes that are told apart.
 const maxClasses = 1 << 16
 
-// find returns the object to which a word refers, and the place to which it points.
-func (o *Objects) find(bits uint64) (*vmlayout.HeapObject, Found) {
-	addr, ok := o.layout.Reference(bits)
-	switch {
-	case bits == 0:
-		return nil, IsNull
-	case !ok:
-		return nil, NoReference
-	}
-	return o.at(uint64(addr))
-}
-
 // at returns the object that contains an address. If object(addr) fails on memory that cannot be read, no object is there.
 func (o *Objects) at(addr uint64) (*vmlayout.HeapObject, Found) {
 	if o.failed >= maxFailures {

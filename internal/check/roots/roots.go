@@ -23,6 +23,10 @@ type Report struct {
 	Threads []Thread     `json:"threads"`
 	Summary Summary      `json:"summary"`
 	Failure *Failure     `json:"object_failure,omitempty"` // of the layout's function object(addr)
+	Reached *Walk        `json:"reached,omitempty"`        // the objects that the roots reach, after [Report.Walk]
+
+	starts   []start
+	followed int // roots whose base is in starts
 }
 
 // Thread holds the frames of a thread that have roots, innermost first, and the frames without a map between these.
@@ -147,7 +151,7 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 		between = nil
 		if all := f.Roots(); all != nil {
 			r.Summary.Frames++
-			r.fill(&is, all, &o.Heap)
+			r.fill(&is, len(out.Frames), all, &o.Heap)
 		} else if f.Record != nil && f.Record.Site == deopt.UnknownSite {
 			r.Summary.Unknown++
 		}
@@ -156,8 +160,8 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 	return out
 }
 
-// fill adds the roots of a statepoint's frame.
-func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
+// fill adds the roots of a statepoint's frame. at is the index of the frame in its thread.
+func (r *Report) fill(f *Frame, at int, all *deopt.Roots, heap *Heap) {
 	if all.Lost != nil {
 		f.Unknown, f.Code = all.Lost.Reason, all.Lost.Code
 		r.Summary.Unavailable++
@@ -170,6 +174,14 @@ func (r *Report) fill(f *Frame, all *deopt.Roots, heap *Heap) {
 	for _, s := range all.Pointers {
 		root := Root{Slot: s.Slot, BaseOnly: s.BaseOnly}
 		root.Found, root.Object = heap.find(by, &s)
+		if root.Found != "" && root.Found != Unchecked {
+			r.followed++
+			if s.GC.Base == nil {
+				for _, bits := range words(s.Hex) {
+					r.starts = append(r.starts, start{len(r.Threads), at, len(f.Roots), bits})
+				}
+			}
+		}
 		if s.GC.Base != nil {
 			r.Summary.Derived++
 		}

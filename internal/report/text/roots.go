@@ -184,3 +184,51 @@ func PrintRootCounts(w io.Writer, s Style, v *deopt.View, r *roots.Report) error
 	_, err := io.WriteString(w, out.String())
 	return err
 }
+
+// PrintReached prints the objects that the roots of a report reach, by class, and the references to no object in use.
+func PrintReached(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
+	var out strings.Builder
+	k := r.Reached
+	fmt.Fprintln(&out, titleOf(s, v.Target()))
+	for _, c := range k.Classes {
+		name := c.Class
+		if name == "" {
+			name = "objects without a class"
+		}
+		fmt.Fprintf(&out, "  %10d %12d bytes  %s\n", c.Objects, c.Bytes, s.Bold(Printable(name)))
+	}
+	for n := range k.First {
+		f := &k.First[n]
+		fmt.Fprintf(&out, "  %s\n", s.Yellow(fmt.Sprintf("%s + %d: %s: %s", describeObject(&f.From), f.Offset, f.Value, foundText[f.Found])))
+	}
+	if more := k.Dangling - uint64(len(k.First)); more > 0 {
+		fmt.Fprintf(&out, "  %s\n", s.Yellow(fmt.Sprintf("and %d more references to no object in use", more)))
+	}
+	if r.Failure != nil {
+		fmt.Fprintf(&out, "%s\n", s.Yellow(objectFailure(r.Failure)))
+	}
+	fmt.Fprintf(&out, "\n%s\n%s\n", reachedSummary(s, k), rootsSummary(s, &r.Summary))
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// reachedSummary returns the line about the objects that roots reach.
+func reachedSummary(s Style, k *roots.Walk) string {
+	parts := []string{fmt.Sprintf("%d objects, %d bytes, %d references, from %s", k.Objects, k.Bytes, k.References, Count(k.Roots, "root"))}
+	if k.Skipped > 0 {
+		parts = append(parts, Count(k.Skipped, "root")+" not followed")
+	}
+	if k.Interior > 0 {
+		parts = append(parts, fmt.Sprintf("%d references into objects", k.Interior))
+	}
+	if k.Dangling > 0 {
+		parts = append(parts, s.Yellow(fmt.Sprintf("%d references to no object in use", k.Dangling)))
+	}
+	if k.Unread > 0 {
+		parts = append(parts, s.Yellow(fmt.Sprintf("%d objects could not be read", k.Unread)))
+	}
+	if k.Ended != "" {
+		parts = append(parts, s.Yellow("the walk ended early: "+k.Ended))
+	}
+	return strings.Join(parts, " · ")
+}

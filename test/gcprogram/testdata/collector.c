@@ -5,7 +5,7 @@
 //
 //	-every N       collect at every N-th safepoint (default 1); 0 never collects
 //	-fill          copy between two spaces, and fill the old one with 0xdd bytes; otherwise each collection has a new space, and the old one faults
-//	-log FILE      log each frame, each root and each moved object
+//	-log FILE      log each frame, each root and each moved object, and what the roots reach
 //	-stop N        print "ready" after collection N and wait in pause; with -step M also after N+M, N+2M, ...; a signal SIGUSR1 continues
 //	-skip ID       a mutant of the walker: it does not visit the roots of frames whose record has this id
 //	-misread ID:PAIR:DELTA    a mutant of the walker: it adds DELTA to the offset of a pair's derived pointer in the record with this id
@@ -265,6 +265,33 @@ static void walk(struct saved *s) {
 	}
 }
 
+// log_reachable logs the number and the size of the objects that roots in pairs reach whose pointer is their own base.
+static void log_reachable(void) {
+	static struct object *list[1 << 16];
+	const uint64_t seen = 1ull << 63;
+	uint64_t n = 0, done = 0, size = 0;
+	for (int k = 0; k < pair_count; k++) {
+		struct object *o = *pairs[k].slot;
+		if (pairs[k].slot == pairs[k].base && !pairs[k].whole && !(o->header & seen)) {
+			o->header |= seen;
+			list[n++] = o;
+		}
+	}
+	for (; done < n; done++) {
+		struct object *o = list[done];
+		for (uint64_t k = 0; k < (o->header & 0xffff); k++)
+			if (!(o->ref[k]->header & seen)) {
+				o->ref[k]->header |= seen;
+				list[n++] = o->ref[k];
+			}
+	}
+	for (uint64_t k = 0; k < n; k++) {
+		list[k]->header &= ~seen;
+		size += size_of(list[k]);
+	}
+	fprintf(out, "reachable %lu %lu\n", n, size);
+}
+
 static void *handles[64]; // of C
 static int handle_count;
 
@@ -297,6 +324,8 @@ __attribute__((noinline)) void collect(struct saved *s) {
 			o->ref[k] = forward(o->ref[k], old, old_end);
 		scan += size_of(o);
 	}
+	if (out)
+		log_reachable();
 	if (fill)
 		memset(old, 0xdd, space_size);
 	else if (mprotect(old, space_size, PROT_NONE) || madvise(old, space_size, MADV_DONTNEED))
