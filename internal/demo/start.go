@@ -22,8 +22,8 @@ import (
 // caller ends it with Wake and Result, or with Kill; if the caller dies, the target dies with it.
 func Start() (*Process, error) { return started() }
 
-// StartVM runs the target with a virtual machine's method, up to its exit. The method's object contains the layout of its frames. The target has no
-// Result; the caller ends it with Kill.
+// StartVM runs the target with a virtual machine's method, and returns once the method is at its exit. The method's object contains the layout of its
+// frames. The target has no Result; the caller ends it with Kill.
 func StartVM() (*Process, error) { return started(ofVM) }
 
 // ofVM is the program's argument for the virtual machine's method.

@@ -51,7 +51,7 @@ type Space struct {
 	Target  *ptrace.Target
 	Modules map[*ptrace.Module]*Objfile
 	Objects map[*object.Image]*Objfile
-	Found   *Objfile // code found by a scan, or nil
+	Found   *Objfile // the code of the stack maps that a scan of memory found, or nil
 	unknown *unwind.Code
 	lost    map[string]*unwind.Code // unusable objects, by reason
 }

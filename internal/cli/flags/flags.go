@@ -114,8 +114,8 @@ func Stop(f *pflag.FlagSet, text *string, u Usage) { f.StringVar(text, "stop-at"
 // Hit adds --hit, which selects one of several exits.
 func Hit(f *pflag.FlagSet, hit *uint64, u Usage) { f.Uint64Var(hit, "hit", 1, u["hit"]) }
 
-// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless yet says that the target may
-// describe more modules or layouts later.
+// Condition parses --stop-at, and returns nil if it was not given. A condition that can never hold is an error, unless yet reports that the target
+// may describe more modules or layouts later.
 func Condition(f *pflag.FlagSet, text string, o *deopt.Options, filter *trace.ExitFilter, yet trace.Undescribed) (*condition.Condition, error) {
 	if !f.Changed("stop-at") {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 
 var errReadOnly = errors.New("the target is read-only")
 
-// process is a target as Delve sees it. The embedded interface is nil. It stands for methods whose types are in internal packages of Delve. Delve
-// calls them only for probes that a user requests.
+// process is a target as Delve sees it. The embedded interface is nil. It provides the methods whose types are in internal packages of Delve, which
+// cannot be named here. Delve calls these methods only for probes that a user requests.
 type process struct {
 	proc.ProcessInternal
 

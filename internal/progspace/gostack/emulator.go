@@ -14,7 +14,7 @@ import (
 // maxSteps bounds the instructions from a call to the return of the function.
 const maxSteps = 128
 
-// register is a general register of x86-64, in its 64-bit form.
+// register is the 64-bit name of a general register of x86-64, such as RAX.
 type register = x86asm.Reg
 
 const (

@@ -54,7 +54,7 @@ func (s *Code) course(p *Finder) (list []instr) {
 	return list
 }
 
-// ends reports whether the next instruction never runs directly after inst.
+// ends reports whether inst never continues at the next instruction.
 func ends(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.JMP, x86asm.RET, x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT:
@@ -68,7 +68,8 @@ func isTrap(inst x86asm.Inst) bool {
 	return inst.Op == x86asm.INT && inst.Args[0] == x86asm.Arg(x86asm.Imm(3))
 }
 
-// note updates the numbers in registers after an instruction, and returns the number that it pushed for a return.
+// note updates loaded, which holds the known numbers in registers, by the effect of an instruction. If the instruction pushes a number as a return
+// address, note returns it.
 func (p *Finder) note(i instr, loaded map[x86asm.Arg]machine.Addr) (pushed machine.Addr) {
 	number, isNumber := i.inst.Args[1].(x86asm.Imm)
 	memory, isMemory := i.inst.Args[1].(x86asm.Mem)

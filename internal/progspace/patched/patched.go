@@ -31,7 +31,7 @@ type Code struct {
 	Stored  bool // instructions before Left wrote slots of the frame, or moved the stack pointer above some of them
 	// Trapped is set if the frame made no call: its thread got a signal or was stopped in the written code.
 	Trapped bool
-	called  bool // Stub was called and pops the return address
+	called  bool // the written code calls Stub, which pops the return address
 	prefix  int  // number of instructions of the course before Left
 	arm64   bool // arm64 code
 }
@@ -43,10 +43,10 @@ type Finder struct {
 	Unwinder *unwind.Unwinder
 
 	jumped   []*Code                      // result of [Finder.jumps]; nil until it is needed
-	returns  map[machine.Addr][]*Code     // jumped, by the return addresses of the calls that the jumps lead to
-	unknown  bool                         // jumped may be incomplete
+	returns  map[machine.Addr][]*Code     // the elements of jumped by the return addresses of the calls to which their jumps lead
+	unknown  bool                         // jumped may lack shadows
 	onARM64  []arm64Site                  // result of [Finder.arm64Sites]; nil until it is needed
-	arm64At  map[machine.Addr][]arm64Site // onARM64, by the return addresses of the calls that the sites lead to; nil for too many
+	arm64At  map[machine.Addr][]arm64Site // the elements of onARM64 by the return addresses of the calls to which they lead; nil if there are too many
 	branches *arm64Branches               // result of [Finder.Branches]; nil until it is needed
 }
 
@@ -73,7 +73,7 @@ func (p *Finder) Covering(f, callee *unwind.Frame) (found []*Code, notes []strin
 	}
 	owner := c.SymbolAt(f.PC - 1).Owner
 	near := c.Records.Range(f.PC-min(f.PC, sites.MaxPatch), f.PC)
-	var at machine.Addr // address of the nearest one; a shadow further away ends before it
+	var at machine.Addr // address of the nearest record before pc; the shadow of an earlier record ends there
 	for n := near.Len() - 1; n >= max(0, near.Len()-sites.MaxNear); n-- {
 		e := near.Entry(n)
 		if e.Function.Addr != owner || len(found) > 0 && e.Addr != at {
@@ -184,7 +184,7 @@ func (p *Finder) shadowOf(c *progspace.Objfile, e sites.RecordEntry, pc machine.
 	case !ends && least > 0:
 		return nil, "this return address is in its shadow, but no call ends here now: a patch here was removed or overwritten"
 	case !ends || !written:
-		return nil, "" // the compiler's own code
+		return nil, "" // there is no call, or it is the compiler's
 	case uint64(pc-e.Addr) > least && least > 0:
 		return nil, fmt.Sprintf("of the sites that it may be, some have a shadow of %d bytes and others of %d", least, most)
 	}

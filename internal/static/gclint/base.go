@@ -34,7 +34,7 @@ func (w *flow) pairs(r *Report) {
 			d := derivation{w: w, known: map[[2]ir.Value]bool{}}
 			if !d.same(derived, base) {
 				f.Rule, f.Certainty = WrongBase, Likely
-				if _, param := derived.(*ir.Param); param { // a caller may pass a derived pointer and its base
+				if _, param := derived.(*ir.Param); param { // derived is a parameter: a caller may pass a derived pointer and its base
 					f.Certainty = Possible
 				}
 				f.What = fmt.Sprintf("%s is the base of %s %s, but %s is not computed from it on each path: %s and %s differ", base.Ref(), derived.Ref(), call,
@@ -171,7 +171,7 @@ func (d *derivation) compare(derived, base ir.Value) bool {
 	case both(ir.OpSelect) && x.Args[0] == y.Args[0]:
 		return d.same(x.Args[1], y.Args[1]) && d.same(x.Args[2], y.Args[2])
 	}
-	// One of the two blocks dominates the other. A value of the dominating block is the same one on each edge into the other block.
+	// One of the two blocks dominates the other, so a value of the dominating block is the same on each edge into the other block.
 	same, split := false, false
 	if from, blocks := alternatives(x); from != nil {
 		split, same = true, d.each(from, blocks, func(v ir.Value) bool { return d.same(v, base) })
@@ -185,7 +185,7 @@ func (d *derivation) compare(derived, base ir.Value) bool {
 	return unknownObject(x) || unknownObject(y)
 }
 
-// alternatives returns the values of which a phi or a select is one, with the blocks from which a phi takes them.
+// alternatives returns the values between which a phi or a select chooses, and for a phi the block of each value.
 func alternatives(in *ir.Instr) ([]ir.Value, []*ir.Block) {
 	switch {
 	case in == nil:

@@ -15,7 +15,7 @@ const (
 	address               // a copy of an address: an integer, a floating-point number, or a pointer that the collector does not manage
 	token                 // the token of a statepoint, from which gc.relocate and gc.result read
 	slot                  // the content of an alloca
-	holding               // not a value: whether the slot before it holds an address
+	holding               // a fact instead of a value: the slot that precedes it in the list holds an address
 )
 
 // alloca is an alloca whose address does not escape, so that only this function and the statepoints that list it change its content.

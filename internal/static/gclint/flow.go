@@ -29,7 +29,7 @@ func (b bits) set(i int32, on bool) {
 	}
 }
 
-// state holds the stale carriers at a place: may has those that are stale on some path to the place, must those that are stale on all paths.
+// state holds the stale carriers before an instruction: may has those that are stale on some path to it, must those that are stale on all paths.
 type state struct{ may, must bits }
 
 func (w *flow) newState() state {
@@ -43,7 +43,7 @@ func (s state) set(i int32, v verdict) { s.may.set(i, v.may); s.must.set(i, v.mu
 
 func (s state) get(i int32) verdict { return verdict{s.may.has(i), s.must.has(i)} }
 
-// verdict is whether a value is stale on some path, and whether it is stale on all paths.
+// verdict reports whether a value is stale on some path (may) and on all paths (must).
 type verdict struct{ may, must bool }
 
 // flow computes the stale values of one function.
@@ -53,12 +53,12 @@ type flow struct {
 	blocks     []*ir.Block
 	rewritten  bool // the function has statepoints
 	safepoints int
-	preds      [][]*ir.Block // without unreachable ones
+	preds      [][]*ir.Block // reachable predecessors of each block
 	order      []*ir.Block   // reverse postorder of the reachable blocks
 	reached    []bool
 	users      map[ir.Value][]*ir.Instr
-	slots      map[ir.Value]*alloca // by each address of it
-	wide       map[ir.Value]bool    // carriers if the difference of two addresses counted as one
+	slots      map[ir.Value]*alloca // keys: all values that are an address of the alloca
+	wide       map[ir.Value]bool    // values that would be carriers if the difference of two addresses counted as an address
 	index      map[ir.Value]int32
 	carriers   []carrier
 	moves      bits // carriers that go stale at each safepoint

@@ -10,7 +10,7 @@ import (
 type use struct {
 	value ir.Value
 	what  string // such as "dereferenced"
-	loose bool   // an integer with an old address is not always a mistake here
+	loose bool   // the use is not always a mistake if the value is an integer with an old address
 }
 
 // uses returns the operands that must not be stale. It omits operands whose address the result carries, because the uses of the result are checked
@@ -35,7 +35,8 @@ func (w *flow) uses(s state, in *ir.Instr) (all []use) {
 			value(v, "returned")
 		}
 	case ir.OpICmp:
-		// A comparison with null, or of two old addresses, has the same result as before the safepoint. A comparison of an old and a new address may not.
+		// A comparison with null, or of two old addresses, has the same result as before the safepoint. A comparison of an old with a new address may
+		// have another.
 		for k, v := range in.Args {
 			other := in.Args[1-k]
 			if _, carries := w.index[other]; carries && !w.verdict(s, other).may {

@@ -44,7 +44,7 @@ type Result struct {
 	Text   string
 	Sites  []Site // in the order of the text
 	Values int    // of all sites
-	Left   []Left // what was left out, in the order of the first occurrence
+	Left   []Left // the omissions, in the order of their first occurrence
 }
 
 // Site is a site that was written.
@@ -96,7 +96,7 @@ type writer struct {
 	sites map[*ir.Instr]bool    // existing sites
 	next  [2]uint64             // the next ids, of a stackmap and of a bundle
 	end   string                // line ending
-	told  map[ir.Value][]string // operands that were written instead of a value; empty if that is impossible
+	told  map[ir.Value][]string // operands that are written in place of a value; empty if a value has no such operands
 
 	names   map[string]bool // names used in namesOf
 	namesOf *ir.Func

@@ -25,7 +25,7 @@ func (w *writer) places(b *ir.Block, wanted map[*ir.Block][]int) {
 		}
 		switch {
 		case w.isSite(i):
-			// The record of that site could be found at the address of the new record.
+			// Both records could have the same address, and the existing one could be found in place of the new one.
 			w.leave("site", "the call before it is itself a site", w.at(i))
 		case i.Call.Tail == "musttail":
 			w.leave("site", "nothing may follow a musttail call", w.at(i))

@@ -12,7 +12,8 @@ import (
 
 // stackMap adds a line with a stackmap before an instruction.
 func (w *writer) stackMap(i *ir.Instr, id uint64, operands string) {
-	// One byte of shadow keeps the records of two blocks apart; other architectures have longer instructions.
+	// A shadow of one byte makes LLVM give the stackmaps of two blocks different addresses. Other architectures have longer instructions, so the
+	// shadow has four bytes there.
 	shadow := 1
 	if !sites.X86Triple(w.m.Triple) {
 		shadow = 4

@@ -134,7 +134,7 @@ func behind(f *ir.Func, v ir.Value) *ir.Instr {
 	i, ok := v.(*ir.Instr)
 	switch {
 	case !ok:
-		body, _ := f.Body() // it was read before
+		body, _ := f.Body() // no error: the body was parsed before
 		return body[0].Instrs[first(body[0])]
 	case i.Op == ir.OpPhi || i.Op == ir.OpLandingPad:
 		return i.Block.Instrs[first(i.Block)]
@@ -153,7 +153,7 @@ func (w *writer) named(f *ir.Func) map[string]bool {
 	for _, p := range f.Params {
 		w.names[p.Name] = true
 	}
-	body, _ := f.Body() // it was read before
+	body, _ := f.Body() // no error: the body was parsed before
 	for _, b := range body {
 		w.names[b.Name] = true
 		for _, i := range b.Instrs {

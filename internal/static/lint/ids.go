@@ -127,7 +127,7 @@ func alikeByCut(s, t *ir.Site) bool {
 	return s.ID != t.ID && (one || other)
 }
 
-// idShape determines which records a site may have, apart from constants.
+// idShape holds the id and the shape of a site. Sites that differ in neither may differ in their constants.
 type idShape struct {
 	id uint64
 	sites.Shape
@@ -159,7 +159,7 @@ func partingOperands(all []*ir.Site) map[idShape][]int {
 	return out
 }
 
-// partsBy reports whether an operand is a constant that [misfit] compares.
+// partsBy reports whether an operand is an integer constant of at most 64 bits: only these are compared with the constants of a record.
 func partsBy(v ir.Value) bool {
 	c, ok := v.(*ir.Const)
 	return ok && c.Kind == ir.ConstInt && c.Typ.Bits <= 64

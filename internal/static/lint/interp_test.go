@@ -37,7 +37,7 @@ func TestLintAgreesWithTheInterpreter(t *testing.T) {
 				require.NoError(t, err)
 				for _, s := range siteList {
 					if s.Kind == ir.DeoptimizeSite || s.Instr.Op == ir.OpInvoke || !sites.Emits(f) {
-						continue // a frame at the site resumes elsewhere, after a phi, or never
+						continue // resumes elsewhere (deoptimize), after a phi (invoke), or has no code
 					}
 					require.ElementsMatch(t, saidMissing(report, s), missedAt(t, s), "%s, line %d", path, s.Instr.Line)
 					held++

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/vm/layout"
 )
 
-// carried is an exit of a layout and a function that it may resume in.
+// carried is the pair of a layout's exit and a function in which it may resume.
 type carried struct {
 	exit *layout.Exit
 	to   *ir.Func
@@ -119,7 +119,7 @@ func misfit(x *layout.Exit, m *layout.Misfit) (what, do string) {
 	return what, do
 }
 
-// whether says whether the conditions of an exit hold.
+// whether is the degree of certainty with which the conditions of an exit hold.
 type whether int
 
 const (

@@ -204,7 +204,7 @@ func neverInvoked(_ *verifier, in *ir.Instr) string {
 func oneDeoptBundle(_ *verifier, in *ir.Instr) string {
 	for _, b := range in.Call.Bundles {
 		if b.Tag == "deopt" {
-			return "" // repeatedBundle counts them
+			return "" // repeatedBundle rejects a second one
 		}
 	}
 	return in.Call.Callee.Ref() + ` must have exactly one bundle "deopt"`

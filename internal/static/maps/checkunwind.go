@@ -127,7 +127,7 @@ func (s *frameSizes) disagree(m *stackmap.Map, f *stackmap.Function) (string, er
 	case size > f.StackSize && told:
 		return "", nil
 	case size > f.StackSize && s.arch == machine.AMD64:
-		return "", errPushed // on other architectures frames reserve space for arguments
+		return "", errPushed // the call may push arguments; on other architectures the frame has reserved space for them
 	case size != f.StackSize:
 		return fmt.Sprintf("its frame has %d bytes here, but %d by %s", f.StackSize, size, from), nil
 	}

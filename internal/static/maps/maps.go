@@ -204,7 +204,7 @@ func (m *Maps) readBare(r io.ReaderAt, size int64, o Options, ms *sites.Modules)
 	if o.Arch != nil {
 		orders = []binary.ByteOrder{o.Arch.Order}
 	}
-	// The counts in the header are small numbers in one byte order only.
+	// Try both byte orders: the counts in the header are small numbers only in the right one.
 	var first *Image // the image in the usual byte order; its error is reported if no byte order fits
 	for _, order := range orders {
 		try := *out
@@ -268,7 +268,7 @@ func OfTarget(t *ptrace.Target, o Options) (*Maps, error) {
 	}
 	switch {
 	case len(out.Images) > 0:
-	case len(out.Notes) > 0: // some maps may not have been read
+	case len(out.Notes) > 0: // the notes show that some maps may not have been read, so the error does not wrap ErrNoMaps
 		return nil, fmt.Errorf("%s: %v: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))
 	default:
 		return out, fmt.Errorf("%s: %w: %s", out.Source, progspace.ErrNoMaps, progspace.WhyNoMaps(t))

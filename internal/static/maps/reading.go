@@ -31,10 +31,11 @@ type Reading struct {
 	Names      []sites.Agreed // live values
 	head       int
 	moved      bool  // the layout after a statepoint's deopt values is unknown
-	operands   []int // the number of the operand of each location from the first operand's on, counted with the head, or -1; nil: in order
+	operands   []int // for each location from that of the first operand on, the number of its operand including the head, or -1; nil: the locations are in the order of the operands
 }
 
-// Statepoint returns the head of the record, if it is, or has the shape of, a statepoint.
+// Statepoint returns the head of a statepoint's record. It returns false if the record neither belongs to a statepoint nor has the shape of its
+// record.
 func (r *Reading) Statepoint() (stackmap.Statepoint, bool) { return r.sp, r.statepoint }
 
 // Read sets r to the explanation of a record of the function. It discards the previous content of r.

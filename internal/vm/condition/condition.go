@@ -71,14 +71,14 @@ func (c *Condition) Possible(has func(Name) bool) bool {
 		}
 		missing := func(n Name) bool { return !has(n) }
 		exist := !slices.ContainsFunc(uses, missing)
-		if !exist && hasLogic(part) { // one operand of and or or may decide the result
+		if !exist && hasLogic(part) { // one operand of `and` or `or` may decide the result alone
 			exist = slices.ContainsFunc(uses, has)
 		}
 		return verdict{yes: exist, no: exist}
 	}).yes
 }
 
-// hasLogic reports whether an expression contains and, or or not.
+// hasLogic reports whether an expression contains the operator `and`, `or` or `not`.
 func hasLogic(e syntax.Expr) (found bool) {
 	syntax.Walk(e, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -98,7 +98,7 @@ type verdict struct {
 	err     error
 }
 
-// logic evaluates the operators and, or and not. The function leaf evaluates their operands.
+// logic evaluates the operators `and`, `or` and `not`. It calls leaf for each part that has none of them as its operator.
 func logic(e syntax.Expr, leaf func(syntax.Expr) verdict) verdict {
 	switch e := e.(type) {
 	case *syntax.ParenExpr:
@@ -215,7 +215,7 @@ func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
 	return found
 }
 
-// Plain returns the canonical name of a slot, without optional characters.
+// Plain returns the name of a slot without % and without quotation marks, which are optional.
 func Plain(name string) string {
 	name = strings.TrimPrefix(name, "%")
 	if n := len(name); n >= 2 && name[0] == '"' && name[n-1] == '"' {

@@ -58,7 +58,7 @@ func TestParseErrors(t *testing.T) {
 		"1 if %i else 2":         `1 if %i else 2: at "if %i else 2": ` + operator,
 		"%i in %j":               `%i in %j: at "in %j": ` + operator,
 		"%i not in %j":           `%i not in %j: at "not in %j": ` + operator,
-		"%i == 1\n%j == 2":       "%i == 1\n%j == 2: at \"== 2\": == does not associate with == (use parens)", // text after a complete expression
+		"%i == 1\n%j == 2":       "%i == 1\n%j == 2: at \"== 2\": == does not associate with == (use parens)", // a second expression on the next line
 		"%i == 1 # comment":      `%i == 1 # comment: at "# comment": ` + operator,
 		"%i == \\\n1":            `%i == ` + "\\\n1" + `: at "\\\n1": ` + operand,
 

@@ -31,11 +31,12 @@ func (e *Error) Error() string {
 // maxText bounds the length of a text in bytes.
 const maxText = 8 << 10
 
-// cNot is the operator ! in the text for Starlark's parser. As in C, ! binds tighter than the operators between two operands; Starlark's not does
-// not. Starlark's unary + has that precedence. It has no other use here, because the tokenizer rejects it.
+// cNot is the operator that replaces ! in the text for Starlark's parser: the unary +. As in C, ! binds tighter than the operators between two
+// operands, and so does Starlark's unary +, but not Starlark's `not`. A user cannot write a unary +, because the tokenizer rejects it.
 const cNot = syntax.PLUS
 
-// operand matches a token where an operand belongs, operator where an operator belongs. A name contains numbers in brackets, as in object[4].x.
+// operand matches a token at a position where an operand is expected, operator one where an operator is expected. A name contains numbers in
+// brackets, as in object[4].x.
 var (
 	operand = regexp.MustCompile(`^(?:0[xX][\da-fA-F]+|0[oO][0-7]+|0[bB][01]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?` +
 		`|"[^"\\\r\n]*"|[-~!(]|%"([^"]+)"|%?([\w.$]+(?:\[\d+\][\w.$]*)*)|#(\d{1,9}))`)

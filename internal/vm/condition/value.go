@@ -38,7 +38,7 @@ func first(a, b error) error {
 	return a
 }
 
-// truth evaluates an operand of and, or and not. As in C and in Starlark, a number is true if it is not 0.
+// truth evaluates an operand of `and`, `or` or `not`. As in C and in Starlark, a number is true if it is not 0.
 func (r *run) truth(e syntax.Expr) verdict {
 	v, err := r.value(e)
 	return verdict{err == nil && bool(v.Truth()), err == nil && !bool(v.Truth()), err}
@@ -92,7 +92,7 @@ func (r *run) value(e syntax.Expr) (starlark.Value, error) {
 	return nil, fmt.Errorf("%T is not supported", e) // the tokenizer rejects all other expressions
 }
 
-// logical evaluates a part whose operator is and, or or not.
+// logical evaluates a part whose operator is `and`, `or` or `not`.
 func (r *run) logical(e syntax.Expr) (starlark.Value, error) {
 	v := logic(e, r.truth)
 	if v.yes || v.no {

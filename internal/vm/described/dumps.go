@@ -43,8 +43,8 @@ type version struct {
 // maxFunctions bounds the remembered functions of objects.
 const maxFunctions = 1 << 18
 
-// NewDumps returns a set of the files that names select; have was read from them just now. began is the start of the process, zero if it has not run
-// yet.
+// NewDumps returns a set of the files that names select. have holds the modules that the caller has just read from these files. began is the start
+// time of the process; zero if it has not run yet.
 func NewDumps(names []string, have []*ir.Module, began time.Time) *Dumps {
 	s := &Dumps{live: ir.NewLiveSet(names), began: began, versions: map[*ir.Module]*version{}, texts: map[uint64]*version{}}
 	s.live.Have(have)
@@ -52,7 +52,8 @@ func NewDumps(names []string, have []*ir.Module, began time.Time) *Dumps {
 	return s
 }
 
-// Begin starts with another process: all versions so far are older than it, unless it started before they were written.
+// Begin prepares the set for another process. It forgets the registered objects, and marks all versions read so far as older than the process, except
+// for those that were written after the process started.
 func (s *Dumps) Begin() {
 	s.objects, s.seen, s.count, s.full = map[string][]*object.Image{}, map[*object.Image]bool{}, 0, false
 	list, _ := s.live.Read()
@@ -107,7 +108,7 @@ func (s *Dumps) Registered(img *object.Image) (modules []*ir.Module, notes []str
 			}
 		}
 		s.remember(f.Name, img)
-		for _, v := range of { // if there are several, evidence in the code decides
+		for _, v := range of { // img owns each of several versions; evidence in its code decides later
 			v.owners[img] = true
 		}
 		fresh = append(fresh, of...)

@@ -20,7 +20,7 @@ import (
 // Schema names the format of a layout file.
 const Schema = "reframe.layout/v1"
 
-// Layout maps exits to other functions, if the IR alone does not.
+// Layout maps exits to the functions in which they resume, for exits whose IR alone does not determine the function.
 type Layout struct {
 	Name  string `json:"-"` // name of the file, for messages
 	Exits []Exit `json:"exits"`

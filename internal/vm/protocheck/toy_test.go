@@ -30,7 +30,7 @@ type toy struct {
 	last  int // id of its last request
 
 	asked int    // number of requests
-	kept  uint64 // from earlier requests
+	kept  uint64 // with the fault "keeps": added to the sum in each resume after the first
 	line  string
 }
 

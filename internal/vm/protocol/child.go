@@ -169,8 +169,8 @@ func (c *Child) gone() error {
 	return c.over("it has closed its output")
 }
 
-// over returns an error with the exit status of the interpreter if it has ended. Otherwise the error has said, which describes the event that made
-// the caller suspect its end.
+// over returns an error with the exit status of the interpreter if it has ended. Otherwise the error has the text said, which describes the event
+// that made the caller suspect the end of the interpreter.
 func (c *Child) over(said string) error {
 	select {
 	case <-c.exits:

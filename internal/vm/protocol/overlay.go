@@ -258,7 +258,7 @@ func (o *Overlay) Stored() iter.Seq[Stored] {
 	}
 }
 
-// StoredAt returns the page that contains an address, if it has stores.
+// StoredAt returns the page that contains an address, if the page was stored to.
 func (o *Overlay) StoredAt(addr machine.Addr) (Stored, bool) {
 	at := addr &^ (PageSize - 1)
 	if o.pages[at] == nil {

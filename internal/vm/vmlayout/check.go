@@ -10,7 +10,7 @@ import (
 // Misfit is a mismatch between a shape and a module.
 type Misfit struct {
 	Kind MisfitKind
-	// Of holds what mismatches of one mistake have in common beside the kind: the types, or the error.
+	// Of holds the types or the error of the mismatch. Two mismatches with the same Kind and Of come from the same mistake of the layout.
 	Of   string
 	Text string
 }

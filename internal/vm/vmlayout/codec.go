@@ -33,7 +33,7 @@ func (s symbols) decode(bits uint64) (Typed, bool) {
 	return Typed{Type: "symbol", Bits: bits, Text: name}, ok
 }
 
-// encode returns the lowest bits of a symbol.
+// encode returns the bits of a symbol; if several values have its name, the lowest of them.
 func (s symbols) encode(codec string, v Typed) (uint64, error) {
 	name := v.Text
 	if v.Type == "null" {
@@ -199,7 +199,7 @@ func (c *nanTag) Encode(v Typed) (uint64, error) {
 // lowTag encodes values with a tag in the lowest bits: shifted integers and aligned pointers.
 type lowTag struct {
 	bits    uint
-	shift   uint   // of integers: at least bits; the bits between are 0
+	shift   uint   // of integers; if it exceeds bits, the bits between tag and integer are 0
 	width   uint   // of a value
 	ints    uint64 // the tag of integers
 	refs    uint64 // the tag of references

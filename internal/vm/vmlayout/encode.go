@@ -155,7 +155,8 @@ func (s *Shape) uses(operand int) (n int) {
 	return n
 }
 
-// inverse returns the left (0) or right (1) operand with which, together with the other operand, the operator gives a result.
+// inverse returns the operand with which the operator gives a result: the left operand if side is 0, the right one if side is 1. other is the other
+// operand.
 func inverse(op string, side int, result, other uint64) (uint64, bool) {
 	switch {
 	case op == "+":

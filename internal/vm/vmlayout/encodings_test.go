@@ -21,7 +21,7 @@ func builtinLayout(t testing.TB, name string) *Layout {
 // enc returns an operand of Jeandle's encoding.
 func enc(index, kind, basic int64) Operand { return constant("i64", index<<32|kind<<16|basic) }
 
-// i32s returns constants.
+// i32s returns operands that are i32 constants.
 func i32s(list ...int64) (all []Operand) {
 	for _, n := range list {
 		all = append(all, constant("i32", n))
@@ -69,7 +69,7 @@ func TestWrongRecords(t *testing.T) {
 		{"wanco, half a pair", "wanco", Site{Kind: "stackmap", Operands: []Operand{i32(0), i32(1)}}, "next: cannot read another operand: there are only 2"},
 		{"ark, half a pair", "ark", Site{Operands: []Operand{i32(-1), i32(0), i32(-2)}}, "pairs: 3 operands do not form pairs"},
 		{"ark, no depth", "ark", Site{Operands: []Operand{i32(-2), i32(5)}}, "neither the record nor the call says how deep the frames are inlined"},
-		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // once an endless search
+		{"ark, a depth of none", "ark", Site{Operands: []Operand{i32(-1), i32(-2)}}, "frames that are inlined -2 deep, and there are 2 operands"}, // the layout once searched endlessly for this depth
 		{"ark, deeper than there are operands", "ark", Site{Operands: []Operand{i32(-1), i64(1 << 40)}}, "frames that are inlined 1099511627776 deep, and there are 2 operands"},
 		{"ark, too deep", "ark", Site{Operands: []Operand{i32(-1), i32(2), i32(-11), i32(5), i32(-10), i32(5)}}, "operand 2 is of depth 3, and the deepest is 2"},
 		{"ark, a frame left out", "ark", Site{Operands: []Operand{i32(-1), i32(1), i32(-5), i32(5), i32(-7), value("ref", "%a")}}, "no operand is of depth 0"},

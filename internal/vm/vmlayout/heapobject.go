@@ -30,7 +30,7 @@ type RefRun struct{ First, Stride, Count uint64 }
 // ObjectState is the state of an object.
 type ObjectState string
 
-// These are the states. An object has left from-space, and a freed object is no longer in use.
+// These are the states. LeftObject is the state of an object in from-space: the collector has moved it away.
 const (
 	LiveObject  ObjectState = "live"
 	FreedObject ObjectState = "freed"

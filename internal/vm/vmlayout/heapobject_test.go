@@ -21,7 +21,7 @@ def object(addr):
 def class_name(c): return "class %d" % c
 `
 
-// TestObject requires the same of a layout that only describes objects in this process and in one of its own: the objects, and no frames.
+// TestObject requires that a layout without frames(site) describes the same objects, and no frames, in this process and in a process of its own.
 func TestObject(t *testing.T) {
 	here, err := Parse("a.star", []byte(describesObjects))
 	require.NoError(t, err)

@@ -95,10 +95,10 @@ const (
 	maxPlaced = 1 << 16 // values of all frames and objects
 )
 
-// stepsPerCheck is the number of steps between two looks at the clock. Few steps keep the time short that slow ones take, such as reads of memory.
+// stepsPerCheck is the number of steps after which a call reads the clock again. It is small, because some steps are slow, such as reads of memory.
 const stepsPerCheck = 500
 
-// Reasons for which a call is cancelled. The first is Starlark's own.
+// Reasons for which a call is cancelled. The first is the text that Starlark itself uses.
 const (
 	tooManySteps = "too many steps"
 	tooMuchTime  = "too much time"

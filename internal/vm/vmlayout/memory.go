@@ -84,7 +84,7 @@ func (f *footprint) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// end merges parts that touch: [footprint.holds] reads fewer and longer ones.
+// end merges overlapping and adjacent parts, so that [footprint.holds] makes fewer reads.
 func (f *footprint) end() {
 	if f == nil {
 		return

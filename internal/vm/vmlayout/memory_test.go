@@ -182,7 +182,7 @@ func TestStructs(t *testing.T) {
 	}
 }
 
-// TestReadBounds requires that a layout cannot read without end.
+// TestReadBounds requires that the number and the size of a layout's reads are bounded.
 func TestReadBounds(t *testing.T) {
 	big := memory{0x100000: strings.Repeat("x", 2<<20)}
 	for text, says := range map[string]string{

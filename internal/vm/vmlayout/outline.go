@@ -164,7 +164,7 @@ func (o *outliner) name(what string, v *Value, notes *[]string) (name, from stri
 	}
 	if v.Kind == OperandValue {
 		if width := uint(o.site.Operands[v.Operand].Type.Bits); width > 0 && width < 64 {
-			bits &= 1<<width - 1 // at an exit the sign is not extended
+			bits &= 1<<width - 1 // an exit reads this operand without extending its sign
 		}
 	}
 	name = string(frame.HexOf(bits))
@@ -175,7 +175,7 @@ func (o *outliner) name(what string, v *Value, notes *[]string) (name, from stri
 	switch {
 	case err == nil:
 		name = text
-	case bits != 0: // as at an exit: in many encodings 0 does not denote a method
+	case bits != 0: // 0 needs no name, as at an exit: in many encodings it does not denote a method
 		*notes = append(*notes, fmt.Sprintf("the name of its %s: %v", what, o.known(err)))
 	}
 	return name, "", bits

@@ -31,7 +31,7 @@ func (p *printer) add(line string) {
 	if p.n++; p.n > maxPrints {
 		return
 	}
-	line = line[:min(len(line), maxPrint+len(leftOut))] // the process of the layout may have added leftOut
+	line = line[:min(len(line), maxPrint+len(leftOut))] // if the layout runs in its own process, that process may have added leftOut
 	if !strings.HasSuffix(line, leftOut) {
 		if line = line[:min(len(line), maxPrint)]; p.n == maxPrints {
 			line += leftOut
@@ -53,8 +53,8 @@ func (p *printer) take() []string {
 	return lines
 }
 
-// sent returns the lines in a process of layouts, and restarts the count. The requesting process bounds the output, and does not count output that it
-// drops.
+// sent returns the lines that a process of layouts sends with its response, and restarts the count there. The requesting process bounds all output,
+// and does not count output that it drops.
 func (p *printer) sent() []string {
 	p.mu.Lock()
 	p.n = 0

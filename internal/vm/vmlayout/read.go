@@ -38,7 +38,7 @@ type NamesRead struct {
 	Parts    []Part // the memory that may change; it may contain a part twice
 }
 
-// Merge adds how other names were read.
+// Merge adds the description of other names.
 func (n *NamesRead) Merge(m NamesRead) {
 	n.Varying, n.Failed, n.Computed = n.Varying || m.Varying, n.Failed || m.Failed, n.Computed || m.Computed
 	n.Parts = append(n.Parts, m.Parts...)
@@ -120,7 +120,7 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 	seen.memory = nil
 	out.seen = seen
 	from.Names.add(seen)
-	if out.err = err; err != nil && !lost { // it may be a limit of time
+	if out.err = err; err != nil && !lost { // do not cache an error that may be a time limit
 		return out, err
 	}
 	if from.names == nil {

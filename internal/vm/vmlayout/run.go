@@ -41,7 +41,7 @@ func (r *run) function() string {
 	return "frames(site)"
 }
 
-// placed is an error with a position in the layout.
+// placed is an error with the position in the layout at which it occurred.
 type placed struct {
 	at  string
 	err error

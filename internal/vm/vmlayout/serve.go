@@ -157,7 +157,7 @@ func (s *served) exit(r *request) *Source {
 	return out
 }
 
-// asked is memory that the other process reads.
+// asked is the target's memory in a process of layouts: each read is a request to the process that started it.
 type asked struct{ s *served }
 
 func (a asked) ask(r *wireRead) (m wireMemory, err error) {

@@ -40,7 +40,7 @@ type streamValue struct {
 	n     int // bytes before the next one
 
 	block []byte // memory that was read ahead
-	at    int    // the place of the block in the stream
+	at    int    // offset of the block in the stream
 }
 
 func (s *streamValue) AttrNames() []string {

@@ -222,7 +222,7 @@ type operandValue struct {
 	as     string
 	extend string
 	codec  Codec
-	shared bool // several places may have it
+	shared bool // the layout may put it at several places of a frame
 }
 
 func (v *operandValue) String() string {

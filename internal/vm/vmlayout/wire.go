@@ -42,7 +42,7 @@ type response struct {
 	Error  string            `json:",omitempty"`
 	Prints []string          `json:",omitempty"` // printed since the last response
 	Needs  bool              `json:",omitempty"` // the layout failed because the site has no target
-	Read   *wireRead         `json:",omitempty"` // a read of memory before the answer
+	Read   *wireRead         `json:",omitempty"` // not an answer: the process first needs this memory
 }
 
 // wireRead is a request for memory, or for the address of a symbol.

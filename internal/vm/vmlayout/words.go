@@ -199,7 +199,7 @@ func (c *written) encode(from *Source, v Typed, words []uint64) ([]uint64, error
 	return out, nil
 }
 
-// tagged decodes values of a tag and a payload, in this order. Further words are not used.
+// tagged decodes values of a tag and a payload, in this order. It ignores further words.
 type tagged struct {
 	tags map[uint64]string // types, "ref" with the kind of object, or symbols
 	mask uint64            // the bits of the tag
@@ -250,7 +250,7 @@ func (c *tagged) encode(_ *Source, v Typed, words []uint64) ([]uint64, error) {
 	}
 	present := c.tags[words[0]&c.mask]
 	if of, isRef := strings.CutPrefix(present, "ref "); isRef && v.Type == "ref" && (v.Text == of || v.Text == "") {
-		found, tag = 1, words[0]&c.mask // the same kind of object
+		found, tag = 1, words[0]&c.mask // keep the present tag: it denotes the same kind of object
 	}
 	if found == 0 {
 		return nil, errNoBits("tagged", v)
@@ -271,7 +271,7 @@ type wordsValue struct {
 	base
 	parts  []Value
 	codec  Codec
-	shared map[int]bool // operands that several places may have
+	shared map[int]bool // operands that the layout may put at several places of a frame
 }
 
 func (w *wordsValue) AttrNames() []string { return names("decoded_by") }
