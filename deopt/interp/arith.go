@@ -211,7 +211,7 @@ func overflowsSigned(op ir.Op, width int, a, b, r uint64) bool {
 		return sa < 0 != (sb < 0) && sr < 0 != (sa < 0)
 	}
 	hi, lo := bits.Mul64(uint64(sa), uint64(sb))
-	// Convert the unsigned high half to the signed one (Hacker's Delight, §8-3).
+	// The high half of the product of unsigned numbers becomes that of signed numbers (Hacker's Delight, §8-3).
 	if sa < 0 {
 		hi -= uint64(sb)
 	}

@@ -11,11 +11,11 @@ import (
 // cxx holds the state of the C++ runtime during a run (Itanium C++ ABI: Exception Handling, 2).
 type cxx struct {
 	thrown   map[machine.Addr]*thrown    // by the address of the object
-	flying   map[machine.Addr]*exception // by the address of the header: all that are thrown and not destroyed yet
+	flying   map[machine.Addr]*exception // by the address of the header; holds every exception that was thrown and is not destroyed yet
 	caught   []*exception                // innermost handler last
 	uncaught int
-	ids      map[machine.Addr]uint32 // selectors of types
-	barriers []int                   // frames that no exception may unwind past, because a built-in function there catches everything
+	ids      map[machine.Addr]uint32 // selectors of types, by the address of the std::type_info
+	barriers []int                   // frames that no exception may unwind past: a built-in function called them and catches everything
 	handler  machine.Addr            // set by set_terminate; 0 for the default handler
 	ending   bool                    // std::terminate was called
 }
@@ -26,17 +26,17 @@ type thrown struct {
 	typ        machine.Addr // its std::type_info
 	destructor machine.Addr
 	users      int
-	whole      machine.Addr // the start of its memory block
+	whole      machine.Addr // start of the heap block that holds the object and its header
 }
 
-// exception is one throw. It throws a new object, throws an existing object again (rethrow_exception), or throws an exception of another language.
+// exception describes one throw: of a new object, of an object that was thrown before (rethrow_exception), or of an exception from another language.
 type exception struct {
 	header   machine.Addr // address of the _Unwind_Exception
 	object   machine.Addr
 	of       *thrown // nil for a foreign exception
 	adjusted machine.Addr
 	handlers int          // number of active handlers; negative while it is rethrown
-	whole    machine.Addr // start of the memory block of a separate header
+	whole    machine.Addr // heap block of the header, if the header is not in the object's block
 }
 
 func (x *exception) typ() machine.Addr {
@@ -46,7 +46,7 @@ func (x *exception) typ() machine.Addr {
 	return x.of.typ
 }
 
-// The header before an object has the size of libstdc++'s, with the _Unwind_Exception at its end.
+// The header before an exception object has the size of libstdc++'s. The _Unwind_Exception is at its end.
 const (
 	headerSize = 128
 	unwindSize = 32
@@ -110,7 +110,7 @@ func (c cxxCall) word(a machine.Addr) machine.Addr {
 
 func (c cxxCall) putWord(a, v machine.Addr) { c.put(a, c.in.layout.PointerBytes(0), uint64(v)) }
 
-// current returns the exception of the innermost handler, or one without a type outside of all handlers.
+// current returns the exception that the innermost handler handles. Outside of all handlers it returns an exception without an object.
 func (x *cxx) current() *exception {
 	if len(x.caught) == 0 {
 		return &exception{}
@@ -143,7 +143,7 @@ func (c cxxCall) allocateException(size uint64) machine.Addr {
 	return t.object
 }
 
-// thrown returns the exception object at an address.
+// thrown returns the exception object at an address. If there is none, it fails the call.
 func (c cxxCall) thrown(object machine.Addr) *thrown {
 	t := c.in.run.cxx.thrown[object]
 	switch {
@@ -165,7 +165,7 @@ func (c cxxCall) freeException(object machine.Addr) {
 	}
 }
 
-// initException implements the first half of a throw and returns the address of the header.
+// initException sets the type and the destructor of an exception object, and returns the address of its header.
 func initException(c cxxCall) uint64 {
 	t := c.thrown(c.addr(0))
 	typ, destructor := c.addr(1), c.addr(2)
@@ -186,7 +186,7 @@ func throw(c cxxCall) {
 	c.begin(&exception{header: t.object - unwindSize, object: t.object, of: t})
 }
 
-// begin throws an exception that has a separate header.
+// begin registers an exception, writes the class into its header, and starts unwinding.
 func (c cxxCall) begin(x *exception) {
 	c.put(x.header, 8, gnuClass)
 	if c.err != nil {
@@ -213,7 +213,7 @@ func (c cxxCall) unwindFor(x *exception) {
 	c.terminate()
 }
 
-// exceptionAt returns the exception with a header.
+// exceptionAt returns the thrown exception whose header is at an address.
 func (in *Interp) exceptionAt(header machine.Addr) (*exception, error) {
 	if x := in.run.cxx.flying[header]; x != nil {
 		return x, nil
@@ -234,7 +234,7 @@ func (c cxxCall) exception(arg int) *exception {
 	return x
 }
 
-// beginCatch enters a handler. It returns the address of the object to handle, or 0 for a foreign exception.
+// beginCatch records that a handler is entered. It returns the address of the object to handle, or 0 for an exception from another language.
 func (c cxxCall) beginCatch(x *exception) machine.Addr {
 	if c.err != nil {
 		return 0
@@ -246,7 +246,7 @@ func (c cxxCall) beginCatch(x *exception) machine.Addr {
 			return 0
 		}
 		cxx.caught = append(cxx.caught, x)
-		return 0 // the object of a foreign exception is unknown
+		return 0 // the object of an exception from another language is unknown
 	}
 	if x.handlers < 0 {
 		x.handlers = -x.handlers
@@ -262,7 +262,8 @@ func (c cxxCall) beginCatch(x *exception) machine.Addr {
 	return x.adjusted
 }
 
-// endCatch leaves a handler. Leaving the last handler destroys the exception, unless it is being rethrown.
+// endCatch records that the innermost handler is left. When the last handler of an exception is left, endCatch destroys the exception, unless it is
+// being rethrown.
 func endCatch(c cxxCall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
@@ -297,7 +298,7 @@ func endCatch(c cxxCall) {
 	}
 }
 
-// dispose ends one throw of an object.
+// dispose frees the header of a handled exception if it has its own block, and releases the object.
 func (c cxxCall) dispose(x *exception) {
 	if x.whole != 0 {
 		delete(c.in.run.cxx.flying, x.header)
@@ -363,7 +364,7 @@ func exceptionPtr(c cxxCall) uint64 {
 	return uint64(x.adjusted)
 }
 
-// rethrow rethrows the exception of the innermost handler.
+// rethrow throws the exception of the innermost handler again.
 func rethrow(c cxxCall) {
 	cxx := &c.in.run.cxx
 	if len(cxx.caught) == 0 {
@@ -385,7 +386,7 @@ func rethrow(c cxxCall) {
 	c.unwindFor(x)
 }
 
-// currentException makes an exception_ptr, which the ABI returns in memory.
+// currentException stores an exception_ptr to the current exception at the address in argument 0, because the ABI returns it in memory.
 func currentException(c cxxCall) {
 	x := c.in.run.cxx.current()
 	if x.of == nil {
@@ -442,7 +443,8 @@ func ptrType(c cxxCall) uint64 {
 	return 0
 }
 
-// rethrowException throws an object again with a new header, because another thread may be handling it with the first header.
+// rethrowException throws the object of an exception_ptr. The throw has a header of its own, because another thread may be handling the object with
+// the first header.
 func rethrowException(c cxxCall) {
 	object := c.word(c.addr(0))
 	t := c.thrown(object)
@@ -458,7 +460,8 @@ func rethrowException(c cxxCall) {
 	c.begin(&exception{header: whole + headerSize - unwindSize, object: object, of: t, whole: whole})
 }
 
-// raiseForeign throws an exception of another language. Only its header is known. It returns _URC_END_OF_STACK if no handler accepts it.
+// raiseForeign throws an exception from another language, of which only the header is known. It returns _URC_END_OF_STACK if no handler accepts the
+// exception.
 func raiseForeign(c cxxCall) uint64 {
 	header := c.addr(0)
 	if c.err != nil {
@@ -486,7 +489,7 @@ func raiseForeign(c cxxCall) uint64 {
 	return 5
 }
 
-// deleteForeign destroys a foreign exception with the cleanup function in its header.
+// deleteForeign destroys an exception from another language with the cleanup function in its header.
 func deleteForeign(c cxxCall) {
 	if x := c.exception(0); c.err == nil {
 		c.destroyForeign(x)
@@ -514,7 +517,7 @@ func (c cxxCall) destroyForeign(x *exception) {
 	c.fail(err)
 }
 
-// resumeFrom continues the search from the function that called _Unwind_Resume, whose frame is removed.
+// resumeFrom continues unwinding after _Unwind_Resume was called. It starts at the frame of the caller, which is removed.
 func (in *Interp) resumeFrom(c *ccall, header machine.Addr) error {
 	if c.err != nil {
 		return c.err
@@ -535,7 +538,7 @@ func (c cxxCall) guarded(f machine.Addr, args ...machine.Addr) (v Value, left bo
 	return v, left
 }
 
-// refuse returns a function that fails with the hint.
+// refuse returns a built-in function that fails with the hint.
 func refuse(hint string) Builtin {
 	return func(c *Invocation) (Value, error) { return Value{}, unsupported(hint, "a call of @%s", c.Name) }
 }

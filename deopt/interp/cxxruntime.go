@@ -8,15 +8,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// This is the part of libstdc++ that the interpreter provides as IR, in a module of its own. It defines the exceptions of <exception>, <new>,
-// <typeinfo>, <functional>, <memory> and <stdexcept>, with their type_infos, vtables and throwing functions, and the type_infos of fundamental
-// types. A name resolves here if no module of the program defines it.
+// This file holds the part of libstdc++ that the interpreter provides as IR, in a module of its own. The part consists of the exceptions of
+// <exception>, <new>, <typeinfo>, <functional>, <memory> and <stdexcept>, with their type_infos, vtables and throwing functions, and of the
+// type_infos of fundamental types. A name resolves to this module if no module of the program defines it.
 
 // stdException describes one exception class of the standard library.
 type stdException struct {
 	name string
-	base string // "" for std::exception
-	what string // "" where the class inherits what()
+	base string // name of the base class, "" for std::exception
+	what string // the text that what() returns; "" if the class inherits what()
 }
 
 var stdExceptions = []stdException{
@@ -50,8 +50,8 @@ var stdThrows = map[string]string{
 	"_ZSt19__throw_range_errorPKc": "range_error", "_ZSt22__throw_overflow_errorPKc": "overflow_error", "_ZSt23__throw_underflow_errorPKc": "underflow_error",
 }
 
-// fundamentals lists the types for which libstdc++ has a type_info. It also has those of pointers to them, and of pointers to const (Itanium C++ ABI
-// 2.9.2).
+// fundamentals lists the fundamental types, by their mangled names. For each type, libstdc++ has the type_infos of T, of T* and of const T* (Itanium
+// C++ ABI 2.9.2).
 const fundamentals = "v b w c h a s t i j l m x y f d e n o g Dn Ds Di Du"
 
 const runtimeHead = `
@@ -179,7 +179,7 @@ define void @_ZNSt16nested_exceptionD0Ev(ptr %this) {
 }
 `
 
-// runtimeText returns the text of the module for pointers with this many bits.
+// runtimeText returns the text of the libstdc++ module for pointers of this many bits.
 func runtimeText(bits int) string {
 	var b strings.Builder
 	b.WriteString(runtimeHead)
@@ -201,7 +201,7 @@ func runtimeText(bits int) string {
 	return strings.ReplaceAll(b.String(), "iW", fmt.Sprintf("i%d", bits))
 }
 
-// info writes a type_info; rest is its content after the name pointer.
+// info writes the type_info of name, whose vtable is table. rest lists the members after the pointer to the name.
 func info(b *strings.Builder, name, table, rest string) {
 	types := "ptr, ptr"
 	for _, f := range strings.Split(rest, ", ") {
@@ -219,7 +219,7 @@ func info(b *strings.Builder, name, table, rest string) {
 // mangled returns the mangled name of a class in namespace std.
 func mangled(class string) string { return fmt.Sprintf("St%d%s", len(class), class) }
 
-// root returns the name of the class whose what() function x uses.
+// root returns the name of the class that defines what() for x.
 func (x stdException) root() string {
 	for x.what == "" && x.base != "exception" {
 		x = classOf(x.base)
@@ -280,7 +280,7 @@ func (x stdException) write(b *strings.Builder) {
 		fmt.Fprintf(b, "define void @_ZN%s%sEPKc(ptr %%this, ptr %%s) {\n%s  %%n = call iW @strlen(ptr %%s)\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
 		fmt.Fprintf(b, "define void @_ZN%s%sERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE(ptr %%this, ptr %%string) {\n%s  %%s = load ptr, ptr %%string\n"+
 			"  %%l = getelementptr { ptr, iW }, ptr %%string, i32 0, i32 1\n  %%n = load iW, ptr %%l\n  %%t = call ptr @text(ptr %%s, iW %%n)\n%s", m, c, table, put)
-		// A moved-from exception keeps its text, as a copied one does: both share the text.
+		// A moved-from exception keeps its text, because a move shares the text as a copy does.
 		for _, from := range []string{"ERKS_", "EOS_"} {
 			fmt.Fprintf(b, "define void @_ZN%s%s%s(ptr %%this, ptr %%other) {\n%s  %%o = getelementptr ptr, ptr %%other, i32 1\n  %%t = load ptr, ptr %%o\n  call void @keep(ptr %%t)\n%s", m, c, from, table, put)
 		}
@@ -303,7 +303,7 @@ func writeThrow(b *strings.Builder, name, class string) {
 	fmt.Fprintf(b, "define void @%s(%s) {\n%s%s  call void @__cxa_throw(ptr %%x, ptr @_ZTI%s, ptr @_ZN%sD1Ev)\n  unreachable\n}\n", name, params, object, fill, m, m)
 }
 
-// runtimeModule returns the module of runtimeText, with the program's data layout. It is parsed once.
+// runtimeModule parses runtimeText once, with the program's data layout.
 func (in *Interp) runtimeModule() (*ir.Module, error) {
 	if in.runtime == nil {
 		text := fmt.Sprintf("target datalayout = %q\ntarget triple = %q\n", in.layout.Text, in.mods[0].Triple) + runtimeText(8*in.layout.PointerBytes(0))
@@ -316,7 +316,7 @@ func (in *Interp) runtimeModule() (*ir.Module, error) {
 	return in.runtime, nil
 }
 
-// runtimeValue returns the definition of a name in that module, or nil.
+// runtimeValue returns the definition of a name in the module of runtimeModule, or nil.
 func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "__cxa_") || libc[name] != nil || in.opt.Funcs[name] != nil {
 		return nil, nil
@@ -332,7 +332,7 @@ func (in *Interp) runtimeValue(name string) (ir.Value, error) {
 	return v, nil
 }
 
-// runtimeAddr returns the address of a name that the runtime module defines. If the target defines the name, it is the target's address.
+// runtimeAddr returns the address of a name of the module of runtimeModule. If the target defines the name, it returns the target's address.
 func (in *Interp) runtimeAddr(name string) (machine.Addr, error) {
 	v, err := in.runtimeValue(name)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// typeKind is the class of a std::type_info (Itanium C++ ABI 2.9.5).
+// typeKind identifies the class of a std::type_info object (Itanium C++ ABI 2.9.5).
 type typeKind uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 	publicFlag     = 2
 )
 
-// maxBases bounds the number of visited bases of one class: in a hostile module, a class can be its own base.
+// maxBases bounds the visited bases of one class, and maxLevels the depth of bases and of pointers: in a hostile module, a class can be its own base.
 const (
 	maxBases  = 1 << 12
 	maxLevels = 100
@@ -127,8 +127,8 @@ func (in *Interp) catches(t machine.Addr, x *exception) (machine.Addr, bool, err
 	return in.converts(threw, handler, at, 1)
 }
 
-// converts reports whether a handler of type to accepts a value of type from, and returns the adjusted address. The low bit of consts is set if all
-// pointers so far are to const; the other bits count the pointers (C++17 18.3, paragraph 3).
+// converts reports whether a handler of type to accepts a value of type from, and returns the adjusted address. Bit 0 of consts is set if all
+// pointers so far are to const. The other bits of consts count the pointers so far (C++17 18.3, paragraph 3).
 func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (machine.Addr, bool, error) {
 	if from.is(to) {
 		return at, true, nil
@@ -144,7 +144,7 @@ func (in *Interp) converts(from, to typeInfo, at machine.Addr, consts int) (mach
 		return 0, false, nil
 	case to.class():
 		if consts >= 4 {
-			return 0, false, nil // no conversion through pointers to pointers
+			return 0, false, nil // a conversion from derived to base does not apply to pointers to pointers
 		}
 		return in.base(from, to, at)
 	case to.kind != pointerType && to.kind != memberType || consts&1 == 0:
@@ -194,11 +194,11 @@ func (in *Interp) pointedType(a machine.Addr) (typeInfo, error) {
 	return in.typeAt(t)
 }
 
-// part is a subobject, with the path to it. For a null pointer, at is relative to the virtual base that contains the subobject.
+// part is a subobject, with the path to it. If the object is a null pointer, at is the offset from the virtual base that contains the subobject.
 type part struct {
 	t      typeInfo
 	at     machine.Addr
-	within machine.Addr // the type of that virtual base, for a null pointer
+	within machine.Addr // if the object is a null pointer: the type of that virtual base
 	path   []stepTo     // from the complete object
 }
 
@@ -208,7 +208,7 @@ type stepTo struct {
 	public bool // the base is public
 }
 
-// parts visits the subobjects of an object. It visits a virtual base once for each path to it.
+// parts calls visit for an object and for each of its base subobjects. It visits a virtual base once for each path to it.
 func (in *Interp) parts(t typeInfo, at machine.Addr, visit func(p part)) error {
 	seen := 0
 	null := at == 0
@@ -300,10 +300,11 @@ func (in *Interp) bases(t typeInfo) ([]baseClass, error) {
 	return nil, nil
 }
 
-// base returns the address of the base of type to, and whether it is public. It returns 0 if there is no such base or more than one.
+// base converts the address of an object of type from to that of its base of type to, and reports whether the base is public. It returns 0 if the
+// object has no such base, or more than one.
 func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, error) {
 	type subobject struct{ at, within machine.Addr }
-	found := map[subobject]bool{} // the value is set for a public base
+	found := map[subobject]bool{} // true if a path to the base is public
 	err := in.parts(from, at, func(p part) {
 		if p.t.is(to) {
 			s := subobject{p.at, p.within}
@@ -322,7 +323,7 @@ func (in *Interp) base(from, to typeInfo, at machine.Addr) (machine.Addr, bool, 
 	return 0, false, nil
 }
 
-// public reports whether all bases of a path after index from are public.
+// public reports whether all bases after index from of the path are public.
 func (p part) public(from int) bool {
 	return !slices.ContainsFunc(p.path[from+1:], func(s stepTo) bool { return !s.public })
 }
@@ -348,8 +349,8 @@ func dynamicCast(c cxxCall) uint64 {
 			return 0
 		}
 	}
-	derived := map[machine.Addr]bool{} // objects of the target type that contain the given one; true if it is a public base
-	wanted := map[machine.Addr]bool{}  // all objects of the target type; true if a public base of the complete object
+	derived := map[machine.Addr]bool{} // objects of the target type that contain the given object; true if the given one is a public base of it
+	wanted := map[machine.Addr]bool{}  // all objects of the target type; true for a public base of the complete object
 	public := false                    // the given object is a public base of the complete object
 	c.fail(c.in.parts(types[0], object, func(p part) {
 		if p.t.is(types[2]) {

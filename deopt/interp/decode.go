@@ -4,7 +4,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// maxFrame bounds the words of one frame.
+// maxFrame is the maximum number of words in a frame.
 const maxFrame = 1 << 20
 
 // decoder decodes a function from its IR.
@@ -12,13 +12,13 @@ type decoder struct {
 	in      *Interp
 	fn      *function
 	consts  map[ir.Value]slot
-	fixed   map[int]bool // words of the template that are constants
+	fixed   map[int]bool // index of each word of the template that holds a constant
 	phis    map[*ir.Instr]map[*ir.Block]ir.Value
 	invokes map[*ir.Block]*ir.Instr // see invokeOf
 }
 
-// function returns f decoded, and decodes it at most once. It returns an error if the body cannot be parsed. An instruction that cannot run returns
-// its error only when it is reached.
+// function decodes f, once, and returns the result. It returns an error if the body cannot be parsed. If an instruction cannot be decoded, the error
+// is returned only when a run reaches that instruction.
 func (in *Interp) function(f *ir.Func) (*function, error) {
 	if fn := in.code[f]; fn != nil {
 		return fn, nil
@@ -61,7 +61,8 @@ func (in *Interp) function(f *ir.Func) (*function, error) {
 	return d.fn, nil
 }
 
-// values assigns a slot of the frame to each parameter and result, so that an instruction may use a value that is defined later in the text.
+// values assigns a slot of the frame to each parameter and to the result of each instruction. It does so before decoding, so that an instruction may
+// use a value that is defined later in the text.
 func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 	for _, p := range f.Params {
 		s, err := d.place(p.Typ)
@@ -90,7 +91,7 @@ func (d *decoder) values(f *ir.Func, body []*ir.Block) error {
 	return nil
 }
 
-// place allocates a slot for a value of type t, initially undefined.
+// place reserves words of the frame for a value of type t. They are initially undefined.
 func (d *decoder) place(t *ir.Type) (slot, error) {
 	s, err := d.in.shapes.of(t)
 	if err != nil {
@@ -104,7 +105,7 @@ func (d *decoder) place(t *ir.Type) (slot, error) {
 	return p, nil
 }
 
-// operand returns the slot of a value. It adds constants to the template.
+// operand returns the slot of a value. It puts a constant into the template.
 func (d *decoder) operand(v ir.Value) (slot, error) {
 	switch v.(type) {
 	case *ir.Param, *ir.Instr:
@@ -159,7 +160,7 @@ func (d *decoder) block(b *block, src *ir.Block) {
 		d.fn.code = append(d.fn.code, inst{count: 1, rest: uint32(last - b.phis - k)})
 		d.fn.src = append(d.fn.src, i)
 		if err := d.inst(at, i); err != nil {
-			// Return the error only when the instruction runs.
+			// Replace the instruction by a step that returns the error when the instruction is reached.
 			d.fn.code[at].op, d.fn.code[at].run = opStep, func(*frame) error { return err }
 		}
 	}
@@ -191,10 +192,10 @@ func (d *decoder) inst(at int, i *ir.Instr) error {
 	return nil
 }
 
-// wide is the maximum number of words that an instruction may use and still count as one step.
+// wide is the maximum number of words in the operands and result of an instruction that counts as one step.
 const wide = 1 << 10
 
-// charged returns run, extended to count steps for an instruction that uses more than wide words.
+// charged returns run, or for an instruction of more than wide words a step that counts additional steps and then runs it.
 func (d *decoder) charged(run step, words int) step {
 	if words <= wide {
 		return run
@@ -218,7 +219,7 @@ func (d *decoder) words(i *ir.Instr, out slot) int {
 	return n
 }
 
-// out returns the slot for the result of an instruction; it has no words if there is no result.
+// out returns the slot for the result of an instruction. An instruction without a result gets a slot of no words.
 func (d *decoder) out(i *ir.Instr) slot {
 	out := d.fn.slots[i]
 	if out.s == nil {
@@ -227,7 +228,7 @@ func (d *decoder) out(i *ir.Instr) slot {
 	return out
 }
 
-// operation decodes an instruction that computes a value from values or accesses memory.
+// operation decodes an instruction other than a call or a terminator.
 func (d *decoder) operation(i *ir.Instr, out slot) (step, error) {
 	switch i.Op {
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpUDiv, ir.OpSDiv, ir.OpURem, ir.OpSRem, ir.OpShl, ir.OpLShr, ir.OpAShr,

@@ -6,23 +6,22 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Effect classifies how the result of a C library function in a run compares with the result of the same call in the process. Larger constants allow
-// less comparison.
+// Effect classifies a C library function by how a call in a run may differ from the same call in the process. A larger effect means that less can be
+// compared.
 type Effect int
 
 const (
 	// EffectNone: the result depends only on arguments and memory, and the call changes nothing else.
 	EffectNone Effect = iota
-	// EffectMemory: it stores only where its arguments point.
+	// EffectMemory: as EffectNone, but the call stores to memory to which its arguments point.
 	EffectMemory
-	// EffectMath: as EffectNone, but the process may differ in the last place of the result, and may have set errno.
+	// EffectMath: as EffectNone, but in the process the last place of the result may differ, and errno may have been set.
 	EffectMath
-	// EffectState: it depends on, or changes, state outside of its arguments: the C library's own variables and addresses, the time, the
-	// environment.
+	// EffectState: the call depends on or changes state outside of its arguments: variables and addresses of the C library, the time, the environment.
 	EffectState
-	// EffectOutside: it has effects outside of the process, or ends it. Unknown functions also have this effect.
+	// EffectOutside: the call has effects outside of the process, or ends it. Unknown functions also have this effect.
 	EffectOutside
-	// EffectNative: [Options].Native ran it.
+	// EffectNative: native code ran the call, through [Options].Native.
 	EffectNative
 )
 
@@ -40,7 +39,7 @@ func EffectOf(name string) Effect {
 
 var effects = effectTable()
 
-// effectNames lists the functions by effect. An asterisk also adds the form for float.
+// effectNames lists the functions by effect. A name with an asterisk also stands for the function of float, whose name ends in f.
 var effectNames = map[Effect]string{
 	// atoi and the related functions have undefined behavior for a number out of range (C17 7.22.1).
 	EffectNone: `memcmp bcmp memchr rawmemchr memrchr memmem strlen strnlen strcmp strcoll strncmp strcasecmp strncasecmp
@@ -109,7 +108,7 @@ func init() {
 	}
 }
 
-// noted counts the runs of an intrinsic that stands for a function of <math.h>.
+// noted is an intrinsic that computes a function of <math.h>. It counts the calls in [Result.Called].
 type noted struct {
 	floatIntrinsic
 	name string
@@ -127,11 +126,11 @@ func (x noted) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, err
 	}, nil
 }
 
-// note counts the runs of one call of an intrinsic.
+// note counts the runs of one call instruction of such an intrinsic.
 type note struct {
 	name string
 	f    *external
-	of   *Execution // the execution that f belongs to
+	of   *Execution // the execution to whose list f belongs
 }
 
 func (n *note) count(in *Interp) {
@@ -144,7 +143,7 @@ func (n *note) count(in *Interp) {
 	n.f.Count++
 }
 
-// short returns a shortcut that also counts the run.
+// short wraps a fast path so that it also counts the run.
 func (n *note) short(in *Interp, f shortWay) shortWay {
 	return func(a, b, c uint64) (uint64, bool) {
 		r, ok := f(a, b, c)

@@ -63,7 +63,7 @@ func TestEffectsAgreeWithLLVM(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "names.c")
 	undeclared := regexp.MustCompile(`undeclared identifier '(\w+)'`)
 	var ir []byte
-	for range 2 { // the first compilation finds names that the headers do not declare
+	for range 2 { // the first compilation reports the names that the headers do not declare; the second one omits them
 		source := headers + "void *functions[] = {" + strings.Join(names, ",") + "};\n"
 		require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
 		cmd := exec.Command(livetest.LLVM(t, 19, "clang"), "-w", "-O0", "-ferror-limit=0", "-S", "-emit-llvm", "-o", "-", path)

@@ -41,8 +41,8 @@ func (d *decoder) selection(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// either stores the result of a select between a and b by an undefined condition. A bit that is equal in a and b keeps its value; a scalar of the
-// result is poison if that of a or of b is poison.
+// either stores the result of a select whose condition is undefined. A bit that is equal in a and b keeps its value, and any other bit is undefined.
+// A scalar of the result is poison if it is poison in a or in b.
 func either(s *shape, dst, a, b []word) {
 	for _, l := range s.leaf {
 		n := (l.bits + 63) / 64
@@ -60,7 +60,7 @@ func either(s *shape, dst, a, b []word) {
 	}
 }
 
-// elements decodes the instructions that extract and insert elements.
+// elements decodes the instructions that extract, insert or shuffle elements of vectors, arrays and structs.
 func (d *decoder) elements(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 // environment is the floating-point environment of the thread that a run continues.
 type environment struct {
 	known bool
-	// rules holds the rules of each kind of float whose operations differ from those in the default environment.
+	// rules has an entry for each kind of float whose operations differ from those in the default environment.
 	rules    map[ir.TypeKind]*floatRules
-	rounding [2]uint32 // rounding directions of vector registers and of x87, by their numbers in llvm.get.rounding
+	rounding [2]uint32 // rounding directions of vector registers and of x87, as llvm.get.rounding encodes them
 	text     string    // "" for the default environment
 }
 
-// nearestEven is the number of the default rounding direction in llvm.get.rounding.
+// nearestEven is the encoding of the default rounding direction in llvm.get.rounding.
 const nearestEven = 1
 
 var defaultRounding = [2]uint32{nearestEven, nearestEven}
 
-// floatRules holds the rules by which operations on one kind of float compute, where these differ from the defaults. A nil pointer means the
-// defaults.
+// floatRules holds the rules for operations on one kind of float, if they differ from the default environment's. A nil pointer means the default
+// rules.
 type floatRules struct {
 	softfloat.Environment
 	text    string // the differences from the default environment
-	refusal error  // not nil where arithmetic on this kind is not supported
+	refusal error  // the error of arithmetic on this kind, nil if arithmetic is supported
 }
 
 // Bits of the control registers: MXCSR (Intel SDM vol. 1, 10.2.3), the x87 control word (8.1.5) and FPCR (Arm ARM, C5.2.8).
@@ -40,7 +40,8 @@ const (
 	fpcrFZ, fpcrDefaultNaN, fpcrDirection       = 1 << 24, 1 << 25, 22
 )
 
-// The numbers of llvm.get.rounding for the rounding directions in MXCSR and the x87 control word, and in FPCR.
+// The encodings in llvm.get.rounding of the rounding directions, indexed by the direction field of MXCSR and the x87 control word, and by that of
+// FPCR.
 var (
 	x86Directions   = [4]uint32{nearestEven, 3, 2, 0}
 	arm64Directions = [4]uint32{nearestEven, 2, 3, 0}
@@ -60,7 +61,7 @@ func environmentOf(a *machine.Arch, c *machine.FloatControl) environment {
 		return softfloat.Kept
 	}
 	var texts, long []string
-	var narrow16 bool // half has other rules than float
+	var narrow16 bool // operations on half follow other rules than those on float
 	var unusual string
 	if a == machine.AMD64 {
 		e.rounding = [2]uint32{x86Directions[c.MXCSR>>mxcsrDirection&3], x86Directions[c.X87>>x87Direction&3]}
@@ -138,8 +139,8 @@ func (in *Interp) UsesFloats() bool { return in.usesFloats }
 // FloatEnvironment returns the differences from the default floating-point environment as text, "" for none.
 func (in *Interp) FloatEnvironment() string { return in.environment.text }
 
-// rulesOf returns the rules for a kind of float in the function. A known mode of the thread takes precedence over the attribute denormal-fp-math,
-// which is only the compiler's assumption.
+// rulesOf returns the rules for a kind of float in the function that is decoded. The attribute denormal-fp-math applies only if the thread's
+// environment is unknown, because the attribute is only an assumption of the compiler.
 func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 	if _, ok := formats[kind]; !ok {
 		return nil
@@ -170,7 +171,7 @@ func (d *decoder) rulesOf(kind ir.TypeKind) *floatRules {
 // as the default environment does.
 var flushNamed = map[string]softfloat.Flush{"preserve-sign": softfloat.SignedZero, "positive-zero": softfloat.PlainZero}
 
-// unusual reports whether the environment is not the default one and changes the result of an instruction.
+// unusual reports whether the rules for a float among the shapes can change the result of an operation.
 func (d *decoder) unusual(op ir.Op, shapes ...*shape) bool {
 	switch op {
 	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFRem, ir.OpFCmp, ir.OpFPTrunc, ir.OpFPExt, ir.OpSIToFP, ir.OpUIToFP:
@@ -183,7 +184,7 @@ func (d *decoder) unusual(op ir.Op, shapes ...*shape) bool {
 	return false
 }
 
-// number decodes a float as an operation sees it, with subnormal operands flushed if the environment does so.
+// number decodes the operand of an operation. It flushes a subnormal operand if the rules require that.
 func (r *floatRules) number(kind ir.TypeKind, w []word) softfloat.Number {
 	if r == nil {
 		return floatNumber(kind, w)
@@ -191,7 +192,7 @@ func (r *floatRules) number(kind ir.TypeKind, w []word) softfloat.Number {
 	return r.Operand(formats[kind], floatNumber(kind, w))
 }
 
-// exact returns the rules for operations that neither round nor flush their results.
+// exact returns the rules for operations whose results are exact, so that they need no rounding, and are not flushed.
 func (r *floatRules) exact() *floatRules {
 	if r == nil {
 		return nil
@@ -199,7 +200,7 @@ func (r *floatRules) exact() *floatRules {
 	return &floatRules{softfloat.Environment{Operands: r.Operands, DefaultNaN: r.DefaultNaN}, r.text, r.refusal}
 }
 
-// set rounds the result of arithmetic into words.
+// set rounds the result of an operation by the rules, and stores it in dst.
 func (r *floatRules) set(kind ir.TypeKind, dst []word, n softfloat.Number) {
 	if r == nil {
 		setFloat(kind, dst, n)
@@ -209,8 +210,8 @@ func (r *floatRules) set(kind ir.TypeKind, dst []word, n softfloat.Number) {
 	setBig(dst, r.Encode(f, n), f.Bits())
 }
 
-// remainder computes frem, for which compiled code calls the C library. The result is exact. If the thread flushes subnormal numbers and one occurs,
-// remainder refuses: the result depends on the library's version.
+// remainder computes frem, whose result is exact. Compiled code calls the C library for frem. If the thread flushes subnormal numbers and an operand
+// or the result is subnormal, remainder returns an error, because the library's version determines the result.
 func (r *floatRules) remainder(kind ir.TypeKind, dst, x, y []word) error {
 	if r.refusal != nil {
 		return r.refusal
@@ -239,12 +240,12 @@ func (r *floatRules) settled(f softfloat.Format, what string, list ...softfloat.
 	return nil
 }
 
-// unlike returns the error for an operation that is not supported in this environment.
+// unlike returns the error for an operation that is not supported under these rules.
 func (r *floatRules) unlike(what string) error {
 	return unsupported("", "%s in the floating-point environment of the thread (%s)", what, r.text)
 }
 
-// unlikeOperand returns an error for an intrinsic on a float that has special rules.
+// unlikeOperand returns an error if the rules for the intrinsic's first operand differ from the default environment's.
 func (d *decoder) unlikeOperand(i *ir.Instr, args []slot) error {
 	if len(args) > 0 {
 		lane, _ := args[0].s.lane()
@@ -255,10 +256,10 @@ func (d *decoder) unlikeOperand(i *ir.Instr, args []slot) error {
 	return nil
 }
 
-// softFunc is a function of floats that may refuse its operands. It receives them without flushing.
+// softFunc computes a function of floats, or returns an error if it does not support the operands. The caller does not flush the operands.
 type softFunc func(f softfloat.Format, v []softfloat.Number) (softfloat.Number, error)
 
-// function returns a function of floats for an environment that is not the default one, and the rules for its result.
+// function adapts the float function x to the rules. It also returns the rules for rounding its result. It returns nil for the default rules.
 func (r *floatRules) function(x laneFunc, i *ir.Instr) (softFunc, *floatRules, error) {
 	if r == nil {
 		return nil, nil, nil
@@ -291,8 +292,8 @@ func (r *floatRules) function(x laneFunc, i *ir.Instr) (softFunc, *floatRules, e
 	}, r.exact(), nil
 }
 
-// conversion returns a conversion from or to a float for an environment that is not the default one. It returns nil where the default conversion is
-// right.
+// conversion returns a conversion from or to a float by rules that differ from the default environment's. It returns nil if the default conversion
+// has the same results.
 func (d *decoder) conversion(i *ir.Instr, from, to *shape) (func(dst, src []word) error, error) {
 	p, q := from.typ.Kind, to.typ.Kind
 	hardware := func(k ir.TypeKind) bool { return k == ir.FloatKind || k == ir.DoubleKind }
@@ -353,13 +354,14 @@ var exactFuncs = map[string]bool{
 	"logb": true, "ilogb": true, "lround": true, "llround": true, "frexp": true, "modf": true,
 }
 
-// bitFuncs only inspect or copy bits of a float, and flush nothing.
+// bitFuncs are functions of the C library that only inspect or copy bits of a float, and flush nothing.
 var bitFuncs = map[string]bool{
 	"fabs": true, "copysign": true, "isnan": true, "isinf": true, "finite": true, "signbit": true, "nan": true,
 	"__isnan": true, "__isinf": true, "__finite": true, "__signbit": true,
 }
 
-// inEnvironment runs a built-in function. It refuses a function of floats whose result may depend on an environment that is not the default one.
+// inEnvironment runs a built-in function. It returns an error for a function of floats whose result may depend on a floating-point environment that
+// is not the default one.
 func (in *Interp) inEnvironment(c *Invocation, f *external) (Value, error) {
 	e := &in.environment
 	if e.rules == nil || f.Effect == EffectNative || in.opt.Funcs[c.Name] != nil {

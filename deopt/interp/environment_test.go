@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// environments are floating-point environments that real programs use.
+// environments lists floating-point environments of real programs, by architecture.
 var environments = map[*machine.Arch][]machine.FloatControl{
 	machine.AMD64: {
 		{MXCSR: 0x1f80, X87: 0x37f}, // the default environment
@@ -33,7 +33,7 @@ var environments = map[*machine.Arch][]machine.FloatControl{
 	machine.ARM64: {{}, {FPCR: 1 << 24}, {FPCR: 1 << 25}},
 }
 
-// TestUnusualFloatEnvironmentsAreRefused requires that no result is computed where the thread rounds in another direction or to another precision.
+// TestUnusualFloatEnvironmentsAreRefused requires an error for arithmetic if the thread rounds in another direction or to another precision.
 func TestUnusualFloatEnvironmentsAreRefused(t *testing.T) {
 	source, err := os.ReadFile("testdata/environment/environment.ll")
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestFloatEnvironmentIsTheProcessors(t *testing.T) {
 	}
 }
 
-// functionsOf returns the names of the functions, at the indices by which the program selects them.
+// functionsOf returns the names of the functions that the program calls. The index of a name is the number that selects the function.
 func functionsOf(t *testing.T) (names []string) {
 	source, err := os.ReadFile("testdata/environment/environment.c")
 	require.NoError(t, err)
@@ -162,8 +162,8 @@ func called(in *interp.Interp, m *ir.Module, name string, args [3]uint64) (uint6
 	return v, nil
 }
 
-// undetermined reports whether LLVM leaves a result open: the sign of a zero that is a minimum or maximum, the bits of a NaN, or an integer that
-// does not fit.
+// undetermined reports whether LLVM does not define the difference between two results: the sign of a zero that is a minimum or maximum, the bits of
+// a NaN, or an integer result for a float that does not fit.
 func undetermined(name string, args [3]uint64, want, got uint64) bool {
 	x := math.Float64frombits(args[0])
 	isNaN := func(v uint64) bool {
@@ -237,7 +237,8 @@ attributes #0 = { "denormal-fp-math"="preserve-sign,preserve-sign" }
 attributes #1 = { "denormal-fp-math"="positive-zero" "denormal-fp-math-f32"="ieee" }
 `
 
-// TestDenormalAttributeCountsWithoutRegisters requires that the attribute denormal-fp-math applies only if the thread's registers are unknown.
+// TestDenormalAttributeCountsWithoutRegisters requires that the attribute denormal-fp-math applies only if the thread's control registers are
+// unknown.
 func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	standard, fast := machine.FloatControl{MXCSR: 0x1f80, X87: 0x37f}, machine.FloatControl{MXCSR: 0x9fc0, X87: 0x37f}
 	for _, c := range []struct {
@@ -266,8 +267,8 @@ func TestDenormalAttributeCountsWithoutRegisters(t *testing.T) {
 	}
 }
 
-// TestLibraryFunctionsInOtherEnvironments requires an error for a C library function whose result in another rounding direction is unknown. A
-// function whose numbers are all normal must run, because flushing does not change them.
+// TestLibraryFunctionsInOtherEnvironments requires an error for a C library function whose result may depend on the thread's floating-point
+// environment. A function whose operands and result are all normal must run while the thread flushes subnormal numbers.
 func TestLibraryFunctionsInOtherEnvironments(t *testing.T) {
 	m := parse(t, fmt.Sprintf(flushing, "", ""))
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// ended lists functions @f whose run ends with an error, under small limits.
+// ended lists functions @f, each with the error that ends its run under small limits.
 var ended = []struct {
 	name, src string
 	kind      interp.Kind

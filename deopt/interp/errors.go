@@ -142,7 +142,7 @@ func (e *DeoptimizeError) Error() string {
 	return fmt.Sprintf("the code deoptimizes: call of @%s with %d live values", e.Callee, len(e.Live))
 }
 
-// trouble is an error of a run without the place of the instruction. The loop adds the place.
+// trouble is an error of a run that does not name an instruction yet. The loop adds the instruction.
 type trouble struct {
 	kind Kind
 	err  error
@@ -166,7 +166,7 @@ func undefined(format string, args ...any) error {
 	return troublef(KindUndef, format+" is undefined", args...)
 }
 
-// kindOf returns the kind of an error that has no place yet.
+// kindOf returns the kind of an error that does not name an instruction yet.
 func kindOf(err error) Kind {
 	var t *trouble
 	if errors.As(err, &t) {

@@ -17,8 +17,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// endedAs returns how the interpreter ends the IR of a program that may abort. It requires that runs by blocks and by single instructions have the
-// same result and count. That count is the number of traced instructions, or at most two more.
+// endedAs returns the outcome of a program that may abort. It runs the IR by blocks and by single instructions, and requires the same outcome and the
+// same step count. The step count is the number of traced instructions, or at most two more.
 func endedAs(t *testing.T, path string, args ...string) ran {
 	t.Helper()
 	fast, steps := endedWith(t, path, nil, args...)
@@ -63,11 +63,11 @@ func endedWith(t *testing.T, path string, trace func(interp.Traced), args ...str
 // exceptionArguments holds the number of test cases of a program that selects one by its argument.
 var exceptionArguments = map[string]int{"endings": 24, "foreign": 4, "specs": 7}
 
-// exceptionStandards holds the standard of each program that is not C++17.
+// exceptionStandards holds the C++ standard of each program that is not C++17.
 var exceptionStandards = map[string]string{"specs": "c++14"}
 
-// TestExceptionsAreAsNative compiles throwing programs to an executable and to IR. Both must behave the same; the status is -1 for an end by
-// SIGABRT. Without FIDELITY=all it tests only two combinations of compiler and level.
+// TestExceptionsAreAsNative compiles throwing programs to an executable and to IR. Both must have the same output and exit status, where -1 means an
+// end by SIGABRT. Without FIDELITY=all it tests only two combinations of compiler and optimization level.
 func TestExceptionsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	files, err := filepath.Glob("testdata/exceptions/*.cc")

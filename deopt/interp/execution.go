@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Execution is a run that can stop between two instructions, for a debugger. An Interp has one at a time; a new one ends the previous one.
+// Execution is a run that can stop between two instructions, for a debugger. An Interp has one Execution at a time: a new one ends the previous one.
 type Execution struct {
 	in     *Interp
 	ret    *shape
@@ -21,10 +21,10 @@ type Execution struct {
 	err    error
 }
 
-// errEnded is the error of an execution that a later one has ended.
+// errEnded is returned by an execution after a later one of the same interpreter has started.
 var errEnded = errors.New("the execution was ended by a later one of the same interpreter")
 
-// start makes an execution with the frames that setup pushes.
+// start makes an execution of f whose first frames are pushed by setup.
 func (in *Interp) start(f *ir.Func, setup func(ret *shape, out []word) error) (x *Execution, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -51,7 +51,7 @@ func internal(f *ir.Func, r any) error {
 	return &RunError{Kind: KindInternal, Func: f.Name, Err: fmt.Errorf("interp: internal error: %v", r)}
 }
 
-// located wraps err in a RunError without a place, unless it already is a RunError or a MissingError.
+// located wraps err in a RunError that names no instruction, unless it already is a RunError or a MissingError.
 func located(err error) error {
 	var r *RunError
 	var m *MissingError
@@ -124,7 +124,7 @@ func (x *Execution) Run(ctx context.Context) (*Result, error) {
 	return x.proceed(ctx, false, 0, 0)
 }
 
-// RunTo is Run, at the same speed, but also stops as soon as the run has executed this many instructions since its beginning.
+// RunTo is [Execution.Run], but also stops as soon as the execution has run this many instructions since its start. It is as fast as Run.
 func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	if steps <= x.Steps() {
 		return nil, nil
@@ -132,7 +132,7 @@ func (x *Execution) RunTo(ctx context.Context, steps uint64) (*Result, error) {
 	return x.proceed(ctx, false, steps, 0)
 }
 
-// RunOut is Run, but also stops as soon as only this many frames are left: after a call has returned or was unwound.
+// RunOut is [Execution.Run], but also stops as soon as at most this many frames are left, because calls have returned or were unwound.
 func (x *Execution) RunOut(ctx context.Context, frames int) (*Result, error) {
 	if frames >= x.Depth() {
 		return nil, nil
@@ -192,7 +192,7 @@ func (x *Execution) guarded() (err error) {
 	return err
 }
 
-// stages runs the stages of the program, one after the other.
+// stages runs the stages of the program one after another: its constructors, then the function to call.
 func (x *Execution) stages() error {
 	in := x.in
 	fresh := x.fresh
@@ -236,7 +236,7 @@ func (x *Execution) finish(err error) (*Result, error) {
 	return res, nil
 }
 
-// complete runs an execution to its end.
+// complete runs an execution to its end, and removes its frames.
 func (x *Execution) complete(ctx context.Context) (*Result, error) {
 	res, err := x.Run(ctx)
 	if err == nil && res == nil {
@@ -336,7 +336,7 @@ type Traced struct {
 	Value Value // its result; none if it has no result or is a call that has not returned
 }
 
-// traced reports to [Options].Trace the effect of an instruction of a frame. depth is the number of frames when it ran.
+// traced calls [Options].Trace for an instruction that has run in a frame. depth is the number of frames when it ran.
 func (in *Interp) traced(i *ir.Instr, fr *frame, depth int) {
 	t := Traced{Instr: i, Depth: depth - 1}
 	if s, ok := fr.fn.slots[i]; ok && in.frames.n == depth && s.s.words > 0 {

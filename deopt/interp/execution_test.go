@@ -43,7 +43,7 @@ func startMain(t *testing.T, src string, o interp.Options) (*interp.Interp, *int
 	return in, x, m
 }
 
-// TestRunTo requires that RunTo stops at the same place as that many single steps, with the same values, and can continue.
+// TestRunTo requires that RunTo stops where that many single steps stop, with the same values, and that the run can continue from there.
 func TestRunTo(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "a function of the library calls back": callsBack} {
 		type place struct {
@@ -69,7 +69,7 @@ func TestRunTo(t *testing.T) {
 			res, err := x.RunTo(t.Context(), to)
 			require.NoError(t, err)
 			require.Nil(t, res, "%s, %d", name, to)
-			k := 0 // the first recorded place that is not earlier
+			k := 0 // index of the first recorded place at this step count or after it
 			for before[k] < to {
 				k++
 			}
@@ -87,7 +87,7 @@ func TestRunTo(t *testing.T) {
 	}
 }
 
-// TestRunOut requires that RunOut stops at the first instruction at which a run by single steps has that number of frames.
+// TestRunOut requires that RunOut stops at the first instruction at which a run by single steps has at most that number of frames.
 func TestRunOut(t *testing.T) {
 	for name, src := range map[string]string{"two functions": twoFunctions, "in calls": inCalls} {
 		_, x, _ := startMain(t, src, interp.Options{})

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// special reports whether a float is a NaN, or infinite.
+// special reports whether a float is a NaN, and whether it is infinite.
 func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	if k == ir.X86FP80Kind || k == ir.FP128Kind {
 		c := floatNumber(k, w).Class
@@ -19,8 +19,8 @@ func special(k ir.TypeKind, w []word) (nan, inf bool) {
 	return math.IsNaN(f), math.IsInf(f, 0)
 }
 
-// promised reports whether the floats satisfy the flags nnan and ninf. If an operand or the result violates a flag, the result is poison (LangRef,
-// "Fast-Math Flags").
+// promised reports whether all floats of the list satisfy the flags nnan and ninf. If an operand or the result of an instruction violates its flags,
+// the result is poison (LangRef, "Fast-Math Flags").
 func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	if flags&(ir.NoNaNs|ir.NoInfs) == 0 {
 		return true
@@ -40,7 +40,7 @@ type promise struct {
 	value slot
 }
 
-// promises returns the promises of a phi, a select or a call about some of its values.
+// promises returns the promise for each value that is a float, by the flags of a phi, a select or a call.
 func promises(flags ir.Flags, values ...slot) []promise {
 	var list []promise
 	if flags &= ir.NoNaNs | ir.NoInfs; flags != 0 {
@@ -95,14 +95,14 @@ func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	return &callPromise{promises(i.Flags, args...), result[0]}
 }
 
-// debt holds the work that a running call must do when it returns, nil for none.
+// debt holds the work to do when a call returns.
 type debt struct {
 	result promise
 	broken bool   // an argument violated the promise
 	given  []span // memory that becomes undefined
 }
 
-// owed returns the work that a call must do when it returns, nil for most calls.
+// owed checks the arguments of a call, and returns the work to do when the call returns. It returns nil for a call without flags.
 func (c *callPromise) owed(fr *frame) *debt {
 	if c == nil {
 		return nil
@@ -110,7 +110,7 @@ func (c *callPromise) owed(fr *frame) *debt {
 	return c.debt(fr)
 }
 
-// debt returns the work that the call must do when it returns, with the result of checking the arguments.
+// debt is [callPromise.owed] for a call with flags.
 func (c *callPromise) debt(fr *frame) *debt {
 	d := &debt{result: c.result}
 	for _, p := range c.args {
@@ -119,7 +119,7 @@ func (c *callPromise) debt(fr *frame) *debt {
 	return d
 }
 
-// with merges the debt of a callee that replaces its caller's frame with the caller's debt.
+// with merges the debt of a musttail callee with that of the caller whose frame the callee replaces.
 func (d *debt) with(callers *debt) *debt {
 	if d == nil || callers == nil {
 		return cmp.Or(d, callers)

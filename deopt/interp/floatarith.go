@@ -151,7 +151,7 @@ func (d *decoder) unary(i *ir.Instr, out slot) (step, error) {
 		return nil, troublef(KindModule, "%v of %v to %v", i.Op, a.s.typ, out.s.typ)
 	}
 	if i.Op == ir.OpFreeze {
-		// Any value is correct for an undefined bit if it never changes.
+		// freeze may choose any value for an undefined bit, if all uses see the same value.
 		return func(fr *frame) error {
 			for k, w := range a.in(fr) {
 				fr.in.frozen = fr.in.frozen || w.u != 0

@@ -34,7 +34,7 @@ func (d *decoder) floatCast(i *ir.Instr, out slot) (step, error) {
 		}
 		return lanes1(out, a, special)
 	}
-	// The loop has a shortcut for scalars. Do not use it here, so that a single-stepped run exposes a difference between the two.
+	// The loop has a fast path for scalars. Do not use it in the step, so that single-stepping can expose a wrong fast path.
 	quick := shortWay(nil)
 	if a.s.typ.Kind == ir.VectorKind {
 		quick = conversionShort(i.Op, i.Flags, from, to)
@@ -114,7 +114,7 @@ func floatToInt(signed bool, from, to *shape) func(dst, src []word) {
 	}
 }
 
-// saturatingCast is a conversion to an integer with a result for every float: the nearest integer of the type, 0 for NaN (LangRef,
+// saturatingCast is a conversion to an integer that has a result for every float: the nearest integer that the type can hold, or 0 for NaN (LangRef,
 // "llvm.fptosi.sat").
 type saturatingCast struct{ isSigned bool }
 

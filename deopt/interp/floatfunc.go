@@ -7,8 +7,9 @@ import (
 	"example.com/reframe/deopt/interp/internal/libm"
 )
 
-// floatFunc is a function of doubles in the C library. Package libm rounds its functions of <math.h> correctly; its documentation gives how often
-// glibc differs in the last place. The other functions are Go's, but only exact ones: Go's approximations differ between processors.
+// floatFunc is a function of doubles in the C library. Most functions of <math.h> are computed by package libm, which rounds correctly; the
+// documentation of libm gives how often glibc differs in the last place. The other functions are Go's. Only exact functions of Go are used, because
+// its approximations differ between processors.
 type floatFunc struct {
 	args int
 	f    func(v []float64) float64
@@ -32,8 +33,8 @@ func two(f func(a, b float64) float64) floatFunc {
 	}}
 }
 
-// correct returns a correctly rounded function. If there is no result, glibc divides zeros or subtracts infinities. So the result is the processor's
-// NaN, which is negative (see nan.go).
+// correct returns a correctly rounded function. For arguments without a result, it returns the processor's default NaN, which is negative (see
+// nan.go), because glibc computes 0/0 or infinity minus infinity there.
 func correct(x libm.Func) floatFunc {
 	return floatFunc{x.Args, func(v []float64) float64 {
 		r := x.Float64(v...)
@@ -44,7 +45,7 @@ func correct(x libm.Func) floatFunc {
 	}}
 }
 
-// constantNaN is correct for the functions whose NaN is a constant in glibc, and positive (2.36, w_log10_compat.c and k_standard.c).
+// constantNaN is like correct, for functions that return a constant, positive NaN in glibc (2.36, w_log10_compat.c and k_standard.c).
 func constantNaN(x libm.Func) floatFunc {
 	return floatFunc{x.Args, func(v []float64) float64 { return x.Float64(v...) }}
 }

@@ -16,7 +16,7 @@ type laneFunc struct {
 	narrow func(k ir.TypeKind, v []uint64) uint64
 }
 
-// rounds returns a rounding to an integer, which float64 computes for all formats that it holds exactly.
+// rounds returns a function that rounds to an integer. float64 computes it for all formats whose values a float64 holds exactly.
 func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
 	return laneFunc{1,
 		func(_ softfloat.Format, v []softfloat.Number) softfloat.Number { return v[0].Round(to) },
@@ -24,7 +24,7 @@ func rounds(f func(float64) float64, to softfloat.Rounding) laneFunc {
 	}
 }
 
-// fromC returns a function of the C library, rounded correctly.
+// fromC returns the intrinsic that computes a function of <math.h>, rounded correctly.
 func fromC(x libm.Func) laneFunc {
 	return laneFunc{x.Args, func(f softfloat.Format, v []softfloat.Number) softfloat.Number { return x.Call(f, v...) }, nil}
 }
@@ -61,7 +61,7 @@ var floatIntrinsics = map[string]floatIntrinsic{
 			return fused(k, floatOf(k, v[0]), floatOf(k, v[1]), floatOf(k, v[2]))
 		},
 	},
-	// A target may fuse the operations or not (LangRef, "llvm.fmuladd"); x86-64 without FMA does not.
+	// A target may fuse the multiplication with the addition or not (LangRef, "llvm.fmuladd"); x86-64 without FMA does not.
 	"fmuladd": laneFunc{3,
 		func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 			return softfloat.Add(f.Decode(f.Encode(softfloat.Mul(v[0], v[1]))), v[2])
@@ -168,7 +168,7 @@ func (x laneFunc) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	}, nil
 }
 
-// signFunc is fabs with one operand and copysign with two. Both define the result for a NaN as for any other float (LangRef, "llvm.fabs").
+// signFunc is fabs (one operand) or copysign (two operands). Both are defined for a NaN (LangRef, "llvm.fabs"), so the result is not a default NaN.
 type signFunc struct{ args int }
 
 func (x signFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
@@ -193,8 +193,8 @@ func (x signFunc) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, 
 	})
 }
 
-// extremum is the lesser (-1) or the greater (1) of two floats. It orders -0 below +0, which minnum and maxnum leave open (LangRef, "llvm.minnum").
-// overNaNs selects whether a NaN is ignored or is the result.
+// extremum is the minimum (-1) or the maximum (1) of two floats. It orders -0 below +0; for minnum and maxnum LangRef permits any order of zeros
+// ("llvm.minnum"). If overNaNs is set, the result is the other operand if one is a NaN; else the result is the NaN.
 type extremum struct {
 	sign     int
 	overNaNs bool

@@ -10,7 +10,7 @@ import (
 
 type powi struct{}
 
-// decode multiplies in the type's precision and in the order of compiler-rt's __powidf2.
+// decode decodes powi. It multiplies in the type's precision and in the order of compiler-rt's __powidf2, so that rounding is the same.
 func (powi) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	lane, n := out.s.lane()
 	if len(args) != 2 || !alike(args[0].s, out.s) || args[1].s.typ.Kind != ir.IntKind || args[1].s.words != 1 || !lane.typ.Float() {
@@ -58,7 +58,7 @@ func (powi) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 
 type scaling struct{}
 
-// decode decodes a function of a float and an integer of any width, lane by lane.
+// decode decodes ldexp, of a float and an integer of any width, lane by lane.
 func (scaling) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (scaling) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, err
 	})
 }
 
-// pair decodes a function of a float whose result is a struct of two values, each with as many lanes as the float.
+// pair decodes an intrinsic of a float whose result is a struct of two values, each with as many lanes as the float.
 func pair(i *ir.Instr, args []slot, out slot, fits func(first, second *shape) bool, f func(first, second, x []word)) (step, error) {
 	if len(args) != 1 || out.s.field == nil || out.s.n != 2 {
 		return nil, wrongUse(i)
@@ -115,7 +115,7 @@ func twoFloats(p, q *shape) bool { return alike(p, q) }
 
 type splitExponent struct{}
 
-// decode makes the exponent of a value that is not finite undefined (LangRef, "llvm.frexp").
+// decode decodes frexp. The exponent of a value that is not finite is undefined (LangRef, "llvm.frexp").
 func (splitExponent) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err
@@ -135,7 +135,8 @@ func (splitExponent) decode(d *decoder, i *ir.Instr, args []slot, out slot) (ste
 
 type splitFraction struct{}
 
-// decode yields the fraction and the whole part, both with the sign of the operand. The fraction of an infinity is zero (C17 F.10.3.12).
+// decode decodes modf, which yields the fraction and the whole part, both with the sign of the operand. The fraction of an infinity is zero (C17
+// F.10.3.12).
 func (splitFraction) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if err := d.unlikeOperand(i, args); err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func (x toInteger) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step,
 	})
 }
 
-// classTest reports whether a float is of one of the classes of a constant mask.
+// classTest is llvm.is.fpclass: it reports whether a float is of one of the classes in a constant mask.
 type classTest struct{}
 
 func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
@@ -214,7 +215,7 @@ func (classTest) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, e
 	}, nil
 }
 
-// floatClass returns the bit of a float's class (LangRef, "llvm.is.fpclass").
+// floatClass returns the number of the mask bit for a float's class (LangRef, "llvm.is.fpclass").
 func floatClass(f softfloat.Format, w []word) uint {
 	bits := toBig(w)
 	n := f.Decode(bits)

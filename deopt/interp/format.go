@@ -16,7 +16,7 @@ func FrameType(dl *ir.DataLayout, t *ir.Type) abstract.Type {
 	return frameType(dl, t, &parts)
 }
 
-// frameType implements [FrameType] for a type that may have up to *parts parts.
+// frameType implements [FrameType] for a type that may have up to *parts parts. It subtracts the parts of the type from *parts.
 func frameType(dl *ir.DataLayout, t *ir.Type, parts *int) abstract.Type {
 	out := abstract.Type{Source: t.String()}
 	*parts--
@@ -74,7 +74,7 @@ func compose(dl *ir.DataLayout, t *ir.Type, out *abstract.Type, parts *int) {
 	}
 }
 
-// maxParts bounds the number of parts of a type that are distinguished.
+// maxParts is the maximum number of parts in a type that FrameType describes by its parts.
 const maxParts = 4096
 
 var floatWidths = map[ir.TypeKind]int{ir.HalfKind: 16, ir.FloatKind: 32, ir.DoubleKind: 64, ir.X86FP80Kind: 80, ir.FP128Kind: 128}
@@ -119,7 +119,7 @@ func (v Value) formatScalar() string {
 	return v.s.typ.String()
 }
 
-// ownLayout is the layout of values outside of any module: little-endian.
+// ownLayout is the data layout for values that belong to no module: little-endian.
 var ownLayout = func() *ir.DataLayout {
 	dl, err := ir.ParseDataLayout("")
 	if err != nil {
@@ -133,7 +133,7 @@ func ones(n uint) *big.Int {
 	return new(big.Int).Sub(new(big.Int).Lsh(one, n), one)
 }
 
-// IRType returns the IR type for the type of a slot, or nil if a slot of that type cannot be given a value.
+// IRType returns the IR type for the type of a slot, or nil if no value of that type can be made.
 func IRType(t abstract.Type) *ir.Type {
 	switch t.Kind {
 	case abstract.Int:

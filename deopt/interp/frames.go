@@ -10,7 +10,7 @@ type frame struct {
 	fn       *function
 	w        []word
 	ret      []word  // destination of the result, in the caller's frame
-	pc       int     // index of the next inst; in a waiting frame, the call is at pc-1
+	pc       int     // index of the next inst; if the frame waits for a call, the call is at pc-1
 	next     *edge   // the edge that a terminator's step chose
 	mark     int     // number of stack allocations that belong to outer frames
 	variadic []Value // the variadic arguments, nil in a resumed frame
@@ -19,16 +19,16 @@ type frame struct {
 
 	owes *debt // work to do on return
 
-	jumps   []*jump    // of setjmp calls in this frame, usually nil
+	jumps   []*jump    // valid jumps to setjmp calls of this frame, usually nil
 	resumed *activated // nil for a frame that a call made
 
-	chunk, top int // top of the word stack before this frame
+	chunk, top int // top of the word stack before this frame was pushed
 }
 
 // chunkWords is the number of words by which the word stack grows.
 const chunkWords = 1 << 14
 
-// frames holds the activations, outermost first. It reuses frames and their words, so that a call costs only a copy of the template.
+// frames is the stack of activations, outermost first. It reuses frames and their words, so that pushing a frame only copies the template.
 type frames struct {
 	list       []*frame
 	n          int // number of active entries of list
@@ -39,7 +39,7 @@ type frames struct {
 // top returns the running frame.
 func (in *Interp) top() *frame { return in.frames.list[in.frames.n-1] }
 
-// push makes a new frame of fn the running one. Popping the frame releases the stack allocations from mark on.
+// push adds a frame of fn, which becomes the running frame. When the frame is popped, the stack allocations from index mark on are released.
 func (in *Interp) push(fn *function, ret []word, mark int) (*frame, error) {
 	s := &in.frames
 	if s.n >= in.opt.MaxDepth {
@@ -77,7 +77,7 @@ func (s *frames) words(n int) []word {
 		case s.chunk == len(s.chunks):
 			s.chunks = append(s.chunks, make([]word, max(chunkWords, n)))
 		case n > len(s.chunks[s.chunk]):
-			// The later chunks are unused. Release them: they may hold large frames of the past.
+			// The later chunks are unused. Release them, because they may be large.
 			clear(s.chunks[s.chunk+1:])
 			s.chunks = append(s.chunks[:s.chunk], make([]word, n))
 		}
@@ -106,7 +106,7 @@ func (in *Interp) pop() {
 	}
 }
 
-// freeFrame bounds the size of a frame that counts as one step of its call.
+// freeFrame is the maximum size in bytes of a frame whose push counts no additional steps.
 const freeFrame = 1 << 16
 
 // frameCost returns the bytes charged for a frame of this many words.

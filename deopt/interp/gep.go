@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// scaled is one index of a getelementptr that is not constant.
+// scaled is an index of a getelementptr that is not constant, and the size of the elements that it counts.
 type scaled struct {
 	index slot
 	by    uint64
@@ -68,10 +68,10 @@ type address struct {
 	word
 	offset           uint64
 	poison           bool
-	signed, unsigned bool // the offset overflowed as a signed or as an unsigned number
+	signed, unsigned bool // the offset overflowed as a signed number, as an unsigned number
 }
 
-// cut shifts an index into the upper bits, and records whether an index wider than the pointer loses bits.
+// cut shifts an index left by shift bits. It records an overflow if the index is wider than the pointer and loses bits.
 func (a *address) cut(index word, s *shape, shift int) word {
 	low := index.v << shift
 	if index.u == 0 {
@@ -83,14 +83,14 @@ func (a *address) cut(index word, s *shape, shift int) word {
 	return index
 }
 
-// add adds an index times the size of an element.
+// add adds the product of an index and the size of an element to the offset, and records overflow.
 func (a *address) add(index word, by uint64) {
 	a.poison = a.poison || isPoison(index)
 	a.u |= index.u
 	hi, lo := bits.Mul64(index.v, by)
 	sum, carry := bits.Add64(a.offset, lo, 0)
 	a.unsigned = a.unsigned || hi != 0 || carry != 0
-	// Convert the unsigned high half to the signed one (Hacker's Delight, §8-3).
+	// The high half of the product of unsigned numbers becomes that of signed numbers (Hacker's Delight, §8-3).
 	if int64(index.v) < 0 {
 		hi -= by
 	}
@@ -98,8 +98,9 @@ func (a *address) add(index word, by uint64) {
 	a.offset = sum
 }
 
-// wraps reports whether the flags turn the address into poison (LangRef, "getelementptr"). inbounds and nusw do so if the signed offset overflows or
-// the sum wraps around the address space, nuw if the unsigned offset or sum does. inbounds does not check the bounds of the object: the access does.
+// wraps reports whether the flags make the address poison (LangRef, "getelementptr"). inbounds and nusw do so if the signed offset overflows, or if
+// adding it to the base wraps around the address space. nuw does so if the unsigned offset or sum overflows. The bounds of the object are not checked
+// for inbounds, because the access checks them.
 func (a *address) wraps(flags ir.Flags) bool {
 	if a.u != 0 {
 		return false
@@ -111,7 +112,7 @@ func (a *address) wraps(flags ir.Flags) bool {
 	return flags&ir.NUW != 0 && (a.unsigned || sum < a.v)
 }
 
-// pick reads lane k of an index, or its only lane, sign-extended or truncated to 64 bits.
+// pick reads lane k of an index, or its only lane. It sign-extends or truncates the index to 64 bits.
 func pick(fr *frame, a slot, k int) word {
 	lane, n := a.s.lane()
 	if n == 1 {
@@ -124,7 +125,7 @@ func pick(fr *frame, a slot, k int) word {
 	return w
 }
 
-// path follows the indices through the source element type.
+// path follows the indices through the source element type. It returns the constant part of the offset, and the indices that are not constant.
 func (d *decoder) path(i *ir.Instr, args []slot) (uint64, []scaled, error) {
 	var offset uint64
 	var indices []scaled
