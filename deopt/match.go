@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// Match is a record that describes the place of a frame.
+// Match is a record that was found for the pc of a frame, with the sites that it may belong to.
 type Match struct {
 	Entry   sites.RecordEntry
 	Site    *ir.Site    // nil if no module identifies the site
@@ -55,7 +55,7 @@ type Matcher struct {
 	Sites func(sites.RecordEntry) (sites.Candidates, error)
 }
 
-// RecordNote is a note about a record at the place of a frame or near it.
+// RecordNote is a note about a record at or near the pc of a frame.
 type RecordNote struct {
 	Record uint64 // its id
 	Text   string
@@ -67,7 +67,8 @@ func refused(e sites.RecordEntry, why string) RecordNote {
 	return RecordNote{id, fmt.Sprintf("record %d does not match: %s", id, why)}
 }
 
-// Find returns the record of the frame at pc. If there is none, notes list the nearby records and the reasons for rejecting them.
+// Find returns the record of the frame at pc. ret is set if pc is a return address. If there is no record, notes list the nearby records and the
+// reasons for rejecting them.
 //
 // The meaning of a record's offset depends on the kind of its site (LLVM, "Stack maps and patch points"): the point itself for a stackmap, the start
 // of the patchable region for a patchpoint, the return address for a statepoint and a deoptimize call. Neither the kind nor the length of the region
@@ -146,7 +147,7 @@ func (m *Matcher) inRegion(pc machine.Addr, ret bool) (matches []*Match, notes [
 	return matches, notes, nil
 }
 
-// tryStatepoint checks whether pc is in the region before the record, at the end of a call that was written there.
+// tryStatepoint checks whether pc is at the start of the patchable region before the record, or after a call that a runtime wrote into that region.
 func (m *Matcher) tryStatepoint(got *Match, pc machine.Addr, ret bool) (*Match, string, error) {
 	if got.Kind != ir.StatepointSite && got.Kind != ir.DeoptimizeSite || len(got.Sites) == 0 {
 		return nil, "", nil
@@ -215,7 +216,7 @@ func nearest(e stackmap.Entry, pc machine.Addr) string {
 	return fmt.Sprintf("%d, %d bytes after", id, uint64(e.Addr-pc))
 }
 
-// Try compares one record with the place. why is the reason for rejecting a record that is at the place or just before it.
+// Try checks whether one record describes a frame at pc. got is nil if it does not. why is then the reason, if the record is at or near pc.
 func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Match, why string, err error) {
 	c, err := m.Sites(e)
 	if err != nil {
@@ -368,7 +369,7 @@ func clobber(regs *machine.Registers, arch *machine.Arch, kind ir.SiteKind) *mac
 	return out
 }
 
-// registersAt returns the registers that the record's locations may be read from.
+// registersAt returns the registers to read the record's locations from: those that have not changed since the record.
 func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Registers {
 	regs := f.Registers
 	if m.Moment == frame.InCall && arch.Link != arch.PC {
@@ -418,7 +419,7 @@ func (m *Matcher) writes(start, pc machine.Addr) (changed amd64.Set) {
 	return changed
 }
 
-// memoryAt returns the memory that the record's locations may be read from.
+// memoryAt returns the memory to read the record's locations from: without stack slots that patched code has changed since the record.
 func (m *Match) memoryAt(f *unwind.Frame, memory machine.Memory) machine.Memory {
 	switch {
 	case m.patched == nil:

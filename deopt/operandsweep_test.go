@@ -108,7 +108,8 @@ declare void @other()
 	}
 }
 
-// sweptPlaces compares the places of a site's operands with those of the marks in its record, and returns the numbers of locations between them.
+// sweptPlaces requires that each operand of a site is assigned to its location in the record. The marks show the right one. It returns the number of
+// locations between each two marks.
 func sweptPlaces(t *testing.T, what, file, text, kind string) (between [2]int) {
 	t.Helper()
 	f, err := elf.Open(file)

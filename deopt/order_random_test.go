@@ -78,7 +78,7 @@ func (p *orderProgram) site() {
 	}
 }
 
-// some writes random statements, up to a depth.
+// some writes random statements, nested at most depth deep.
 func (p *orderProgram) some(depth int) {
 	for range 1 + p.Intn(3) {
 		switch k := p.Intn(10); {

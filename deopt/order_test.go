@@ -85,7 +85,7 @@ done:
   call void @A() [ "deopt"(i64 %d) ]
   ret i64 0
 }`, "", []string{"%a", "%b", "%c", "%d"}},
-		// The code does not show that a call may return to the landing pad, so less is known there.
+		// Machine code does not show which calls may unwind to the landing pad, so the order of the sites does not determine them.
 		{"a landing pad", `
   call void @A() [ "deopt"(i64 %a) ]
   invoke void @A() [ "deopt"(i64 %b) ] to label %ok unwind label %bad

@@ -198,14 +198,14 @@ func sortedKeys[V any](m map[string]V) (keys []string) {
 
 // inOrdinary maps functions to the record of their call of @ordinary, by the conventions of LLVM's kinds of site.
 var inOrdinary = map[string]frame.Record{
-	// The record is at the return address. In some releases of LLVM, moves of registers are between the two.
+	// The record is at the return address. Some releases of LLVM move registers between the call and the stackmap.
 	"call_before": {ID: 143, Site: "stackmap", Moment: frame.Before},
 	"kept":        {ID: 140, Site: "stackmap", Moment: frame.Before},
 	"target":      {ID: 260, Site: "patchpoint", Moment: frame.InCall},
 	"g_call":      {ID: 300, Site: "statepoint", Moment: frame.InCall},
 }
 
-// verdict is the result for one landing.
+// verdict is the result for one waiting thread.
 type verdict struct {
 	wrong     string // wrong results; "" for none
 	unmatched string // why a frame that called through a patched site has no record; "" if it has one
@@ -247,8 +247,8 @@ func judge(v *deopt.View, l *landing, recorded recordMode, ir bool) (out verdict
 	for _, f := range thread.Frames {
 		names = append(names, f.Function)
 		if f.Guess() != "" || recorded == mayHave && viaStub(l.kind) && f.Rule == "frame pointer" {
-			// The function's own code has replaced the jump, so the unwinder cannot know that the function reached the stub. The outer frames are
-			// guesses from the rest of the stack.
+			// The jump to the stub was replaced by the function's own code, so the unwinder cannot know that the function reached the stub. The outer
+			// frames are guesses from the rest of the stack.
 			out.unmatched = "the stack is a guess behind the stub"
 			return out
 		}

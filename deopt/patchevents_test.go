@@ -95,7 +95,7 @@ func (c *patchCampaign) round() {
 	c.Do(c.t, "release")
 }
 
-// order makes most threads go to reachable sites. The others keep running.
+// order tells most threads at which site to wait. The others keep running.
 func (c *patchCampaign) order() {
 	patched := c.patchedSites()
 	var ordinary []*patchSite
@@ -119,7 +119,8 @@ func (c *patchCampaign) order() {
 	c.Do(c.t, orders...)
 }
 
-// underfoot changes code while threads wait in functions that the code has called, and returns which of them must have a record now.
+// underfoot changes code while threads wait in functions that the code has called, and returns a function that says whether the frame of a thread
+// must have a record now.
 func (c *patchCampaign) underfoot(landings []*landing) func(*landing) recordMode {
 	taken := map[*patchSite]bool{}
 	for _, s := range c.patchedSites() {
@@ -198,7 +199,8 @@ func (c *patchCampaign) siteOf(l *landing) *patchSite {
 	return c.sites[n]
 }
 
-// inspect reads the process and judges the frames of the waiting threads. Running threads may have a record only by their current address.
+// inspect captures the process and compares the frames of the waiting threads with the log. A frame of a running thread may have a record only if its
+// current pc is at that record.
 func (c *patchCampaign) inspect(landings []*landing, recorded func(*landing) recordMode) {
 	hold, o := c.random.IntN(4) == 0, c.known
 	if c.random.IntN(8) == 0 {

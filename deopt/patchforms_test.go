@@ -132,8 +132,8 @@ func TestPatchForms(t *testing.T) {
 	}
 }
 
-// TestSharedStub requires that no other caller of a stub becomes a frame of g, whose shadow jumps to that stub. If the stack shows how the thread
-// reached the stub, no frame may be a guess.
+// TestSharedStub requires that a thread in a stub does not get a frame of g if another function led to the stub. The shadow of g jumps to the same
+// stub. If the stack shows how the thread reached the stub, no frame may be a guess.
 func TestSharedStub(t *testing.T) {
 	livetest.Slow(t)
 	for n, form := range []string{"pushregs", "pushjmp", "slotthunk", "jcc", "call", "pushcall", "callthunk", "native", "main", "leaf", "callswitches", "pushid", "stale", "callsdeep", "zeroid"} {

@@ -16,8 +16,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPatchMatrix writes each kind of patch at the start, in the middle and at the end of each kind of site. It requires the frames of the
-// program's log. They must be the same for a resumed and a held process, in cores from the kernel and gdb, and in a minimal core.
+// TestPatchMatrix writes each kind of patch at the start, in the middle and at the end of each kind of site. The frames must be those that the
+// program logged. They must be the same for a resumed and a held process, in cores from the kernel and gdb, and in a minimal core.
 func TestPatchMatrix(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{14, 19, 22} {

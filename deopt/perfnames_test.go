@@ -168,8 +168,8 @@ func TestNamesInNamespaces(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestNamesOfNode requires that V8's text file and its jitdump agree on each address; and that each frame of its code has the name in the last line
-// about its address.
+// TestNamesOfNode requires that V8's text file and its jitdump have the same name for each address. Each frame of V8's code must have the name in the
+// last line of the file for its address.
 func TestNamesOfNode(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -213,7 +213,7 @@ for (;;) outer();
 	require.Positive(t, named)
 }
 
-// TestFilesOfNode reads both files of one run of V8, which completes its jitdump when it exits.
+// TestFilesOfNode compares the text file and the jitdump of one run of V8 that has ended: V8 completes its jitdump when it exits.
 func TestFilesOfNode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -54,7 +54,7 @@ func (v *View) Keep(c Choice) {
 	}
 }
 
-// NearFunction lists the functions of the frames with names similar to one that no frame has, or returns "".
+// NearFunction lists the names of the frames' functions that are similar to p. It returns "" if none is, or if a frame matches p.
 func (v *View) NearFunction(p *names.Pattern) string {
 	if p == nil {
 		return ""

@@ -122,8 +122,8 @@ func (f *Frame) floats() (*machine.FloatControl, string) {
 	return &c, ""
 }
 
-// Prepare binds the values of all frames, and returns an error if one cannot resume. It sets the options that depend on the stack; the default Memory
-// is the target's.
+// Prepare binds the values of all frames, and returns an error if one cannot resume. It sets the options that depend on the stack. If o has no
+// Memory, it is the target's.
 func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	p := &Prepared{}
 	var missing []string
@@ -151,7 +151,7 @@ func (s *Stack) Prepare(o interp.Options) (*Prepared, error) {
 	return p, err
 }
 
-// machine binds a module to the target. It sets the options that depend on the target; the default Memory is the target's.
+// machine returns an interpreter of a module over the target. It sets the options that depend on the target. If o has no Memory, it is the target's.
 func (v *View) machine(m *ir.Module, symbols func(*ir.Module, string) (machine.Addr, bool), o interp.Options) (*interp.Interp, error) {
 	if o.Memory == nil {
 		o.Memory = v.target
@@ -175,7 +175,7 @@ type boundFrame struct {
 	missing    []string
 }
 
-// bind binds the values of frame k of the stack.
+// bind returns frame k of the stack, ready to resume: the place, the values, and the pending call with the result that is known for it.
 func (s *Stack) bind(k int) (b boundFrame, err error) {
 	f := s.Frames[k]
 	if err := f.refuseGuess(); err != nil && !s.Force {

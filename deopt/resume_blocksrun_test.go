@@ -76,7 +76,7 @@ type blockRun struct {
 	blockTally
 }
 
-// compare runs the program.
+// compare runs a program, resumes the interpreter at each block that it reaches, and compares the results with those of the native code.
 func compare(t *testing.T, e frametest.Everywhere) blockTally {
 	path, m := e.Build(t)
 	p := livetest.Program(t, path)

@@ -521,7 +521,8 @@ define i64 @f(i64 %n) noinline gc "statepoint-example" {
 	}, "\n"))
 }
 
-// TestGivenResult requires that a given result is rejected if the frame waits for none, or if it is no value of the type.
+// TestGivenResult requires that a given result is rejected if the frame does not wait for a result, or if the text is not a value of the result's
+// type.
 func TestGivenResult(t *testing.T) {
 	p := livetest.Lli(t, 19, livetest.Raw(t, interrupted+chains["recursion"]+chainMain), "mcjit")
 	v := frametest.Look(t, p, true, frametest.Known(t, p))

@@ -31,8 +31,8 @@ type RootPointer struct {
 	Bases []frame.Location
 }
 
-// AddressOf returns the address of the memory that holds a value of the frame: of a register, the address where an inner frame has saved it; of a Direct
-// location, the address of the stack object. stack is the stack that the frame was made of.
+// AddressOf returns the address of the memory that holds a value of the frame. For a Register location, it is the address where an inner frame has
+// saved the register. For a Direct location, it is the address of the stack object. stack is the walk that found the frame.
 func (f *Frame) AddressOf(l *frame.Location, stack *unwind.Stack) (machine.Addr, error) {
 	arch := f.view.target.Arch()
 	if l.DWARF == nil {

@@ -139,8 +139,8 @@ func TestShadows(t *testing.T) {
 	}
 }
 
-// TestShadowsWithoutModule requires that, without a module, written code shows only the place of a shadow, and not that the record is a stackmap's:
-// the nops may be a patchpoint's.
+// TestShadowsWithoutModule requires that, without a module, a record before patched code is shown with an unknown kind of site: it may be that of a
+// stackmap with a shadow, or of a patchpoint.
 func TestShadowsWithoutModule(t *testing.T) {
 	const note = "no module gives the size of the record's shadow: the call written over the code after the record is assumed to be in the shadow"
 	for _, how := range shadowPrograms {
@@ -201,7 +201,7 @@ func TestShadowsEverywhere(t *testing.T) {
 			held := frametest.Look(t, p, true, o)
 			want := reports(held)
 			held.Target().Release()
-			p.AwaitPause(t) // wait for the system call, at which the pc is later
+			p.AwaitPause(t) // wait until the thread is in the system call again, after the pc at which it was held
 			require.Equal(t, want, reports(frametest.Look(t, p, false, o)))
 
 			p.AwaitPause(t)

@@ -8,9 +8,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// conventionOf returns the calling convention of callee's function, which was called from f. It returns nil if the convention is C's, or unknown.
-// The registers that the convention clobbers always count. The registers that it preserves count only if f called callee's function, and not a
-// function that tail-called it. That is certain if the call names the function, or if the site in f has the same convention.
+// conventionOf returns the calling convention of callee's function, which was called from f. It returns nil if the convention is C's, or unknown. The
+// result always has the registers that the convention clobbers. It has those that the convention preserves only if f certainly called callee's
+// function, and not a function that tail-called it. That is certain if the call names the function, or if the site in f has the same convention.
 func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	if v.target.Arch() != machine.AMD64 || len(v.modules.All) == 0 {
 		return nil
@@ -52,7 +52,8 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	return out
 }
 
-// siteConvention returns the convention of the site whose call returns to the pc of a frame. All sites that it may be must agree.
+// siteConvention returns the convention of the site whose call returns to the pc of a frame. If several sites are possible, they must have the same
+// convention.
 func (v *View) siteConvention(f *unwind.Frame) (is abi.Callable, known bool) {
 	c := v.space.At(f.PC - 1)
 	if c == nil || c.Records == nil || !f.Return {

@@ -32,7 +32,7 @@ func (v *View) Sources(budget int64) (costly []string) {
 	return FindSources(all, NewSourceReaders(budget))
 }
 
-// Sources does the same as [View.Sources] for these frames only.
+// Sources does the same as [View.Sources] only for the frames of the stack.
 func (s *Stack) Sources(budget int64) { FindSources(s.Frames, NewSourceReaders(budget)) }
 
 // SourceReaders caches the line readers of images.

@@ -19,7 +19,8 @@ func (s *Stack) symbols() func(*ir.Module, string) (machine.Addr, bool) {
 	return v.symbolsOf(found)
 }
 
-// symbolsOf returns a function that resolves the names of any module. found has the functions for the modules of frames.
+// symbolsOf returns a function that resolves the names of any module. found caches the function for each module; it already has those for the modules
+// of frames.
 func (v *View) symbolsOf(found map[*ir.Module]func(string) (machine.Addr, bool)) func(*ir.Module, string) (machine.Addr, bool) {
 	return func(m *ir.Module, name string) (machine.Addr, bool) {
 		if found[m] == nil {

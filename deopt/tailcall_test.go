@@ -37,7 +37,7 @@ func TestTailCallsOfRealPrograms(t *testing.T) {
 	missing, frames := 0, 0
 	for _, program := range stackPrograms {
 		if slices.Contains([]string{"vdso", "node, compiled code", "go without debug information"}, program.name) {
-			continue // others have the same functions
+			continue // other programs of the list have the same functions
 		}
 		if program.again && !livetest.Whole() {
 			continue

@@ -36,9 +36,9 @@ type vectorSites struct {
 	version int
 	kind    string
 	from    string // loaded (in a register if possible), spilled, argument (of the function) or constant
-	avx512  bool   // spills also from mask registers and the upper sixteen
+	avx512  bool   // xmm16 to xmm31 and the mask registers exist, and are spilled too
 	flags   []string
-	quarter int // quarter of the types that a statepoint of the whole sweep uses
+	quarter int // with FIDELITY=all: the quarter of the types that a statepoint uses
 }
 
 func (w vectorSites) String() string {
@@ -420,7 +420,7 @@ func (c *sweepCount) add(other sweepCount) {
 	}
 }
 
-// sweepFeatures are the vector registers for which a way compiles its code.
+// sweepFeatures is a set of vector registers for which programs are compiled.
 type sweepFeatures struct {
 	flag    string
 	needs   []string // required processor features, as in /proc/cpuinfo
@@ -444,7 +444,7 @@ func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool 
 			return size <= f.masks
 		}
 		if version == 14 && 8*size != v.N*v.Bits() {
-			return false // operands are not promoted
+			return false // LLVM 14 does not promote operands to a larger vector
 		}
 		return size <= f.largest && (size < f.largest || 8*size/v.N >= f.lane)
 	})

@@ -35,11 +35,12 @@ type Options struct {
 	Depth    unwind.Depth // the frames of deep stacks to make; the zero value means [DefaultDepth]
 	// Direct makes frames without a record show the variables that other records of their function locate by address.
 	Direct bool
-	// MapsInQuestion has the meaning that it has in [sites.Modules].
+	// MapsInQuestion is set by verbs that look for wrong stack maps. [sites.Modules] describes it.
 	MapsInQuestion bool
-	// TrustIR has the meaning that it has in [sites.Modules].
+	// TrustIR is set if the user declared that the code was compiled from the modules. [sites.Modules] describes it.
 	TrustIR bool
-	// Refuses has the meaning that it has in [sites.Modules]. It concerns modules in files that a process writes while it runs.
+	// Refuses returns the reason why code cannot have been compiled from f, or "". [sites.Modules] describes it. It concerns modules in files that a
+	// process writes while it runs.
 	Refuses func(ms *sites.Modules, img *object.Image, start machine.Addr, f *ir.Func) string
 }
 
@@ -68,7 +69,7 @@ type View struct {
 	unregistered bool // a frame is in unregistered code
 
 	showDirect bool                               // as in [Options]
-	directs    map[*progspace.Objfile]directTable // cached results for it
+	directs    map[*progspace.Objfile]directTable // variables located by address, cached for showDirect
 }
 
 // Thread is one thread, or one goroutine that no thread runs, and its frames, innermost first.
@@ -195,8 +196,8 @@ func (v *View) walk(u *unwind.Unwinder, t machine.Thread) (Thread, error) {
 // Parked reports whether t is a goroutine that no thread runs.
 func (t *Thread) Parked() bool { return t.ID == 0 }
 
-// AddParked makes the frames of a goroutine that no thread runs, and adds them to the view. regs are the registers that it saved, or nil; missing is the
-// reason for that. mem is the memory as it would be if the goroutine ran.
+// AddParked makes the frames of a goroutine that no thread runs, and adds them to the view. regs are the registers that it saved, or nil; missing is
+// the reason if regs is nil. mem is the memory as it would be if the goroutine ran.
 func (v *View) AddParked(g *frame.Goroutine, regs *machine.Registers, missing string, mem machine.Memory) error {
 	u := *v.unwinder
 	u.Memory = mem
@@ -375,7 +376,7 @@ func (f *Frame) findRecord(function string, owner machine.Addr) error {
 	return nil
 }
 
-// Matcher returns a matcher for the frame's place. function is the name of its function, and owner the function's start.
+// Matcher returns a matcher that finds the frame's record. function is the name of its function, and owner the function's start.
 func (f *Frame) Matcher(function string, owner machine.Addr) *Matcher {
 	return &Matcher{Arch: f.view.target.Arch(), Memory: f.view.target, Records: f.code.Records, Function: owner, calls: f.mayCall, Sites: func(e sites.RecordEntry) (sites.Candidates, error) {
 		c, err := f.view.modules.OfRecord(f.code, e, function)

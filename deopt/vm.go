@@ -90,7 +90,7 @@ func (f *Frame) fillVM() {
 	}
 }
 
-// interpreterTime bounds the time that layouts take for all frames of the VM's interpreter that a view has at a moment.
+// interpreterTime bounds the time that layouts take for all frames of the VM's interpreter in one view.
 const interpreterTime = 5 * time.Second
 
 // fillInterpreter reads the VM's frames from a native frame that runs the VM's interpreter.
