@@ -98,7 +98,7 @@ func (m *Map) readHeader(r io.ReaderAt, size int64) error {
 	}
 	total := int64(order.Uint32(b[8:]))
 	if total < headerSize {
-		return &Error{8, fmt.Errorf("a header of %d bytes", total)}
+		return &Error{8, fmt.Errorf("a header of %d bytes; expected at least %d", total, headerSize)}
 	}
 	if total > size {
 		return nil // the JIT has not written the rest yet

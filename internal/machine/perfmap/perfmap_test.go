@@ -188,7 +188,7 @@ func TestBroken(t *testing.T) {
 	for want, text := range map[string]string{
 		"at 0x0: not a jitdump: it does not begin with the magic number": strings.Repeat("x", 100),
 		"at 0x4: format version 2; expected 1":                           strings.Replace(string(good.b), "\x01", "\x02", 1),
-		"at 0x8: a header of 39 bytes":                                   strings.Replace(string(good.b), "\x28", "\x27", 1),
+		"at 0x8: a header of 39 bytes; expected at least 40":             strings.Replace(string(good.b), "\x28", "\x27", 1),
 		"at 0x76: a record of 15 bytes":                                  after(func(d *dump) *dump { return d.words(3, 15).longs(0) }),
 		"at 0x76: a JIT_CODE_LOAD record of 56 bytes":                    after(func(d *dump) *dump { return d.words(0, 56).longs(0).text(strings.Repeat("x", 40)) }),
 		"at 0x76: a JIT_CODE_MOVE record of 63 bytes":                    after(func(d *dump) *dump { return d.words(1, 63).longs(0).text(strings.Repeat("x", 47)) }),

@@ -71,7 +71,7 @@ func TestEachFaultBreaksItsCheck(t *testing.T) {
 		"by-text": {"order": "it says unsupported: these are no frames; the first time it returned i64 0x88bd", "unknown-members": "it says unsupported: these are no frames; the first time it returned i64 0x88bd",
 			"step": "before the first instruction: it says unsupported: these are no frames; the first time it returned i64 0x88bd"},
 		"endless":           {"steps": "one was requested, and it returned i64 0x88bd after 5000"},
-		"tells-all":         {"tail": "3 were requested, and its answer has 4"},
+		"tells-all":         {"tail": "3 last instructions were requested, and its answer has 4"},
 		"guesses":           {"unreadable": "it reports that it returned i64 0x88b8"},
 		"writes-blindly":    {"unwritable": "it reports that it returned i64 0x88bd"},
 		"allocates-blindly": {"no-memory": "it reports that it returned i64 0x88bd"},

@@ -262,7 +262,7 @@ func (c *checker) tail() (string, error) {
 			return "", err
 		}
 		if got := len(r.answer.Tail); got > n {
-			return "", fmt.Errorf("%d were requested, and its answer has %d", n, got)
+			return "", fmt.Errorf("%d last instructions were requested, and its answer has %d", n, got)
 		}
 		if err := c.asFirst(r); err != nil {
 			return "", err
