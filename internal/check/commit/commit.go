@@ -47,7 +47,7 @@ func Prepare(ctx context.Context, session *ptrace.Session, s *deopt.Stack, l deo
 	return to.commit(session, s.Thread, report, run.Result.Value, changes)
 }
 
-// begin finds the place at which the thread continues, before the interpreter runs.
+// begin returns the state in which the thread will continue. It is called before the interpreter runs, and returns an error if no commit is possible.
 func begin(session *ptrace.Session, t *deopt.Thread, stack []*deopt.Frame) (*continuation, error) {
 	to, err := continuationOf(t, stack)
 	if err != nil {

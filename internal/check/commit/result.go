@@ -42,8 +42,8 @@ func placeResult(v interp.Value, to *continuation) ([]frame.CommittedResult, err
 	return list, nil
 }
 
-// put puts size bytes of a word into a register: a general register gets the whole word; the other bytes of a vector register become zero unless
-// another word of the result sets them.
+// put sets the register of a word of the result. A general register gets all of v. A vector register gets the first size bytes of v; its other bytes
+// become zero unless another word of the result sets them.
 func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	if !c.results.IsVector(w.Reg) {
 		c.set(w.Reg, v)
@@ -56,7 +56,8 @@ func (c *continuation) put(w abi.ReturnedWord, v uint64, size int) {
 	copy(c.registers[w.Reg][w.Off:], binary.LittleEndian.AppendUint64(nil, v)[:size])
 }
 
-// onlyAssignment returns the registers of the scalars of a result, if they do not depend on the features that the code was compiled for.
+// onlyAssignment returns the registers of the scalars of a result. It returns an error if they depend on the processor features that the code was
+// compiled for.
 func onlyAssignment(v interp.Value, in *abi.ResultRegisters) ([]abi.ReturnedPart, error) {
 	var parts []abi.ReturnedPart
 	for i, l := range in.Lowerings {

@@ -88,7 +88,7 @@ func (c *continuation) set(reg machine.DWARFReg, v uint64) {
 	c.registers[reg] = binary.LittleEndian.AppendUint64(nil, v)
 }
 
-// certain returns an error if it is not certain that the last of a chain of frames, which starts at the innermost one, can be continued.
+// certain returns an error unless the last of the frames can certainly be continued. The frames are those of a thread, from the innermost one on.
 func certain(frames []*deopt.Frame) error {
 	var below machine.Addr
 	for i, f := range frames {
@@ -100,7 +100,7 @@ func certain(frames []*deopt.Frame) error {
 			return fmt.Errorf("%s may not be the caller of frame #%d: %s", f.Title(), f.Index-1, p.Guess)
 		case i > 0 && p.Rule != unwind.FromCFI:
 			return fmt.Errorf("the caller of %s was found by its %s, not by CFI, so the values of its registers are not certain", frames[i-1].Title(), p.Rule)
-		case i == len(frames)-1: // its caller does not matter
+		case i == len(frames)-1: // its own CFA is not needed
 			return nil
 		case p.NoCFA != "":
 			return fmt.Errorf("the start of %s is unknown: %s", f.Title(), p.NoCFA)

@@ -56,7 +56,7 @@ func PrepareWith(session *ptrace.Session, s *handover.Stack, run func(*protocol.
 	return to.commit(session, s.Thread, ran.Report, v, changes)
 }
 
-// onlyStores returns an error for frames that no interpreter can resume by stores alone.
+// onlyStores returns an error for frames that need more than stores to resume: objects that must be allocated, or locks that must be taken.
 func onlyStores(r *protocol.Resume) error {
 	if len(r.Objects) > 0 {
 		o := r.Objects[0]

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// AtExit returns the VM frames of a frame that has just exited, with the result of its call if the call has returned. These frames are certain.
+// AtExit returns the VM frames of an exit's frame, with the result of its call if the call has returned. It returns an error if they are not certain.
 func AtExit(v *deopt.View, from *deopt.Stack) (*Stack, error) {
 	f := from.Frames[0]
 	s := &Stack{View: v, Thread: from.Thread, Frames: []*deopt.Frame{f}}

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// physical returns a physical frame with a record and one VM frame, which resumes in a way that [frame.VMFrame].Resume names.
+// physical returns a physical frame with a record and one VM frame, whose member Resume is resume.
 func physical(index int, function, resume string) *deopt.Frame {
 	return &deopt.Frame{Frame: frame.Frame{Index: index, Function: function, Record: &frame.Record{ID: 5},
 		VM: &frame.VM{Frames: []frame.VMFrame{{Method: function + ".vm", Resume: resume}}}}}

@@ -37,7 +37,7 @@ func Symbol(t *ptrace.Target) func(name string) (machine.Addr, uint64, bool) {
 	}
 }
 
-// Host returns the protocol's host for a view, of a target with the given mappings.
+// Host returns a host, which gives an interpreter the memory and the symbols of the view's target. maps are the target's mappings.
 func Host(v *deopt.View, maps []machine.Mapping) *protocol.Host {
 	t := v.Target()
 	return &protocol.Host{Memory: protocol.NewOverlay(t, maps, t.Arch().Pointer), Symbol: Symbol(t)}

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/internal/vm/protocol"
 )
 
-// valueOf converts a value for the protocol; shift is added to its object number.
+// valueOf converts a frame's value to the form of the protocol. It adds shift to the number of an object.
 func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	is := protocol.Value{Index: v.Index, Name: v.Name}
 	switch {

@@ -18,11 +18,11 @@ const FileSchema = "reframe.rootmaps/v1"
 // Safepoint holds the locations that the record of a statepoint lists for a collector, without values.
 type Safepoint struct {
 	ID      uint64           `json:"id"`
-	Offset  uint32           `json:"offset"`            // of the return address in the function
+	Offset  uint32           `json:"offset"`            // offset of the return address in the function
 	Address frame.Hex        `json:"address,omitempty"` // the return address; empty in an unlinked object
-	Sure    bool             `json:"sure,omitempty"`    // a module confirms that it is a statepoint; else only its form does
-	Line    int              `json:"line,omitempty"`    // of the call in the module
-	Note    string           `json:"note,omitempty"`    // the reason why the given modules do not name more
+	Sure    bool             `json:"sure,omitempty"`    // a module confirms that the record is a statepoint's; false: only its form shows it
+	Line    int              `json:"line,omitempty"`    // line of the call in the module
+	Note    string           `json:"note,omitempty"`    // the reason why the given modules do not name the site or its pointers
 	Pairs   []Pair           `json:"pairs,omitempty"`
 	Allocas []frame.Location `json:"allocas,omitempty"` // stack objects whose content the collector reads
 }
@@ -73,8 +73,8 @@ func (s *FileSummary) add(p *Safepoint) {
 // stackmap that has such constants as live values has the same form.
 func (p *Safepoint) Certain() bool { return p.Sure || sites.ByDefault(stackmap.RecordID(p.ID)) }
 
-// FileFunctions yields the selected functions of an image that have safepoints, with these. function may be nil. The number of functions and safepoints
-// that were yielded is added to the summary.
+// FileFunctions yields the selected functions of an image that have safepoints, with these. function may be nil. The number of functions and
+// safepoints that were yielded is added to the summary.
 func FileFunctions(i *maps.Image, function *names.Pattern, sum *FileSummary) iter.Seq2[*maps.Function, []Safepoint] {
 	return func(yield func(*maps.Function, []Safepoint) bool) {
 		if i.Err != nil {

@@ -34,8 +34,9 @@ type Heap struct {
 
 func (h *Heap) empty() bool { return len(h.Ranges) == 0 && len(h.FromSpace) == 0 && h.Objects == nil }
 
-// find returns the place to which a pointer's base points, and the object that is there, nil if it is not known. It does not check a derived pointer itself, which may point outside of the object. A base
-// that is not relocated may still have its value from before the object moved. by holds the pointers of the frame by the index of their slot.
+// find returns the kind of memory to which a pointer's base points, and the object there, or nil if it is unknown. It does not check a derived
+// pointer itself, which may point outside of the object. It does not check a base that the collector need not update: the base may still have its
+// value from before the object moved. by holds the pointers of the frame by the index of their slot.
 func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) (Found, *Object) {
 	if h.empty() {
 		return "", nil
@@ -59,7 +60,7 @@ func (h *Heap) find(by map[int]*deopt.RootPointer, s *deopt.RootPointer) (Found,
 	return worst, object
 }
 
-// at returns the place to which a word points, and the object that is there.
+// at returns the kind of memory to which a word points, or "" if it is unknown, and the object there, or nil.
 func (h *Heap) at(bits uint64) (Found, *Object) {
 	is, found := h.place(bits)
 	if is == nil {
@@ -102,7 +103,7 @@ func (h *Heap) space(at uint64) Found {
 	return Outside
 }
 
-// words returns the 64-bit words of a value: one of a pointer, several of a vector.
+// words returns the 64-bit words of a value. A pointer has one word, and a vector of pointers has several.
 func words(h frame.Hex) (all []uint64) {
 	const digits = 16
 	text := strings.TrimPrefix(string(h), "0x")

@@ -13,7 +13,7 @@ type Objects struct {
 	source *vmlayout.Source
 	memory *pages
 	failed int
-	first  error // of the failures
+	first  error // the first failure
 	names  map[vmlayout.Class]string
 }
 
@@ -37,7 +37,7 @@ type Object struct {
 	Class string    `json:"class,omitempty"`
 }
 
-// describe returns an object for people.
+// describe returns the start, the size and the name of the class of an object.
 func (o *Objects) describe(is *vmlayout.HeapObject) *Object {
 	return &Object{frame.HexOf(is.Start), is.Size, o.className(is.Class)}
 }
@@ -53,10 +53,11 @@ func (o *Objects) className(c vmlayout.Class) string {
 	return name
 }
 
-// maxClasses bounds the number of classes that are told apart.
+// maxClasses bounds the number of class names that are cached.
 const maxClasses = 1 << 16
 
-// at returns the object that contains an address. If object(addr) fails on memory that cannot be read, no object is there.
+// at returns the object that contains an address, and the kind of memory there. If object(addr) fails because memory is unreadable, there is no
+// object.
 func (o *Objects) at(addr uint64) (*vmlayout.HeapObject, Found) {
 	if o.failed >= maxFailures {
 		return nil, Unchecked
@@ -83,14 +84,14 @@ func (o *Objects) at(addr uint64) (*vmlayout.HeapObject, Found) {
 	return is, IsObject
 }
 
-// Failure holds the failures of object(addr).
+// Failure counts the failures of object(addr).
 type Failure struct {
 	Count int    `json:"count"`
-	First string `json:"first"`           // the first one
+	First string `json:"first"`           // the first failure
 	Ended bool   `json:"ended,omitempty"` // object(addr) is no longer called after maxFailures
 }
 
-// failure returns the failures; nil for none.
+// failure returns the count of the failures, or nil if there are none.
 func (o *Objects) failure() *Failure {
 	if o == nil || o.failed == 0 {
 		return nil
@@ -98,7 +99,7 @@ func (o *Objects) failure() *Failure {
 	return &Failure{o.failed, o.first.Error(), o.failed >= maxFailures}
 }
 
-// pages is memory of which the pages that were read last are kept. It must not change meanwhile.
+// pages is memory with a cache of the pages that were read last. The memory must not change while the cache is used.
 type pages struct {
 	from   machine.Memory
 	slots  [cachedPages]*page

@@ -1,5 +1,5 @@
-// Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the heap: its ranges, and
-// its objects, which a layout describes. [New] makes the [Report] of a view.
+// Package roots lists the roots that the records of a stack's statepoints hold for a garbage collector, and checks them against the heap: its ranges,
+// and its objects, which a layout describes. [New] makes the [Report] of a view.
 //
 // It does not trust the target. Only the layout's function object(addr), whose work is bounded, says what an object is.
 package roots
@@ -22,7 +22,7 @@ type Report struct {
 	Target  frame.Target `json:"target"`
 	Threads []Thread     `json:"threads"`
 	Summary Summary      `json:"summary"`
-	Failure *Failure     `json:"object_failure,omitempty"` // of the layout's function object(addr)
+	Failure *Failure     `json:"object_failure,omitempty"` // failures of the layout's function object(addr); nil for none
 	Reached *Walk        `json:"reached,omitempty"`        // the objects that the roots reach, after [Report.Walk]
 
 	starts   []start
@@ -74,7 +74,7 @@ const (
 	InHeap      Found = "heap"
 	InFromSpace Found = "from-space" // the collector has left this space, so the root is stale
 	IsNull      Found = "null"
-	Outside     Found = "outside"   // of all given ranges
+	Outside     Found = "outside"   // outside of all given ranges
 	Unchecked   Found = "unchecked" // the root's value is unavailable, the collector need not update its base, or object(addr) failed
 	IsObject    Found = "object"    // the start of an object
 	InObject    Found = "interior"  // into an object
@@ -100,7 +100,7 @@ type Summary struct {
 	WithoutMaps int `json:"without_maps"` // frames without a map between frames with one
 	Unavailable int `json:"unavailable"`  // roots without a certain value, and frames whose roots are not known
 	Incomplete  int `json:"incomplete"`   // threads whose stack is incomplete, and 1 if registered objects could not be opened
-	Wrong       int `json:"wrong"`        // roots whose place is wrong
+	Wrong       int `json:"wrong"`        // roots that [Found.Wrong] reports
 	Unchecked   int `json:"unchecked"`    // roots that could not be checked although ranges were given or objects are described
 	Unknown     int `json:"unknown"`      // frames whose record may belong to a statepoint or to another site
 }
@@ -124,7 +124,7 @@ func New(v *deopt.View, o Options) *Report {
 	return r
 }
 
-// thread lists the frames of a thread from the first with a map to the last.
+// thread lists the frames of a thread, from the innermost frame with a map to the outermost one.
 func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 	out := Thread{TID: t.ID, Name: t.Name}
 	if !t.End.Complete {
@@ -160,7 +160,7 @@ func (r *Report) thread(t *deopt.Thread, o *Options) Thread {
 	return out
 }
 
-// fill adds the roots of a statepoint's frame. at is the index of the frame in its thread.
+// fill adds the roots of a frame at a statepoint to the frame and to the summary. at is the index of the frame in its thread.
 func (r *Report) fill(f *Frame, at int, all *deopt.Roots, heap *Heap) {
 	if all.Lost != nil {
 		f.Unknown, f.Code = all.Lost.Reason, all.Lost.Code

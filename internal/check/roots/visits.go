@@ -18,12 +18,12 @@ const CollectionSchema = "reframe.trace.collection/v1"
 type Collection struct {
 	Schema      string      `json:"schema"`
 	Number      uint64      `json:"n"`
-	Time        json.Number `json:"time"` // of the first visit, in seconds since the trace began
+	Time        json.Number `json:"time"` // time of the first visit, in seconds since the trace began
 	TID         int         `json:"tid"`
 	Thread      string      `json:"thread"`
 	Frames      int         `json:"frames"`                 // frames at a statepoint
 	Slots       int         `json:"slots"`                  // words that the collector must visit
-	Visits      int         `json:"visits"`                 // all
+	Visits      int         `json:"visits"`                 // number of all visits
 	Elsewhere   int         `json:"elsewhere"`              // visits of addresses outside of the frames with maps
 	Null        int         `json:"null"`                   // slots that held null and were not visited
 	Unavailable int         `json:"unavailable"`            // roots whose address is unknown, and frames whose roots are not known
@@ -49,22 +49,22 @@ const (
 // FindingKinds lists all kinds.
 var FindingKinds = []FindingKind{MissingSlot, ExtraSlot, TwiceVisited, WrongBase, SkippedFrame}
 
-// Finding is one difference, in a frame as it was at the first visit of the collection.
+// Finding is one difference. It describes its frame as it was at the first visit of the collection.
 type Finding struct {
 	Kind      FindingKind   `json:"kind"`
-	Index     int           `json:"index"` // of the frame on the stack of the first visit
+	Index     int           `json:"index"` // index of the frame in the stack at the first visit
 	Function  string        `json:"function,omitempty"`
 	Offset    *uint64       `json:"offset,omitempty"`
 	PC        frame.Hex     `json:"pc"`
 	Record    *frame.Record `json:"record,omitempty"`
-	Address   frame.Hex     `json:"address,omitempty"`   // of the slot; empty for a skipped frame
-	Slot      *frame.Slot   `json:"slot,omitempty"`      // with its value at the first visit; nil for an address without one, and for a skipped frame
-	Word      int           `json:"word,omitempty"`      // of a slot with several pointers
-	Register  string        `json:"register,omitempty"`  // of an extra slot: the register of the frame that is saved there
-	Visits    int           `json:"visits,omitempty"`    // of the address
-	Base      frame.Hex     `json:"base,omitempty"`      // of a wrong base: the visited slot of the base
-	MapsBase  frame.Hex     `json:"maps_base,omitempty"` // of a wrong base: the slot of the base according to the map
-	Slots     int           `json:"slots,omitempty"`     // of a skipped frame: the number of slots that the collector should have visited
+	Address   frame.Hex     `json:"address,omitempty"`   // address of the slot; empty for a skipped frame
+	Slot      *frame.Slot   `json:"slot,omitempty"`      // the slot, with its value at the first visit; nil for an extra slot and for a skipped frame
+	Word      int           `json:"word,omitempty"`      // index of the word, if the slot has several pointers
+	Register  string        `json:"register,omitempty"`  // for an extra slot: the register of the frame that is saved at the address
+	Visits    int           `json:"visits,omitempty"`    // number of visits of the address
+	Base      frame.Hex     `json:"base,omitempty"`      // for a wrong base: address of the base's slot that the visitor got
+	MapsBase  frame.Hex     `json:"maps_base,omitempty"` // for a wrong base: address of the base's slot according to the map
+	Slots     int           `json:"slots,omitempty"`     // for a skipped frame: number of slots that the collector should have visited
 	Demangled string        `json:"demangled,omitempty"` // if it differs from Function
 
 	is *frame.Frame
@@ -95,7 +95,7 @@ type walkedFrame struct {
 	extra     bool
 }
 
-// rootPlace is a word that the collector reads.
+// rootPlace is a word of a slot that the map of a frame lists.
 type rootPlace struct {
 	at     uint64
 	frame  *walkedFrame
@@ -105,7 +105,7 @@ type rootPlace struct {
 	bases  []uint64 // addresses of the bases; nil if unknown
 	null   bool
 	object uint64 // end of the stack object; 0 for other slots
-	also   bool   // the collector need not visit the word
+	also   bool   // the collector may visit the word, but need not
 	visits int
 	inside bool   // an address within the stack object was visited
 	wrong  uint64 // a visited base that is not in bases; 0: none
@@ -123,13 +123,13 @@ type extra struct {
 	visits   int
 }
 
-// These bound the data that is kept of a collection.
+// These bound the data that is kept for one collection.
 const (
 	maxExtras   = 1000
 	maxFindings = 100
 )
 
-// NewWalked finds the slots of a thread's frames, which are made of a stack. It returns nil if no frame is at a statepoint.
+// NewWalked finds the slots in the frames of a thread, which were built from stack. It returns nil if no frame is at a statepoint.
 func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, arch *machine.Arch) *Walked {
 	w := &Walked{places: map[uint64]*rootPlace{}, saved: map[uint64]savedRegister{}, extras: map[uint64]*extra{}, word: uint64(arch.Pointer)}
 	for _, f := range frames {
@@ -220,7 +220,7 @@ func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, arch
 
 func (f *walkedFrame) add(w *Walked, p *rootPlace) {
 	p.frame = f
-	if known := w.places[p.at]; known != nil { // two frames have their registers in one place
+	if known := w.places[p.at]; known != nil { // the same saved register holds a pointer of two frames
 		known.listed += p.listed
 		known.bases = nil
 		known.also = known.also && p.also
@@ -241,7 +241,7 @@ func isNull(s *frame.Slot, n, word int) bool {
 	return !slices.ContainsFunc(s.Bytes[n*word:(n+1)*word], func(b byte) bool { return b != 0 })
 }
 
-// basesOf returns the addresses of the bases of a pointer; nil if one of them is not known.
+// basesOf returns the addresses of the slots of a pointer's bases; nil if one of them is unknown.
 func basesOf(f *deopt.Frame, r *deopt.RootPointer, stack *unwind.Stack, offset uint64) (all []uint64) {
 	for k := range r.Bases {
 		at, err := f.AddressOf(&r.Bases[k], stack)
@@ -253,10 +253,10 @@ func basesOf(f *deopt.Frame, r *deopt.RootPointer, stack *unwind.Stack, offset u
 	return all
 }
 
-// Called notes that the thread has called the collector, so that a walk without a visit is wrong.
+// Called records that the thread has called the collector. A walk without a visit is then an error.
 func (w *Walked) Called() { w.called = true }
 
-// Visit notes that the collector visits a slot. base is the address of the slot of its base; 0 if the visitor has no such argument.
+// Visit records that the collector visits a slot. base is the address of the slot of its base; 0 if the visitor has no such argument.
 func (w *Walked) Visit(slot, base uint64) {
 	w.c.Visits++
 	if p := w.places[slot]; p != nil {

@@ -24,7 +24,7 @@ type action int
 const (
 	skip      action = iota // do nothing
 	interpret               // run the exit in the interpreter and commit the result
-	runNative               // run native code to the return of its function; as with interpret, exits until that return are not counted
+	runNative               // run native code to the return of its function; exits before that return are not counted, as with interpret
 )
 
 // plan holds the actions in a run of the command.
@@ -57,7 +57,7 @@ type walker struct {
 	result      *attempt
 	threads     []int          // the age of each seen thread, in ascending order
 	numbers     map[int]uint64 // number of the last exit, by thread
-	native      map[int]uint64 // as numbers, but including nativeExits
+	native      map[int]uint64 // number of the last exit, by thread, including nativeExits
 	passing     map[int]uint64 // number of exits that the thread passes before the next reported one
 	nativeExits uint64         // exits of native code that ran to the return of a function
 	last        time.Time
@@ -73,14 +73,14 @@ var errEndless = errors.New("it reaches far more exits than before")
 // nativeTime bounds the time of native code that runs to the return of a function.
 const nativeTime = 10 * time.Second
 
-// hit is the exit being handled.
+// hit is the exit at which the thread is stopped, and its action.
 type hit struct {
 	exit Exit
 	do   action
 	tid  int
 	done bool
 	why  error // the reason why the action was not done
-	// failed reports whether the program failed in the interpreter, which may not happen in native code.
+	// failed is true if the program failed in the interpreter. Native code may run without that failure.
 	failed bool
 }
 
@@ -102,7 +102,7 @@ func (s *stresser) attempt(ctx context.Context, p plan) (*attempt, error) {
 	return nil, fmt.Errorf("exits are missing in each of %d runs, because reframe was stopped", maxGaps)
 }
 
-// runOnce runs the command. missing is the time in which exits may be missing.
+// runOnce runs the command. missing is the time for which the process ran without breakpoints, so that exits may be missing; 0 for none.
 func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing time.Duration, err error) {
 	run, cancel := s.timed(ctx)
 	defer cancel()
@@ -127,7 +127,7 @@ func (s *stresser) runOnce(ctx context.Context, p plan) (made *attempt, missing 
 	w.watcher = trace.NewWatcher(w.session, watched, w.handleExit)
 	err = w.watcher.Run(run, w.afterEvent)
 	w.result.idle = time.Since(w.last)
-	if list, late := w.session.Hits(); late == nil { // these include the last exits that were passed without a stop
+	if list, late := w.session.Hits(); late == nil { // the session also counts exits that were passed without a stop after the last reported one
 		w.result.exits = 0
 		for _, h := range list {
 			w.result.exits += h.Count
@@ -266,7 +266,7 @@ func isProgramError(err error) bool {
 	return errors.As(err, &run) && slices.Contains([]interp.Kind{interp.KindFault, interp.KindUnreachable, interp.KindDivision, interp.KindAbort, interp.KindDepth}, run.Kind)
 }
 
-// afterEvent performs the end of the action after each event.
+// afterEvent is called after each event. It finishes the action of the last hit, and lets the thread pass the exits without an action.
 func (w *walker) afterEvent() error {
 	if w.endless {
 		return errEndless

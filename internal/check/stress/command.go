@@ -11,10 +11,10 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// errTime is the cause when a run takes too long.
+// errTime is the cause with which a run that takes too long is canceled.
 var errTime = errors.New("it took too long")
 
-// streams holds the streams of one run.
+// streams holds the standard output and the standard error of one run.
 type streams struct {
 	stdout, stderr *stream
 	began          time.Time
@@ -39,7 +39,7 @@ func (s *streams) finish(o *Outcome) {
 	o.Stdout, o.Stderr = s.stdout.finish(), s.stderr.finish()
 }
 
-// timed bounds a run.
+// timed returns a context that is canceled after the time limit of a run.
 func (s *stresser) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.options.Time, errTime)
 }
@@ -88,7 +88,7 @@ func (s *stresser) untouched(ctx context.Context) (*Outcome, error) {
 	return out, nil
 }
 
-// controlled starts the command under control.
+// controlled starts the command as a traced process.
 func (s *stresser) controlled(ctx context.Context, io *streams) (*ptrace.Session, error) {
 	return ptrace.LaunchWith(ctx, s.command, ptrace.LaunchOptions{Stdin: s.options.Stdin, Stdout: io.stdout.path(), Stderr: io.stderr.path(), Bound: true})
 }

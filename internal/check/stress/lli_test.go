@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// lli returns the command that runs the text of a module, and options for reframe with told, the text of another module.
+// lli returns the command that runs the module text under lli, and options that give reframe the module told instead.
 func lli(t *testing.T, version int, kind, text, told string) ([]string, Options) {
 	t.Helper()
 	m, err := ir.ParseFile(livetest.Raw(t, told))

@@ -92,7 +92,8 @@ func setOf(list []Exit, do action) map[Exit]action {
 	return set
 }
 
-// confirm commits only the n-th exit of a list, and lets native code run the exits before it; if that makes no difference, it commits all of them.
+// confirm commits only the n-th exit of a list, and lets native code run the exits before it. If that run does not differ, confirm commits all of
+// them.
 func (s *stresser) confirm(ctx context.Context, all []Exit, n int) error {
 	r := &s.report
 	culprit := all[n-1]
@@ -124,8 +125,8 @@ func (s *stresser) confirm(ctx context.Context, all []Exit, n int) error {
 	return nil
 }
 
-// exitBound returns the greatest number of exits of a program that has n exits if none is committed. Commits remove exits. Threads that wait for each
-// other in loops may add some.
+// exitBound returns the greatest number of exits that a run with commits may reach. n is the number in a run without commits. Commits remove exits.
+// Threads that wait for each other in loops may add some.
 func exitBound(n uint64) uint64 { return 2*n + 1000 }
 
 // endlessReason returns the evidence that a killed run would not have ended, or "": it reached more exits than possible, or reached none for longer

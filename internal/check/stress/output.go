@@ -42,7 +42,7 @@ func newStream() (s *stream, err error) {
 	return s, nil
 }
 
-// path returns a file name by which the program opens the stream: every run gets its streams under such names.
+// path returns the file name of the pipe, which is opened as an output stream of the program in runs with and without ptrace.
 func (s *stream) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), s.write.Fd()) }
 
 func (s *stream) take() {

@@ -37,8 +37,8 @@ func options(t *testing.T, version int, program string) Options {
 	return Options{Options: frametest.ModuleOptions(t, version, program), Seed: 1}
 }
 
-// TestNothingDiffers requires that a program prints the same as untouched, and as the same program in C, for any choice of deoptimized exits. The
-// numbers are the exits of one thread in one round: if all are committed, and roughly in a native run.
+// TestNothingDiffers requires that a program prints the same as untouched, and as the same program in C, for any choice of deoptimized exits.
+// committed is the number of commits of one thread in one round if all exits are chosen; 0 if it is not compared.
 func TestNothingDiffers(t *testing.T) {
 	livetest.Slow(t)
 	programs := map[string]struct{ rounds, committed int }{

@@ -13,7 +13,7 @@ import (
 type ByCount struct {
 	Values []string `json:"values"` // in the order of Options.By; "" for a slot that does not exist or is unavailable
 	Count  uint64   `json:"count"`
-	Other  bool     `json:"other,omitempty"` // counts the exits with all further values, once there are maxBy counters; Values then has only a text
+	Other  bool     `json:"other,omitempty"` // the counter of all further values once there are maxBy counters; Values then holds only otherValues
 }
 
 // byCounts holds the counters of [Summary].By.

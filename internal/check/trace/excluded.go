@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/progspace"
 )
 
-// These limit the unselected records that are kept, and the functions of one object file that are searched.
+// These bound the ids of excluded records that are kept, and the records of one object file that are examined.
 const (
 	maxExcludedIDs = 8
 	maxExcluded    = 1 << 14

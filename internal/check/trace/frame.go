@@ -35,7 +35,7 @@ func (x *Exited) Fulfils(c *condition.Condition) bool {
 	return x.answer(c) == condition.Yes
 }
 
-// answer evaluates a condition for the exit. It is decided only if all possible frames agree.
+// answer evaluates a condition for the exit. If several frames are possible, it returns Yes if the condition holds for one of them.
 func (x *Exited) answer(c *condition.Condition) condition.Answer {
 	is, _ := answer(x.Frame, c)
 	for _, f := range x.others {
@@ -98,7 +98,7 @@ func (p *Tracepoint) frame(v *deopt.View, physical unwind.Frame, came reach) (*d
 	return f, f.Fill()
 }
 
-// hitMemory holds the registers and the memory that came with a hit.
+// hitMemory holds the registers and the memory that the tracing process read at a hit.
 type hitMemory struct {
 	registers *machine.Registers
 	reads     []ptrace.Read
@@ -152,7 +152,7 @@ func (x *Exited) Stack() *deopt.Stack {
 	return s
 }
 
-// Returns returns the return address of x.Frames[at] as far as the address is known; ok is false for the last frame.
+// Returns returns the return address of x.Frames[at], and the CFA that identifies its activation; ok is false for the last frame.
 func (x *Exited) Returns(at int) (to ptrace.Return, ok bool) {
 	if at < 0 || at+1 >= len(x.Frames) {
 		return to, false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Gap is a time in which the process ran without breakpoints, because this process was stopped or its output was not read. The number of missing
+// Gap is a time in which the traced process ran without breakpoints, because reframe was stopped or its output was not read. The number of missing
 // exits is unknown.
 type Gap struct {
 	After, Time time.Duration // start, since the trace began, and duration
@@ -19,5 +19,5 @@ func (g Gap) String() string {
 	return fmt.Sprintf("exits are missing: reframe was stopped, or its output was not read, and the process ran without breakpoints for %.3f s", g.Time.Seconds())
 }
 
-// Gaps returns the time for which the process ran without breakpoints, because this process was stopped or its output was not read.
+// Gaps returns the total time for which the traced process ran without breakpoints, because reframe was stopped or its output was not read.
 func (w *Watcher) Gaps() time.Duration { return w.tracer.missing }

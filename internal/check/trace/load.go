@@ -42,13 +42,13 @@ type loaded struct {
 	objects map[*ptrace.Entry]*listing
 	given   map[*object.Image]*listing
 	found   *listing // the result of the last scan
-	known   int      // number of records
+	known   int      // number of records in the loaded code
 	// unwatched counts the selected records without a breakpoint, in all code loaded since the beginning.
 	unwatched int
 	excluded  excluded // records not selected, in all code loaded since the beginning
 
 	places  map[machine.Addr]*place
-	watches map[machine.Addr]bool // addresses that are reached when the loaded code changes; true for JIT registration
+	watches map[machine.Addr]bool // functions that are called when the loaded code changes; true for the one that a JIT calls to register objects
 	changed map[machine.Addr]bool
 }
 
@@ -68,7 +68,7 @@ func newLoaded(o *Options, warn func(string, ...any)) *loaded {
 	return &loaded{filters: append(filters{o.ExitFilter}, o.Also...), atSites: len(o.At) == 0 || o.Sites, at: o.At, matches: make([]patternMatches, len(o.At)), entries: o.Entries, hold: o.Full || o.Stop != nil || o.visitor != nil, reach: o.WatchCalls, warn: warn, ask: o.Describe}
 }
 
-// learn reads an image's description of itself, before its records are read.
+// learn adds the modules and layouts that an image contains to the view. It is called before the image's records are read.
 func (l *loaded) learn(where string, img *object.Image) {
 	if l.ask != nil && img != nil && !l.asked[img] {
 		l.asked[img] = true

@@ -20,7 +20,7 @@ type patternMatches struct {
 	near *names.Nearest
 }
 
-// symbols finds the selected functions.
+// symbols adds breakpoints at the functions of an object file that the patterns in at select.
 func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	if c.Image != nil {
 		for n, p := range l.at {
@@ -29,8 +29,8 @@ func (l *loaded) symbols(x *listing, c *progspace.Objfile) {
 	}
 }
 
-// symbolsOf adds the functions that one pattern selects. An exact symbol name is found by a table; several functions may have the same name in the
-// source.
+// symbolsOf adds breakpoints at the functions that one pattern selects. It looks up an exact symbol name in the symbol table. Otherwise it compares
+// all symbols, because several functions may have the same name in the source.
 func (l *loaded) symbolsOf(x *listing, c *progspace.Objfile, n int, p *names.Pattern) {
 	here := func(sym object.Symbol) bool { // a symbol of this code
 		return l.view.Space().At(sym.Addr) == c && c.Image.CodeAt(sym.Addr) != nil

@@ -10,7 +10,7 @@ import (
 type naming struct {
 	state   namingState
 	expects []ptrace.Expected // the memory of the names, for foreseen
-	changes int               // number of times that it differed
+	changes int               // number of times that this memory differed
 }
 
 // namingState is the kind of memory that the names were read from.
@@ -23,10 +23,11 @@ const (
 	varying                     // other memory at each hit: each hit stops the threads
 )
 
-// maxChanges bounds the changes of the memory of names after which each hit stops the threads: to expect other memory costs more.
+// maxChanges bounds the changes of the memory of names. After that each hit stops the threads, because setting the breakpoint again takes longer.
 const maxChanges = 16
 
-// read handles the names of a hit. It reports whether the breakpoint must change.
+// read updates the state after the names of a hit were read. held is true if the hit stopped all threads. It reports whether the breakpoint must
+// change.
 func (n *naming) read(names vmlayout.NamesRead, held bool) bool {
 	was := n.state
 	switch {
@@ -46,7 +47,7 @@ func (n *naming) read(names vmlayout.NamesRead, held bool) bool {
 	return n.state != was
 }
 
-// expectedOf returns what a breakpoint can expect of memory, or nil if that is too much.
+// expectedOf returns the contents that a breakpoint expects in the given parts of memory, or nil if they exceed the limits of a breakpoint.
 func expectedOf(parts []vmlayout.Part) (out []ptrace.Expected) {
 	size := 0
 	for _, p := range parts {
@@ -63,7 +64,7 @@ func expectedOf(parts []vmlayout.Part) (out []ptrace.Expected) {
 	return out
 }
 
-// expectedMemory is the memory that a hit has as expected, and otherwise the memory that cannot change.
+// expectedMemory is the memory with which the names of a hit are read: the memory that the hit found as expected, and memory that cannot change.
 type expectedMemory struct {
 	parts []ptrace.Expected
 	fixed machine.Memory

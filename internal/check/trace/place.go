@@ -11,11 +11,11 @@ import (
 // place is an address with a breakpoint.
 type place struct {
 	points   []*Tracepoint
-	marks    []mark            // of points elsewhere
-	reads    []ptrace.Read     // of all points
+	marks    []mark            // marks of tracepoints at other addresses
+	reads    []ptrace.Read     // memory that is read at a hit, for all points
 	held     bool              // a hit stops all threads
 	names    naming            // decides whether held is set for the names of VM frames
-	expects  []ptrace.Expected // with held: memory; a hit stops the threads only if some of it differs
+	expects  []ptrace.Expected // if held: the expected contents of memory; a hit stops the threads only if some of it differs
 	wide     bool
 	patching patching
 }
@@ -39,7 +39,7 @@ func (l *loaded) add(x *listing) {
 	}
 }
 
-// place returns the place at an address, which the caller changes.
+// place returns the place at an address, for a change: it adds the address to changed.
 func (l *loaded) place(addr machine.Addr) *place {
 	at := l.places[addr]
 	if at == nil {

@@ -22,7 +22,7 @@ type Planned struct {
 	Byte            frame.Hex        `json:"byte,omitempty"`     // the current byte; empty if it cannot be read
 	Hardware        bool             `json:"hardware,omitempty"` // a free debug register would hold the breakpoint; the byte stays
 	Shared          bool             `json:"shared,omitempty"`   // in shared memory: without Hardware the breakpoint is refused, as it would end other processes
-	Symbol          string           `json:"symbol,omitempty"`   // the symbol at whose entry it is, if it is not for a record
+	Symbol          string           `json:"symbol,omitempty"`   // the symbol at whose entry the breakpoint is; "" for a breakpoint of a record
 	SymbolDemangled string           `json:"symbol_demangled,omitempty"`
 	Exits           []*TracepointRow `json:"exits,omitempty"`
 }

@@ -43,7 +43,7 @@ type Tracepoint struct {
 	owners []string      // the functions that start at the map's address of its function
 	folded []*Tracepoint // tracepoints of other functions with the same code, to which a hit may also belong
 
-	by int // of a symbol: the index in [Options].At that selected it
+	by int // for a breakpoint at a symbol: the index of the pattern in [Options].At that selected it
 
 	// These are set with Options.WatchCalls for a place to which jumps lead: the call that ends there (0: not watched), the direct jumps, and the jumps
 	// that may lead to any place of the function.
@@ -128,7 +128,7 @@ type survey struct {
 	points  []*Tracepoint
 	known   int            // number of records that were read, selected or not
 	refused map[string]int // number of records without a breakpoint, by reason
-	reasons []string       // the keys of refused, in order
+	reasons []string       // the keys of refused, in the order in which they were added
 	misfits []string       // reasons why modules differ from the compiled code
 
 	watchCalls bool                              // as in [Options]
@@ -249,8 +249,8 @@ func (s *survey) recordFrame(p *Tracepoint) *deopt.Frame {
 	return f
 }
 
-// moveToReturn moves the place of a patchpoint to the return address of the call that LLVM put there, if the innermost VM frame waits for that call. It
-// returns the address of the call, or 0.
+// moveToReturn moves the place of a patchpoint to the return address of the call that LLVM put there, if the innermost VM frame waits for that call.
+// It returns the address of the call, or 0.
 func (s *survey) moveToReturn(p *Tracepoint, e sites.RecordEntry) (call machine.Addr) {
 	f := s.recordFrame(p)
 	if !f.WaitsInVM() {

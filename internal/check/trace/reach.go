@@ -40,7 +40,8 @@ const maxJumps = 64
 // reached holds, for each activation, the way in which it may reach its place.
 type reached map[activation]reach
 
-// at handles a thread at a place: it adds the marks there, and returns the way in which the thread has reached each point there to which jumps lead.
+// at handles a thread that is stopped at a place. It records the marks of the place. It returns, for each tracepoint of the place to which jumps
+// lead, the way in which the thread has reached it.
 func (r reached) at(p *place, registers *machine.Registers) map[*Tracepoint]reach {
 	var came map[*Tracepoint]reach
 	sp, err := registers.Addr(registers.Arch().SP)

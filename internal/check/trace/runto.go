@@ -123,7 +123,7 @@ func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, err
 	return out, nil
 }
 
-// toExit runs until the process is still stopped when an exit is reported. It calls again before each new attempt.
+// toExit runs the process to an exit. If the process was released before the exit was reported, toExit calls again and runs to another exit.
 func (t *tracer) toExit(ctx context.Context, again func()) error {
 	for {
 		err := t.run(ctx, func() error { return nil })
@@ -140,7 +140,7 @@ func (t *tracer) toExit(ctx context.Context, again func()) error {
 	}
 }
 
-// notReached counts how often the process reached a selected place.
+// notReached returns the error for a process that has ended. It counts how often the process reached a selected place.
 func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64) (*NotReachedError, error) {
 	e := &NotReachedError{End: t.end, Want: want}
 	after, err := s.Hits()
@@ -159,7 +159,7 @@ func (t *tracer) notReached(s *ptrace.Session, before []ptrace.Hits, want uint64
 	return e, nil
 }
 
-// finishAt removes all breakpoints and builds the frames of the other threads.
+// finishAt removes all breakpoints and returns the frames of all threads. reached is the thread at the exit.
 func (t *tracer) finishAt(reached deopt.Thread) (*deopt.View, error) {
 	if err := t.leave(); err != nil {
 		return nil, err

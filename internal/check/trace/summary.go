@@ -66,13 +66,13 @@ type Summary struct {
 type SiteCount struct {
 	Function  string    `json:"function"`
 	Demangled string    `json:"demangled,omitempty"` // if it differs from Function
-	Address   frame.Hex `json:"address,omitempty"`   // of the place, if no function is known
+	Address   frame.Hex `json:"address,omitempty"`   // address of the place, if no function is known
 	Offset    uint64    `json:"offset"`
 	Record    uint64    `json:"record"`
 	Site      string    `json:"site"` // "" for a frame without a record
 	Count     uint64    `json:"count"`
 
-	start machine.Addr // of the function, if it has no name
+	start machine.Addr // start of the function, if it has no name
 }
 
 // FunctionCount counts the exits of a function.

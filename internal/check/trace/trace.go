@@ -71,7 +71,7 @@ type tracer struct {
 	stacks     map[int]*unwind.Stack // the last stack of each thread
 	reached    reached
 	warned     map[string]bool
-	number     uint64 // of the last hit counted by the tracer
+	number     uint64 // number of hits that the tracer has counted
 	chosen     uint64 // number of hits that count for the limit
 	counts
 }
@@ -211,7 +211,7 @@ func (t *tracer) event(ev ptrace.Event) error {
 // hit handles a thread that reached a place.
 func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	o := &t.options
-	if ev.Thread.Registers == nil { // a debugger that holds the process does not provide them
+	if ev.Thread.Registers == nil { // a debugger that holds the process may not provide them
 		return fmt.Errorf("the registers of thread %d cannot be read at a breakpoint: %s", ev.Thread.ID, ev.Thread.Missing)
 	}
 	came := t.reached.at(p, ev.Thread.Registers)
@@ -257,7 +257,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		if point.naming {
 			naming = true
 			read.Merge(view.ReadNames())
-			read.Computed = read.Computed || len(point.folded) > 0 // whose names were read too
+			read.Computed = read.Computed || len(point.folded) > 0 // the names of the folded tracepoints were read too
 		}
 		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
 		if x.Stops && !o.Full { // the last exit is reported with all frames
@@ -386,7 +386,7 @@ func (t *tracer) handleAway(ev ptrace.Event) error {
 	return t.readProcess()
 }
 
-// reportGap reports missing exits since a time.
+// reportGap reports that exits are missing from since until now.
 func (t *tracer) reportGap(since time.Time) error {
 	g := Gap{since.Sub(t.began), time.Since(since)}
 	t.missing += g.Time
@@ -418,7 +418,8 @@ func (t *tracer) readProcess() error {
 	return t.setBreakpoints(false)
 }
 
-// updateCode updates the places after code was loaded, registered or removed. It removes breakpoints in unloaded code before its memory can be reused.
+// updateCode updates the places after code was loaded, registered or removed. It removes breakpoints in unloaded code before its memory can be
+// reused.
 func (t *tracer) updateCode(registering bool) error {
 	if err := t.addSessionHits(); err != nil {
 		return err

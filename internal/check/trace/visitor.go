@@ -19,7 +19,7 @@ import (
 // there is one, selects the function that collects: a collection then begins at its call, and a walk without a visit is also reported.
 type VisitorOptions struct {
 	Argument int    // number of the argument that holds the address of the slot, from 0
-	Base     int    // the same for the slot of the base; -1 for none
+	Base     int    // number of the argument that holds the address of the base's slot, from 0; -1 for none
 	Limit    uint64 // end after this number of collections; 0: no limit
 	Each     func(*roots.Collection) error
 }
@@ -31,8 +31,8 @@ const VisitedSchema = "reframe.trace.visitor/v1"
 type Visited struct {
 	Schema      string                    `json:"schema"`
 	Collections uint64                    `json:"collections"` // number of compared collections
-	Frames      uint64                    `json:"frames"`      // of all collections
-	Slots       uint64                    `json:"slots"`       // of all collections
+	Frames      uint64                    `json:"frames"`      // frames at a statepoint, in all collections
+	Slots       uint64                    `json:"slots"`       // words that the collector must visit, in all collections
 	Visits      uint64                    `json:"visits"`
 	Elsewhere   uint64                    `json:"elsewhere"`    // visits of addresses outside of the frames with maps
 	Null        uint64                    `json:"null"`         // slots that held null and were not visited
@@ -69,15 +69,15 @@ type visitor struct {
 // collecting is a collection that has begun.
 type collecting struct {
 	walked      *roots.Walked
-	pc, cfa, sp machine.Addr   // of the innermost frame at a statepoint
+	pc, cfa, sp machine.Addr   // registers and CFA of the innermost frame at a statepoint
 	ends        []machine.Addr // the return address of the frame's call of the collector, and that call if it is known
 }
 
 // RunVisitor compares the slots that a collector visits with the stack maps, one collection after another, until the process or the trace ends.
 //
-// A collection is a sequence of visits by a thread while its innermost frame at a statepoint is the same activation at the same call. It ends when that
-// call returns or is made again, or at a visit over another frame. With a function that
-// collects, it also ends where the next one begins. The process must be stopped when RunVisitor starts; the caller detaches.
+// A collection is a sequence of visits by a thread while its innermost frame at a statepoint is the same activation at the same call. It ends when
+// that call returns or is made again, or at a visit with another innermost frame. With a function that collects, it also ends when the next
+// collection begins. The process must be stopped when RunVisitor starts; the caller detaches.
 func RunVisitor(ctx context.Context, s *ptrace.Session, o Options, w VisitorOptions) (*Visited, error) {
 	v := &visitor{VisitorOptions: w, open: map[int]*collecting{}, ends: map[machine.Addr]int{}}
 	v.sum = Visited{Schema: VisitedSchema, Findings: map[roots.FindingKind]int{}}

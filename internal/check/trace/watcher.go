@@ -58,8 +58,8 @@ func (w *Watcher) Prepare() ([]ptrace.Breakpoint, error) {
 // Unwatched returns the number of selected records without a breakpoint.
 func (w *Watcher) Unwatched() int { return w.tracer.unwatched }
 
-// Frames returns all frames of the process, which is stopped at the place of a reported exit ([Watcher.HandleHit]). It moves the view of the exit to
-// the current state.
+// Frames returns all frames of the process, which is stopped at the place of a reported exit ([Watcher.HandleHit]). It updates the view of the exit
+// to the current state.
 func (w *Watcher) Frames(x *Exited) (*deopt.View, error) {
 	return w.tracer.frames(deopt.Thread{ID: x.Thread.ID, Name: x.Thread.Name, Frames: x.Frames, End: x.End})
 }
