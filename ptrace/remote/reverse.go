@@ -19,20 +19,20 @@ func (c *control) Reverses() bool {
 // StepBack implements [holder.Control].
 func (c *control) StepBack(ctx context.Context, tid int) (holder.Stop, error) {
 	stop, _, err := c.stepBack(ctx, tid)
+	if err == nil && stop.Kind == holder.Hit { // a step counts no hit
+		stop.Kind = holder.Stepped
+	}
 	return stop, err
 }
 
+// stepBack goes back by one instruction of a thread. The stop is Hit if the thread is then at a breakpoint.
 func (c *control) stepBack(ctx context.Context, tid int) (holder.Stop, backward, error) {
 	if id := c.idOf(tid); id.text != "" {
 		if _, err := c.ask("Hc" + id.text); err != nil { // Ignore the reply, as gdb does
 			return holder.Stop{}, backward{}, err
 		}
 	}
-	stop, how, err := c.goBack(ctx, "bs")
-	if err == nil && stop.Kind == holder.Hit { // a step counts no hit
-		stop.Kind = holder.Stepped
-	}
-	return stop, how, err
+	return c.goBack(ctx, "bs")
 }
 
 // RunBack implements [holder.Control].
@@ -54,6 +54,9 @@ func (c *control) RunBack(ctx context.Context, written machine.Range) (stop hold
 	}()
 	for _, packet := range watchpoints(written) {
 		if err := c.order("Z2"+packet, "set a watchpoint"); err != nil {
+			if c.lost == nil && !errors.Is(err, holder.ErrLacks) { // for example because x86-64 has only 4 watchpoints
+				err = fmt.Errorf("%w: %w", holder.ErrLacks, err)
+			}
 			return stop, err
 		}
 		set = append(set, packet)
@@ -69,7 +72,7 @@ func (c *control) RunBack(ctx context.Context, written machine.Range) (stop hold
 			}
 		}
 		stop, how, err := c.goBack(ctx, "bc")
-		if err != nil || stop.Kind != holder.Stepped {
+		if err != nil || stop.Kind == holder.Began {
 			return stop, err
 		}
 		if stop, done, err := c.explainBack(ctx, stop, how, written, last); err != nil || done {
@@ -94,8 +97,8 @@ func watchpoints(r machine.Range) (list []string) {
 	return list
 }
 
-// explainBack finds the reason of a stop that is at no breakpoint: a write, or the begin of the recording. rr reports the watchpoint, and the process is
-// before the write, as gdb expects. QEMU 7.2 reports neither: after bc, the process is after the write, or at the begin. done is false if neither is the
+// explainBack finds the reason of a stop: a write, a breakpoint, or the begin of the recording. rr reports the watchpoint, and the process is before the
+// write, as gdb expects. QEMU 7.2 reports neither: after bc, the process is after the write, or at the begin. done is false if none of these is the
 // reason.
 func (c *control) explainBack(ctx context.Context, stop holder.Stop, how backward, written machine.Range, last []byte) (_ holder.Stop, done bool, err error) {
 	changed := func() (bool, error) {
@@ -103,18 +106,27 @@ func (c *control) explainBack(ctx context.Context, stop holder.Stop, how backwar
 		_, err := c.Read(now, written.Start)
 		return !bytes.Equal(now, last), err
 	}
-	stop.Kind = holder.Written
 	if len(last) > 0 {
-		if stop.Changed, err = changed(); err != nil || stop.Changed || how.watch {
+		if stop.Changed, err = changed(); err != nil {
 			return stop, true, err
 		}
 	}
-	stop, _, err = c.stepBack(ctx, stop.Thread)
-	if err != nil || stop.Kind != holder.Stepped {
-		return stop, true, err
-	}
-	if len(last) == 0 {
+	switch {
+	case stop.Changed || how.watch && len(last) > 0: // also if the instruction that writes has a breakpoint
+		stop.Kind = holder.Written
+		return stop, true, nil
+	case stop.Kind == holder.Hit:
+		return stop, true, nil
+	case how.signal: // the program has received it at this moment
+		c.idle = traps{}
 		return stop, false, nil
+	}
+	stop, _, err = c.stepBack(ctx, stop.Thread)
+	switch {
+	case err != nil || stop.Kind == holder.Began:
+		return stop, true, err
+	case len(last) == 0:
+		return stop, stop.Kind == holder.Hit, nil
 	}
 	stop.Kind = holder.Written
 	stop.Changed, err = changed()
@@ -122,7 +134,10 @@ func (c *control) explainBack(ctx context.Context, stop holder.Stop, how backwar
 }
 
 // backward holds what the report of a stop says about a run backwards.
-type backward struct{ watch bool }
+type backward struct {
+	watch  bool // the thread is before an instruction that writes into watched memory
+	signal bool // the stop is a signal other than a trap
+}
 
 // goBack sends bs or bc and waits for the stop. The kind is Stepped if the stop is at no breakpoint. If ctx is done, goBack interrupts the stub; the
 // error is the cause, and the process is stopped.
@@ -187,8 +202,10 @@ func (c *control) stoppedBack(reply []byte) (stop holder.Stop, how backward, err
 	switch {
 	case len(reply) == 0:
 		return stop, how, holder.ErrNoReverse
-	case failed(reply): // the recording has no earlier moment; gdb reads an error in this way, too
+	case string(reply) == "E14": // QEMU's reply at the begin of the recording (gdbstub.c, handle_backward)
 		return holder.Stop{Kind: holder.Began}, how, nil
+	case failed(reply):
+		return stop, how, fmt.Errorf("the stub cannot run backwards: it answers %s", clean(reply))
 	case reply[0] == 'N' || reply[0] == 'W' || reply[0] == 'X':
 		return stop, how, fmt.Errorf("the stub reports the end of the process for a run backwards: %q", clean(reply))
 	}
@@ -209,6 +226,7 @@ func (c *control) stoppedBack(reply []byte) (stop holder.Stop, how backward, err
 	if err != nil {
 		return stop, how, err
 	}
+	how.signal = r.number != 0 && r.number != sigTrap
 	stop.Kind, stop.PC = holder.Stepped, now.pc
 	if c.inserted[now.pc] != nil {
 		c.at[id.tid], stop.Kind = now, holder.Hit

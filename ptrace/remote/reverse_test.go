@@ -40,6 +40,36 @@ func TestBackToBegin(t *testing.T) {
 	done()
 }
 
+// TestBackRefused requires that another error of the stub is not taken for the begin of the recording.
+func TestBackRefused(t *testing.T) {
+	c, done := scripted(t, reverses, []exchange{{"bs", "E01"}, {"bc", "E01"}})
+	_, err := c.StepBack(context.Background(), 1)
+	require.ErrorContains(t, err, "the stub cannot run backwards: it answers E01")
+	_, err = c.RunBack(context.Background(), machine.Range{})
+	require.ErrorContains(t, err, "the stub cannot run backwards: it answers E01")
+	done()
+}
+
+// TestBackOverSignal requires that a run back passes signals, any number of them at one instruction, and does not take them for a write.
+func TestBackOverSignal(t *testing.T) {
+	var signals []exchange
+	for range maxTraps + 10 {
+		signals = append(signals, exchange{"bc", "T0bthread:1;"})
+	}
+	end := exchange{"bc", "T05replaylog:begin;thread:1;"}
+	c, done := scripted(t, reverses, append(signals[:len(signals):len(signals)], end))
+	stop, err := c.RunBack(context.Background(), machine.Range{})
+	require.NoError(t, err)
+	require.Equal(t, holder.Began, stop.Kind)
+	done()
+	script := append([]exchange{{"Z2,1008,8", "OK"}}, signals...)
+	c, done = scripted(t, reverses, append(script, end, exchange{"z2,1008,8", "OK"}), exchange{"m1008,8", "0500000000000000"})
+	stop, err = c.RunBack(context.Background(), slot)
+	require.NoError(t, err)
+	require.Equal(t, holder.Began, stop.Kind)
+	done()
+}
+
 // TestBackToHit requires that a step back counts no hit, and that a run back stops at one.
 func TestBackToHit(t *testing.T) {
 	c, done := scripted(t, reverses, []exchange{{"Z0,2000,1", "OK"}, {"bs", "T05thread:1;"}, {"bc", "T05thread:1;"}})
@@ -47,6 +77,14 @@ func TestBackToHit(t *testing.T) {
 	stop, err := c.StepBack(context.Background(), 1)
 	require.NoError(t, err)
 	require.Equal(t, holder.Stepped, stop.Kind)
+	stop, err = c.RunBack(context.Background(), machine.Range{})
+	require.NoError(t, err)
+	require.Equal(t, holder.Stop{Kind: holder.Hit, Thread: 1, PC: 0x2000}, stop)
+	done()
+
+	// The step that finds the reason of a stop ends at the breakpoint.
+	c, done = scripted(t, reverses, []exchange{{"Z0,2000,1", "OK"}, {"bc", at(1, 0x2004, 0x1000)}, {"bs", "T05thread:1;"}})
+	require.NoError(t, c.Insert(0x2000))
 	stop, err = c.RunBack(context.Background(), machine.Range{})
 	require.NoError(t, err)
 	require.Equal(t, holder.Stop{Kind: holder.Hit, Thread: 1, PC: 0x2000}, stop)
@@ -67,6 +105,14 @@ func TestBackToWrite(t *testing.T) {
 			require.Equal(t, holder.Stop{Kind: holder.Written, Thread: 1, PC: 0x2000}, stop) // the script's memory does not change
 			done()
 		})
+	}
+	for report, kind := range map[string]holder.StopKind{"T05watch:1008;thread:1;": holder.Written, "T05thread:1;": holder.Hit} { // of an instruction with a breakpoint
+		c, done := scripted(t, reverses, []exchange{{"Z0,2000,1", "OK"}, set, {"bc", report}, remove}, exchange{"m1008,8", "0500000000000000"})
+		require.NoError(t, c.Insert(0x2000))
+		stop, err := c.RunBack(context.Background(), slot)
+		require.NoError(t, err)
+		require.Equal(t, holder.Stop{Kind: kind, Thread: 1, PC: 0x2000}, stop)
+		done()
 	}
 	c, done := scripted(t, reverses, []exchange{set, {"bc", at(1, 0x3000, 0x1000)}, {"bs", "E14"}, remove}, exchange{"m1008,8", "0500000000000000"})
 	stop, err := c.RunBack(context.Background(), slot)
@@ -90,6 +136,7 @@ func TestNoReverse(t *testing.T) {
 	done()
 	c, done = scripted(t, reverses, []exchange{{"Z2,1008,8", "E01"}}, memory)
 	_, err = c.RunBack(context.Background(), slot)
+	require.ErrorIs(t, err, holder.ErrLacks)
 	require.ErrorContains(t, err, "the stub cannot set a watchpoint: it answers E01")
 	done()
 }
@@ -97,14 +144,21 @@ func TestNoReverse(t *testing.T) {
 // TestInterruptBack requires that the end of the context stops a run backwards, also if the stub ignores the first interrupt.
 func TestInterruptBack(t *testing.T) {
 	cause := errors.New("stop it")
-	c, done := scripted(t, reverses, []exchange{{"bc", ""}, {"^C", ""}, {"^C", "T02thread:1;"}})
-	c.timeout = time.Second
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, cause)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	script := []exchange{{"bc", ""}, {"^C", ""}, {"^C", interruptReport}}
+	sent := make(chan string, 100)
+	c, _ := observed(t, reverses, script, func(request string) {
+		cancel(cause)
+		sent <- request
+	})
+	c.timeout = 5 * time.Second
 	_, err := c.RunBack(ctx, machine.Range{})
 	require.ErrorIs(t, err, cause)
 	require.False(t, c.running)
-	done()
+	for _, e := range script { // on a slow machine, more interrupts follow before the reply
+		require.Equal(t, e.request, <-sent)
+	}
 }
 
 // TestWatchpoints requires aligned words of at most 8 bytes that cover the range.

@@ -25,6 +25,12 @@ type exchange struct{ request, reply string }
 // and are not in the script. At the end, done requires that all other requests were those of the script, in its order.
 func scripted(t *testing.T, features string, script []exchange, reads ...exchange) (c *control, done func()) {
 	t.Helper()
+	return observed(t, features, script, func(string) {}, reads...)
+}
+
+// observed is scripted with a function that the stub calls for each request except those that only read, before it replies.
+func observed(t *testing.T, features string, script []exchange, observe func(request string), reads ...exchange) (c *control, done func()) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "stub")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -48,6 +54,7 @@ func scripted(t *testing.T, features string, script []exchange, reads ...exchang
 			all.Lock()
 			defer all.Unlock()
 			got = append(got, request)
+			observe(request)
 			if n := len(got); n > len(script) || script[n-1].request != request {
 				return pack("E99")
 			}
