@@ -151,6 +151,9 @@ func (c *conn) skip() ([]byte, error) {
 	return reply, c.lost
 }
 
+// errClosed is wrapped in the error of a lost connection if the stub has closed the connection.
+var errClosed = errors.New("the stub closed the connection")
+
 // explain returns an error that names the cause of an error of the stream.
 func (c *conn) explain(err error) error {
 	switch {
@@ -161,7 +164,7 @@ func (c *conn) explain(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("no reply within %v", c.timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return errors.New("the stub closed the connection")
+		return errClosed
 	}
 	if e := (*net.OpError)(nil); errors.As(err, &e) {
 		err = e.Err

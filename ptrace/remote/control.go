@@ -810,7 +810,7 @@ func (c *control) Detach() error {
 			packet = fmt.Sprintf("D;%x", c.pid)
 		}
 		one := c.order(packet, "detach from the process")
-		if c.lost != nil && c.Reverses() { // QEMU replays the rest of the recording, and may end before it replies
+		if errors.Is(c.lost, errClosed) && c.Reverses() { // QEMU replays the rest of the recording, and may end before it replies
 			one = nil
 		}
 		err = errors.Join(err, one)

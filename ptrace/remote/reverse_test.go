@@ -10,6 +10,7 @@ import (
 
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/ptrace/holder"
+	"example.com/reframe/test/livetest"
 )
 
 const reverses = "ReverseStep+;ReverseContinue+"
@@ -158,6 +159,19 @@ func TestInterruptBack(t *testing.T) {
 	require.False(t, c.running)
 	for _, e := range script { // on a slow machine, more interrupts follow before the reply
 		require.Equal(t, e.request, <-sent)
+	}
+}
+
+// TestDetachFromReplay requires that a stub which replays may end before it answers the detach, and that any other failure is an error.
+func TestDetachFromReplay(t *testing.T) {
+	for reply, want := range map[string]string{"": "", "$*!#00": "malformed"} {
+		s, err := open(context.Background(), peer(t, map[string]string{"qSupported": pack("PacketSize=1000;qXfer:features:read+;" + reverses), "D": reply}), livetest.Patience, Options{Control: true})
+		require.NoError(t, err)
+		if err := s.Control.Detach(); want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
 	}
 }
 
