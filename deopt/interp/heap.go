@@ -73,8 +73,8 @@ func (a *area) allot(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, err
 }
 
-// absent counts the pages of the range that do not exist yet. Memory is charged by the page, because an alignment, or the last block on a page, can
-// keep a whole page allocated.
+// absent counts the pages of the range that the view does not have yet. Memory is charged by the page, because a block that is alone on a page keeps
+// the whole page allocated.
 func (v *view) absent(addr machine.Addr, size uint64) (n uint64) {
 	if size == 0 {
 		return 0
@@ -92,7 +92,7 @@ func alignUp(addr machine.Addr, align int) machine.Addr {
 	return (addr + m) &^ m
 }
 
-// open makes bytes of the interpreter's own memory accessible; the caller charges for them.
+// open makes bytes of the interpreter's own memory accessible, as zeros or undefined. The caller has already charged for them.
 func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 	for size > 0 {
 		off := int(addr % pageSize)
@@ -122,8 +122,8 @@ func (v *view) open(addr machine.Addr, size uint64, zero bool) {
 // allUndefined is the shadow of allocated memory that was never written.
 var allUndefined = [pageSize]byte(bytes.Repeat([]byte{0xff}, pageSize))
 
-// shut makes bytes of the interpreter's own memory inaccessible again. It drops a page without accessible bytes unless keep is set: the stack soon
-// needs its pages again.
+// shut makes bytes of the interpreter's own memory inaccessible again. It drops a page without accessible bytes, unless keep is set. The stack sets
+// keep because it soon needs its pages again.
 func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 	for size > 0 {
 		off := int(addr % pageSize)
@@ -140,7 +140,7 @@ func (v *view) shut(addr machine.Addr, size uint64, keep bool) {
 	}
 }
 
-// trim drops the stack's pages after an address, except for the first keep of them.
+// trim drops the stack's pages above the page of an address, except for the first keep of them.
 func (v *view) trim(from machine.Addr, keep int) {
 	last := uint64(from) >> pageBits
 	for n := len(v.kept); n > keep && v.kept[n-1-keep] > last && v.kept[n-1] > last; n-- {
@@ -150,8 +150,8 @@ func (v *view) trim(from machine.Addr, keep int) {
 	}
 }
 
-// heap allocates memory for malloc and related functions. It does not reuse addresses until the whole range was used once, so that accesses through
-// pointers to freed memory fail. Reuse is needed for 32-bit pointers, whose range a program may exhaust.
+// heap allocates memory for malloc and related functions. It reuses no address until it has used the whole range once, so that accesses through
+// pointers to freed memory fail. Reuse is needed for 32-bit pointers, because a program can exhaust their range.
 type heap struct {
 	area
 	whole area // the whole address range of the heap
@@ -172,7 +172,7 @@ func (h *heap) alloc(size uint64, align int, zero bool) (machine.Addr, error) {
 	return addr, err
 }
 
-// again makes the heap continue in the largest gap between the existing blocks.
+// again restarts allocation in the largest gap between the existing blocks.
 func (h *heap) again() error {
 	if err := h.work(64 * uint64(len(h.sizes))); err != nil {
 		return err
@@ -192,8 +192,8 @@ func (h *heap) again() error {
 	return nil
 }
 
-// free releases a block that alloc returned. Blocks of the target's heap keep their content in the view: only the target's allocator knows their
-// extent.
+// free releases a block that alloc returned. For a block of the target's heap it does nothing, because only the target's allocator knows the size of
+// the block.
 func (h *heap) free(addr machine.Addr) error {
 	if addr == 0 || !h.v.ranges.own(addr) {
 		return nil
@@ -212,14 +212,14 @@ func (h *heap) free(addr machine.Addr) error {
 type stack struct {
 	area
 	live []span
-	top  machine.Addr // the highest address ever allocated
+	top  machine.Addr // the highest end of an allocation so far
 }
 
 type span struct {
 	addr  machine.Addr
 	size  uint64
 	kept  bool // lasts until its frame is popped, even across a stackrestore
-	fixed bool // an alloca that is part of the frame
+	fixed bool // an alloca in the entry block, with a constant size
 }
 
 func (s *stack) alloc(size uint64, align int) (machine.Addr, error) {
@@ -240,7 +240,7 @@ func (s *stack) holding(addr machine.Addr) (span, bool) {
 	return s.live[n-1], true
 }
 
-// unwind releases all but the first n allocations.
+// unwind releases all allocations from index n on.
 func (s *stack) unwind(n int) {
 	for len(s.live) > n {
 		last := s.live[len(s.live)-1]
@@ -252,10 +252,10 @@ func (s *stack) unwind(n int) {
 	s.v.trim(s.next, keptPages)
 }
 
-// keptPages is the number of the stack's pages that are kept for later calls.
+// keptPages is the number of unused pages that the stack keeps for later calls.
 const keptPages = 64
 
-// unknown is the range of globals whose value cannot be known.
+// unknown allocates addresses for globals whose value is unknown. Every access to them fails.
 type unknown struct {
 	next, end machine.Addr
 	spans     []unknownSpan

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestBoundsHoldForWhatIsCheapToWrite requires that large values from a short text count as memory, and that the long work of one instruction counts
-// as steps.
+// TestBoundsHoldForWhatIsCheapToWrite requires that the limits also apply where a short text needs much memory or time: large values count as memory,
+// and long work in one instruction counts as steps.
 func TestBoundsHoldForWhatIsCheapToWrite(t *testing.T) {
 	const big = "<65536 x i64>"
 	var functions strings.Builder
@@ -75,7 +75,7 @@ l:
 	}
 }
 
-// TestMemoryThatIsGivenBackCounts requires that released memory can be used again: heap blocks, and the stack of calls that have returned.
+// TestMemoryThatIsGivenBackCounts requires that released memory no longer counts: freed heap blocks, and the stack of calls that have returned.
 func TestMemoryThatIsGivenBackCounts(t *testing.T) {
 	m := parse(t, `declare ptr @malloc(i64)
 declare void @free(ptr)

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestNarrowPointers checks how 32-bit addresses are computed, stored and passed, and the errors for invalid ones.
+// TestNarrowPointers requires that 32-bit addresses are computed, stored and passed correctly, and that invalid ones cause an error.
 func TestNarrowPointers(t *testing.T) {
 	for _, c := range []struct{ name, src, says string }{
 		{"a pointer has four bytes", `  %p = getelementptr ptr, ptr null, i32 3

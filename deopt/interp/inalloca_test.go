@@ -14,9 +14,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestInAllocaOfCxxIsAsNative compares IR with inalloca, from C++ for Windows on 32-bit x86, with native code. The test compiles that IR for
-// Linux and changes only the target and some names: the linker reads an @ in a name as a version. inalloca and its calling conventions are the
-// same on both systems.
+// TestInAllocaOfCxxIsAsNative compares IR with inalloca with native code. The IR comes from C++ for Windows on 32-bit x86. The test compiles it for
+// Linux, after it has changed the target and the names that contain @, because the linker reads an @ as the start of a version. inalloca and its
+// calling conventions are the same on both systems.
 func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	target := regexp.MustCompile(`(?m)^target (datalayout|triple) = .*\n`)

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// inlineAsm decodes a call of inline assembly. Most inline assembly has an empty text: programs use it as an optimization barrier. It does nothing;
-// an output tied to an input has the input's value, and any other output is undefined.
+// inlineAsm decodes a call of inline assembly. Most inline assembly has an empty text, because programs use it as an optimization barrier. An empty
+// text does nothing: an output that is tied to an input has the input's value, and any other output is undefined.
 func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error) {
 	if !a.Empty() {
 		return d.writtenAsm(i, a, out)
@@ -48,10 +48,10 @@ func (d *decoder) inlineAsm(i *ir.Instr, a *ir.InlineAsm, out slot) (step, error
 	}, nil
 }
 
-// tiesOf returns for each result the argument that must be in the same place, or -1 (LangRef, "Inline Asm Constraint String"). It returns false if
-// the constraints do not match the number of arguments.
+// tiesOf returns for each result the index of the argument that shares its register or memory, or -1 (LangRef, "Inline Asm Constraint String"). It
+// returns false if the constraints do not match the number of arguments.
 func tiesOf(constraints string, args int) (ties []int, ok bool) {
-	var results []int // for each operand: the number of the result, or -1
+	var results []int // for each operand: index of the result, or -1 for an input
 	arg := 0
 	for _, c := range strings.Split(constraints, ",") {
 		result := -1

@@ -15,15 +15,15 @@ type Options struct {
 	Memory machine.Memory
 	// Arch is the target's architecture. The default is machine.AMD64, or machine.I386 for a module whose pointers have 4 bytes.
 	Arch *machine.Arch
-	// Floats are the thread's floating-point control registers, nil if unknown. Then results are rounded to nearest, and the function's attribute
-	// denormal-fp-math says whether subnormal numbers are flushed.
+	// Floats holds the thread's floating-point control registers, nil if they are unknown. If they are unknown, results are rounded to nearest, and the
+	// function's attribute denormal-fp-math determines whether subnormal numbers are flushed.
 	Floats *machine.FloatControl
-	// Modules lists the other modules of the program: one module may define what another declares. Their data layouts must be the same.
+	// Modules lists the other modules of the program, which may define names that the main module declares. All modules must have the same data layout.
 	Modules []*ir.Module
 	// Symbol returns the address in the target of a module's global or function of that name. It must return false for a thread-local variable.
 	Symbol func(m *ir.Module, name string) (machine.Addr, bool)
-	// SymbolAt returns the name of the function that starts at an address of the target, so that a call through a pointer finds its function in the
-	// module.
+	// SymbolAt returns the name of the function that starts at an address of the target. A call through a pointer uses the name to find the function in
+	// the modules.
 	SymbolAt func(addr machine.Addr) (string, bool)
 	// Funcs holds functions that the module only declares, by name. They take precedence over the built-in C library functions.
 	Funcs map[string]Builtin
@@ -44,11 +44,11 @@ type Options struct {
 	MaxMemory uint64
 	// MaxDepth bounds the depth of calls; 0 means 50000.
 	MaxDepth int
-	// Strict ends a run at an access that is not aligned as its instruction promises. Most processors perform such an access, but LLVM's semantics
-	// leave it undefined.
+	// Strict ends a run at an access that is less aligned than its instruction states. LLVM's semantics leave such an access undefined, but most
+	// processors perform it.
 	Strict bool
-	// Shift moves the run's own memory and the addresses of its functions up by this many bytes, a multiple of 16 below 2^40. A run with another
-	// shift shows whether results depend on those addresses. For 4-byte pointers it is taken modulo 2^24.
+	// Shift moves the interpreter's own memory and the addresses of its functions up by this many bytes, a multiple of 16 below 2^40. Runs with
+	// different shifts show whether results depend on those addresses. For 4-byte pointers, Shift is taken modulo 2^24.
 	Shift uint64
 	// Trace is called after every instruction. It makes runs slower.
 	Trace func(Traced)
@@ -66,7 +66,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// setArch sets the default architecture, and returns an error if the module cannot run on the architecture.
+// setArch sets Arch if it is nil. It returns an error if the module cannot run on the architecture.
 func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 	n := dl.PointerBytes(0)
 	if n != 4 && n != 8 {
@@ -87,10 +87,10 @@ func (o *Options) setArch(m *ir.Module, dl *ir.DataLayout) error {
 	return nil
 }
 
-// maxNarrowShift is the modulus of [Options].Shift where pointers have 4 bytes.
+// maxNarrowShift is the modulus by which [Options].Shift is reduced for pointers of 4 bytes.
 const maxNarrowShift = 1 << 24
 
-// Point is the start of a run: before instruction Index of Block. At index 0 the values of the block's phis are inputs.
+// Point is the instruction at which a run starts: instruction Index of Block has not run. At index 0, the values of the block's phis are inputs.
 type Point struct {
 	Block *ir.Block
 	Index int
@@ -99,7 +99,7 @@ type Point struct {
 // Result holds the results of a run.
 type Result struct {
 	Type     *ir.Type // type of the function's result
-	Value    Value    // none if the type is void or the program called exit
+	Value    Value    // none if the type is void, or if the program called exit
 	Steps    uint64   // instructions executed, phis and terminators included
 	Output   string   // what the program wrote to standard output, "" if [Options].Stdout received it
 	Errors   string   // what it wrote to standard error, "" if [Options].Stderr received it
@@ -108,8 +108,8 @@ type Result struct {
 	Called   []Called // functions that no module defines, in the order of their first calls
 }
 
-// Interp runs functions of one module over one view of one target. Runs share the view: each sees the stores of earlier runs. It is not safe for
-// concurrent use.
+// Interp runs functions of a program's modules over one view of one target. Runs share the view: each sees the stores of earlier runs. An Interp is
+// not safe for concurrent use.
 type Interp struct {
 	mods    []*ir.Module // the main one first
 	runtime *ir.Module   // the interpreter's part of libstdc++, nil before its first use
@@ -134,8 +134,8 @@ type Interp struct {
 	scratch []word // holds a block's phis while they are read
 }
 
-// New binds m to the options. It neither reads the target nor decodes a function before a run needs it. It returns an error if the module's pointers
-// are not as wide as the architecture's.
+// New makes an interpreter for m. It reads nothing from the target and decodes no function; a run does both on demand. It returns an error if the
+// module's pointers are not as wide as the architecture's.
 func New(m *ir.Module, o Options) (*Interp, error) {
 	o.setDefaults()
 	dl := m.Layout

@@ -6,8 +6,9 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// intIntrinsic is a function of integers, applied lane by lane. Its operands are unsigned; its result is any integer, which is then reduced to the
-// width. It also returns whether the result is poison. args counts the integer operands; a constant i1 that follows them is the last element of v.
+// intIntrinsic is a function of integers that is applied lane by lane. f receives the operands as unsigned numbers, and returns any integer, which is
+// then reduced to the width. It also returns whether the result is poison. args is the number of integer operands; if flag is set, the last element
+// of v is a constant i1 that follows them.
 type intIntrinsic struct {
 	args int
 	flag bool // a constant i1 follows the integers and applies to all lanes
@@ -70,7 +71,7 @@ func population(v *big.Int) int {
 	return n
 }
 
-// leadingZeros and trailingZeros implement ctlz and cttz. They return poison for zero if the flag is set.
+// leadingZeros and trailingZeros implement ctlz and cttz. For zero they return poison if the flag is set.
 func leadingZeros(w int, v []*big.Int) (*big.Int, bool) {
 	return big.NewInt(int64(w - v[0].BitLen())), v[0].Sign() == 0 && v[1].Sign() != 0
 }
@@ -87,7 +88,7 @@ func absolute(w int, v []*big.Int) (*big.Int, bool) {
 	return r, r.BitLen() == w && v[1].Sign() != 0
 }
 
-// reverse reverses the order of units of n bits.
+// reverse reverses the order of groups of n bits.
 func reverse(v *big.Int, width, n int) *big.Int {
 	r := new(big.Int)
 	for k := range width {
@@ -133,7 +134,8 @@ func shiftSaturating(isSigned bool) func(int, []*big.Int) (*big.Int, bool) {
 	}
 }
 
-// funnel shifts the double word v[0]:v[1] by v[2] modulo the width. It returns the high half, or for a right shift the low half.
+// funnel shifts the double word v[0]:v[1] left by v[2] modulo the width, and returns the high half. If right is set, it shifts right and returns the
+// low half.
 func funnel(w int, v []*big.Int, right bool) *big.Int {
 	by := uint(new(big.Int).Mod(v[2], big.NewInt(int64(w))).Uint64())
 	double := new(big.Int).Or(new(big.Int).Lsh(v[0], uint(w)), v[1])
@@ -161,7 +163,7 @@ func (x intIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (st
 	if x.flag && args[want-1].s.bits != 1 {
 		return nil, wrongUse(i)
 	}
-	// The loop has a shortcut for scalars. Do not use it here, so that a single-stepped run exposes a difference between the two.
+	// The loop has a fast path for scalars. Do not use it in the step, so that single-stepping can expose a wrong fast path.
 	quick := shortWay(nil)
 	if f, _, ok := overloaded(intShorts, i.Call.Callee.(*ir.Func).Name); ok && n > 1 && in.bits <= 64 && to.bits <= 64 {
 		quick = f(in.bits, to.bits)
@@ -202,10 +204,10 @@ func (x intIntrinsic) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (st
 	}, nil
 }
 
-// overflowIntrinsic returns a result and whether it overflowed.
+// overflowIntrinsic is an intrinsic that yields a result and whether the operation overflowed.
 type overflowIntrinsic struct {
 	op       func(z, a, b *big.Int) *big.Int
-	kind     ir.Op // the operation for at most 64 bits
+	kind     ir.Op // the instruction that computes the result for at most 64 bits
 	isSigned bool
 }
 

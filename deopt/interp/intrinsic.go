@@ -9,10 +9,10 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// intrinsicDecoder returns the step of an intrinsic whose arguments are values.
+// intrinsicDecoder decodes a call of an intrinsic whose arguments all have slots.
 type intrinsicDecoder func(d *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 
-// silent lists the intrinsics that only inform an optimizer or a debugger, and do nothing.
+// silent lists the intrinsics that do nothing: they only inform an optimizer or a debugger.
 var silent = []string{
 	"dbg", "donothing", "experimental.stackmap", "webkit.stackmap", "experimental.noalias.scope.decl",
 	"sideeffect", "prefetch", "invariant.end", "pseudoprobe", "var.annotation", "fake.use",
@@ -31,7 +31,7 @@ var same = []string{
 var intrinsics = map[string]intrinsicDecoder{
 	"memcpy": copies, "memcpy.inline": copies, "memmove": copies,
 	"memset": sets, "memset.inline": sets,
-	// A copy by element is the same as any copy here, because no other thread observes it.
+	// An atomic copy by element runs as a plain copy, because no other thread observes it.
 	"memcpy.element.unordered.atomic": copies, "memmove.element.unordered.atomic": copies, "memset.element.unordered.atomic": sets,
 	"stacksave": stackSave, "stackrestore": stackRestore,
 	"frameaddress": noValue,
@@ -41,7 +41,7 @@ var intrinsics = map[string]intrinsicDecoder{
 	"assume":                  assume,
 	"experimental.guard":      guard,
 	"experimental.deoptimize": deoptimize,
-	// LLVM allows true and false. The code generator also chooses true, so that guards fail only because of their own conditions.
+	// LLVM allows true and false here. Yield true, as LLVM's code generator does, so that guards fail only because of their own conditions.
 	"experimental.widenable.condition": yields(1),
 	"experimental.gc.result":           gcResult,
 	"get.rounding":                     getRounding, "flt.rounds": getRounding,
@@ -101,7 +101,7 @@ func (d *decoder) intrinsic(i *ir.Instr, full string, out slot) (step, error) {
 		}
 		return copyOf(from, out)
 	}
-	// The type suffixes of an overloaded name are at its end.
+	// Remove the type suffixes of an overloaded name, one by one, until the table has the rest.
 	for key := name; ; {
 		if f := intrinsics[key]; f != nil {
 			args, err := d.operands(i, len(i.Args))
@@ -140,7 +140,7 @@ func wrongUse(i *ir.Instr) error {
 	return troublef(KindModule, "invalid arguments for %s", i.Call.Callee.Ref())
 }
 
-// gcResult copies the result of the statepoint's callee from the slot of the statepoint's token.
+// gcResult copies the result of the statepoint's callee. The slot of the statepoint's token holds it.
 func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 {
 		return nil, wrongUse(i)
@@ -148,7 +148,7 @@ func gcResult(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	return copyOf(args[0], out)
 }
 
-// scalars reports whether the arguments from first on are n scalars of one word.
+// scalars reports whether the first n arguments are scalars of one word.
 func scalars(args []slot, n int) bool {
 	if len(args) < n {
 		return false
@@ -161,7 +161,7 @@ func scalars(args []slot, n int) bool {
 	return true
 }
 
-// length reads a length, which must be defined.
+// length reads the length operand of an intrinsic. It returns an error if a bit is undefined.
 func length(fr *frame, at slot) (uint64, error) {
 	w := fr.w[at.at]
 	if w.u != 0 {
@@ -170,7 +170,7 @@ func length(fr *frame, at slot) (uint64, error) {
 	return w.v, nil
 }
 
-// atPointer decodes an intrinsic of scalars whose first argument is a pointer.
+// atPointer decodes an intrinsic whose first n arguments are scalars, the first one a pointer. Its step calls f with the pointer.
 func atPointer(i *ir.Instr, args []slot, n int, f func(fr *frame, a machine.Addr) error) (step, error) {
 	if !scalars(args, n) {
 		return nil, wrongUse(i)
@@ -218,7 +218,7 @@ func sets(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	}, nil
 }
 
-// set fills memory with one byte, defined or not.
+// set fills memory with the byte b, whose bits may be undefined.
 func (in *Interp) set(to machine.Addr, b word, n uint64) error {
 	if err := in.work(n); err != nil {
 		return err
@@ -239,7 +239,7 @@ func stackSave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	}, nil
 }
 
-// stackRestore releases the allocations that this function made since the stacksave.
+// stackRestore releases the allocas that the running function made after the stacksave.
 func stackRestore(_ *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
 		live := fr.in.stack.live
@@ -299,7 +299,7 @@ func yields(v uint64) intrinsicDecoder {
 	}
 }
 
-// noValue decodes an intrinsic whose result is an address in the stack of compiled code. The address is unknown, so the result is undefined.
+// noValue decodes an intrinsic that yields an address in the stack of compiled code. The interpreter has no such stack, so the result is undefined.
 func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))
@@ -307,7 +307,7 @@ func noValue(_ *decoder, _ *ir.Instr, _ []slot, out slot) (step, error) {
 	}, nil
 }
 
-// objectSize yields the result for an unknown object: 0 if the minimum is requested, else -1 (LangRef, "llvm.objectsize").
+// objectSize yields the result for an object of unknown size: 0 if the caller requests the minimum, else -1 (LangRef, "llvm.objectsize").
 func objectSize(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(i.Args) < 2 {
 		return nil, wrongUse(i)

@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// TestResumeBehindInvokeOfPhis resumes a frame that waits in an invoke followed by phis. A phi without uses needs no value. Two phis that take the
-// same value must have the same one.
+// TestResumeBehindInvokeOfPhis resumes a frame at an invoke whose normal destination starts with phis. It requires that a phi without uses needs no
+// value, and that two phis with the same operand must be given the same value.
 func TestResumeBehindInvokeOfPhis(t *testing.T) {
 	m := parse(t, `declare i32 @personality(...)
 define i64 @g() {

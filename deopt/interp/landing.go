@@ -5,17 +5,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// pad is a landingpad as seen from one invoke (LangRef, "landingpad").
+// pad is the unwind destination of one invoke (LangRef, "landingpad").
 type pad struct {
 	to      *edge
 	in      *ir.Instr
 	out     slot
 	clauses []clause
 	cleanup bool
-	err     error // why an exception cannot land here
+	err     error // why an exception cannot unwind to it
 }
 
-// clause is one clause of a landing pad: a catch, which matches its type, or a filter, which matches everything except its types.
+// clause is one clause of a landingpad. A catch accepts its type, and a filter accepts every exception except those of its types.
 type clause struct {
 	filter bool
 	types  slot // an address, or an array of addresses
@@ -61,12 +61,12 @@ func (d *decoder) pad(i *ir.Instr) *pad {
 	return p
 }
 
-// landing reports whether the shape is that of a landingpad's result: an exception and a selector.
+// landing reports whether s is the shape of a landingpad's result: a pointer to the exception, and a 32-bit selector.
 func (s *shape) landing() bool {
 	return s.typ.Kind == ir.StructKind && s.n == 2 && s.words == 2 && s.field[0].typ.Kind == ir.PointerKind && s.field[1].bits == 32
 }
 
-// landingPad decodes the landingpad instruction. The jump that landed there has already set its value.
+// landingPad decodes the landingpad instruction. The unwinder has already set its result.
 func (d *decoder) landingPad(_ *ir.Instr) (step, error) {
 	return func(fr *frame) error {
 		if !fr.in.run.landed {
@@ -95,7 +95,7 @@ func (d *decoder) resume(i *ir.Instr) (step, error) {
 	}, nil
 }
 
-// waits returns the pad of the invoke that a frame waits for, nil if it waits for a call.
+// waits returns the pad of the invoke at which a frame waits, or nil if the frame waits at a call.
 func (fr *frame) waits() *pad {
 	if k := fr.pc - 1; k >= 0 && k < len(fr.fn.src) && fr.fn.src[k].Op == ir.OpInvoke {
 		return fr.fn.pads[fr.fn.src[k]]
@@ -103,13 +103,13 @@ func (fr *frame) waits() *pad {
 	return nil
 }
 
-// typeidFor yields the selector of a type, as landing pads do.
+// typeidFor decodes llvm.eh.typeid.for, which yields the selector of a type.
 func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if out.s.bits != 32 {
 		return nil, wrongUse(i)
 	}
 	return atPointer(i, args, 1, func(fr *frame, a machine.Addr) error {
-		if fr.in.opt.Native != nil { // native landing pads use the numbers of the code generator
+		if fr.in.opt.Native != nil { // native landing pads use the selectors of LLVM's code generator
 			return unsupported("", "the selector of native code for a type of exceptions")
 		}
 		id, err := fr.in.typeid(a)
@@ -118,7 +118,8 @@ func typeidFor(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	})
 }
 
-// typeid returns the number of a type in clauses, counted from 1. It charges memory, because a hostile module can ask for any number of addresses.
+// typeid returns the selector of a type, counted from 1 in the order of first use. It charges memory, because a hostile module can ask for the
+// selectors of any number of addresses.
 func (in *Interp) typeid(a machine.Addr) (uint32, error) {
 	cxx := &in.run.cxx
 	id := cxx.ids[a]

@@ -7,7 +7,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// elsewhere holds the functions that do not return to the place after their call, and those that no program calls directly.
+// elsewhere holds the built-in functions that [Options].Native never runs: those that do not return to the instruction after their call, and the
+// personality functions, which programs do not call directly.
 var elsewhere = map[string]bool{}
 
 func init() { // in init, because the table and its functions refer to each other
@@ -21,7 +22,7 @@ func init() { // in init, because the table and its functions refer to each othe
 	}
 }
 
-// leftToNative reports whether [Options].Native runs a function. b is the built-in function of that name, or nil.
+// leftToNative reports whether [Options].Native, if set, runs the function of that name. b is the built-in function of that name, or nil.
 func leftToNative(name string, b Builtin, effect Effect) bool {
 	if b == nil {
 		return true
@@ -29,15 +30,16 @@ func leftToNative(name string, b Builtin, effect Effect) bool {
 	return !elsewhere[name] && (effect == EffectState || effect == EffectOutside)
 }
 
-// LeftToNative reports whether [Options].Native, if set, runs a function that no module defines and that the target has.
+// LeftToNative reports whether [Options].Native, if set, runs the function of that name. It assumes that no module defines the function, and that the
+// target does.
 func LeftToNative(name string) bool {
 	return leftToNative(name, libc[name], EffectOf(name))
 }
 
-// Own reports whether m is the interpreter's own module for libstdc++, and not one of the program's.
+// Own reports whether m is the module of libstdc++ that the interpreter itself provides.
 func (in *Interp) Own(m *ir.Module) bool { return m == in.runtime }
 
-// Site returns the instruction of the module that made the call, nil if a C library function made it.
+// Site returns the instruction that made the call, or nil if a built-in function made it.
 func (c *Invocation) Site() *ir.Instr {
 	if c.site == nil {
 		return nil
@@ -45,8 +47,8 @@ func (c *Invocation) Site() *ir.Instr {
 	return c.site.i
 }
 
-// Extent returns how many bytes from an address of the interpreter's own memory are accessible, at most limit: the rest of an alloca, a heap block
-// or a global.
+// Extent returns the number of accessible bytes from an address of the interpreter's own memory on, at most limit. These are the rest of an alloca, a
+// heap block or a global.
 func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	for in.view.ranges.own(addr) && n < limit {
 		page := min(limit-n, pageSize-uint64(addr)%pageSize)
@@ -63,8 +65,9 @@ func (in *Interp) Extent(addr machine.Addr, limit uint64) (n uint64) {
 	return n
 }
 
-// Changed records that memory of the target has changed since it was read: addr now contains data. Pages that no run has read are read later. If
-// addr is in the interpreter's own memory, Changed stores data there. Changed returns a [*FaultError] if it cannot store to that memory.
+// Changed tells the interpreter that memory of the target has changed: addr now contains data. It updates the pages that a run has read; other pages
+// are read at their first access. If addr is in the interpreter's own memory, Changed stores data there. It returns a [*FaultError] if it cannot
+// store to that memory.
 func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	if in.view.ranges.own(addr) {
 		if err := in.view.put(addr, data, nil); err != nil {
@@ -85,7 +88,8 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	return nil
 }
 
-// Unmapped records that pages of the target were unmapped or replaced. The view drops its copies of them and the runs' stores to them.
+// Unmapped tells the interpreter that pages of the target were unmapped or replaced. The view drops its copies of these pages, and the runs' stores
+// to them.
 func (in *Interp) Unmapped(addr machine.Addr, size uint64) {
 	v := &in.view
 	for number, p := range v.pages {

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestLeftToNative requires that native code runs the functions of libstdc++, even those that exist as IR, and the exception functions that return
-// to their caller.
+// TestLeftToNative requires that native code runs the functions of libstdc++ that the interpreter also has as IR, and the exception functions that
+// return to their caller.
 func TestLeftToNative(t *testing.T) {
 	for name, want := range map[string]bool{"printf": true, "elsewhere": true, "strlen": false, "longjmp": false, "_ZNSt9exceptionD2Ev": true,
 		"_ZNSt11logic_erroraSERKS_": true, "_ZN5Other4nameEv": true, "__cxa_begin_catch": true, "__cxa_throw": false, "_Unwind_Resume": false} {
@@ -21,7 +21,7 @@ func TestLeftToNative(t *testing.T) {
 	}
 }
 
-// TestNative requires that Options.Native runs functions without IR, except for built-in ones that do not depend on the process.
+// TestNative requires that Options.Native runs functions without IR, except for built-in ones that do not depend on the state of the process.
 func TestNative(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte(`
 declare i32 @elsewhere(i32, ptr)
@@ -124,7 +124,7 @@ define i32 @f(ptr %p, ptr %q) {
 	}
 }
 
-// TestNativeHint requires that without Options.Native the call of a function without IR ends the run, with an error that advises what to do.
+// TestNativeHint requires that without Options.Native a call of a function without IR ends the run, and that the error advises what to do.
 func TestNativeHint(t *testing.T) {
 	m, err := ir.Parse("native.ll", []byte("declare void @elsewhere()\ndefine void @f() {\n  call void @elsewhere()\n  ret void\n}\n"))
 	require.NoError(t, err)

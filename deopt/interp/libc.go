@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// libc holds the functions that a module may declare and call without native code: those of the C standard (ISO C17, clause 7) and POSIX that
-// compiled code calls everywhere. Where the standards leave a result open, it is that of glibc on x86.
+// libc holds the built-in functions: functions of the C standard (ISO C17, clause 7) and of POSIX that a module declares and calls, and that need no
+// native code. If the standards leave a result open, it is the result of glibc on x86.
 var libc = map[string]Builtin{}
 
 func init() {
@@ -25,14 +25,14 @@ func init() {
 	}
 }
 
-// ccall is a call of a C function. It keeps the first error; later reads return zero. A function therefore checks err only in loops and where a zero
-// would mislead it.
+// ccall is a call of a C function. It keeps the first error of the call, and later reads return zero. A function therefore checks err only in loops,
+// and where a zero would change what it does.
 type ccall struct {
 	*Invocation
 	err error
 }
 
-// subject is a type that holds the functions of one subject of the C library over a *ccall, or *ccall itself.
+// subject is a type that implements the functions of one part of the C library over a *ccall, or *ccall itself.
 type subject[C any] interface{ of(c *ccall) C }
 
 func (*ccall) of(c *ccall) *ccall         { return c }
@@ -115,7 +115,7 @@ func (c *ccall) float(i int) float64 {
 // text reads the string that argument i points to.
 func (c *ccall) text(i int) []byte { return c.textAt(c.addr(i), ^uint64(0)) }
 
-// textAt reads a string of at most limit bytes.
+// textAt reads a zero-terminated string of at most limit bytes.
 func (c *ccall) textAt(a machine.Addr, limit uint64) []byte {
 	if c.err != nil {
 		return nil
@@ -147,7 +147,7 @@ func (c *ccall) write(a machine.Addr, p []byte) {
 	}
 }
 
-// put writes an integer of size bytes, as the program's own store would.
+// put stores an integer of size bytes in the program's byte order.
 func (c *ccall) put(a machine.Addr, size int, v uint64) {
 	var p [8]byte
 	c.in.opt.Arch.Order.PutUint64(p[:], v)
@@ -158,7 +158,7 @@ func (c *ccall) put(a machine.Addr, size int, v uint64) {
 	c.write(a, p[:size])
 }
 
-// get reads an integer of size bytes.
+// get reads an integer of size bytes in the program's byte order.
 func (c *ccall) get(a machine.Addr, size int) uint64 {
 	p := c.bytes(a, uint64(size))
 	if c.err != nil {
@@ -171,7 +171,7 @@ func (c *ccall) get(a machine.Addr, size int) uint64 {
 // i386, §2.1.1).
 func (c *ccall) longSize() int { return c.in.layout.PointerBytes(0) }
 
-// resultBits returns the width of the result of a function that has forms for long and long long.
+// resultBits returns the width of the call's result if the function has forms for long and long long: at least that of a long.
 func (c *ccall) resultBits() int { return min(max(c.ret.bits, 8*c.longSize()), 64) }
 
 // move copies memory with its undefined bits.
@@ -188,7 +188,7 @@ func (c *ccall) fill(to machine.Addr, b byte, n uint64) {
 	}
 }
 
-// own allocates zeroed memory that free cannot release, for the C library's own variables.
+// own allocates zeroed memory for a variable of the C library. The program cannot free it.
 func (c *ccall) own(size uint64) machine.Addr {
 	if c.err != nil {
 		return 0
@@ -211,20 +211,20 @@ func (c *ccall) constantText(s string) uint64 {
 	return uint64(a)
 }
 
-// copyText writes s and a zero byte.
+// copyText writes s and a zero byte to memory.
 func (c *ccall) copyText(to machine.Addr, s []byte) uint64 {
 	c.write(to, append(s, 0))
 	return uint64(to)
 }
 
-// truncated writes as much of s as fits into size bytes, including a zero byte.
+// truncated writes a prefix of s and a zero byte, at most size bytes together.
 func (c *ccall) truncated(to machine.Addr, s []byte, size uint64) {
 	if size > 0 {
 		c.copyText(to, s[:min(uint64(len(s)), size-1):len(s)])
 	}
 }
 
-// foreign reports whether an address may belong to the target: there is a target, and the address is not in the interpreter's own memory.
+// foreign reports whether an address may belong to the target. It may if there is a target and the address is not in the interpreter's own memory.
 func (c *ccall) foreign(a machine.Addr) bool {
 	return c.in.view.target != nil && !c.in.view.ranges.own(a)
 }
@@ -235,7 +235,7 @@ func (c *ccall) failed(errno uint64) uint64 {
 	return eof
 }
 
-// product returns the product of arguments i and j. An overflow gives a size that is too large for any allocation.
+// product returns the product of arguments i and j, as a size. If it overflows, product returns a size that no allocation can have.
 func (c *ccall) product(i, j int) uint64 {
 	high, low := bits.Mul64(c.uint(i), c.uint(j))
 	if high > 0 {
@@ -260,8 +260,8 @@ func (c *ccall) printError(p []byte) {
 	}
 }
 
-// cursor reads memory byte by byte from an address on. It reads ahead only where the bytes are accessible, because the bytes after the end of a
-// string may not be.
+// cursor reads memory byte by byte from an address on. It reads ahead, but only bytes that are accessible, because a string may end at the end of
+// accessible memory.
 type cursor struct {
 	c    *ccall
 	at   machine.Addr // address of have[0]

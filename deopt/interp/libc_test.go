@@ -20,13 +20,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ran is the outcome of a C program.
+// ran is the output and exit status of a C program.
 type ran struct {
 	Stdout, Stderr string
 	Status         int
 }
 
-// native runs a command with an input; every exit status is a valid result.
+// native runs a command with an input. Any exit status is valid.
 func native(t *testing.T, input []byte, name string, args ...string) ran {
 	t.Helper()
 	livetest.NeedsTools(t)
@@ -46,7 +46,7 @@ func native(t *testing.T, input []byte, name string, args ...string) ran {
 	return ran{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// clang builds the file named after "-o" in its arguments, unless it was built before.
+// clang runs clang to build the file named after "-o" in its arguments. It does not build a file again.
 func clang(t *testing.T, version string, args ...string) {
 	t.Helper()
 	livetest.Make(t, "clang-"+version, append(slices.Clone(args), "-Werror")...)
@@ -101,10 +101,10 @@ func TestCProgramsAreAsNative(t *testing.T) {
 			for _, level := range []string{"-O0", "-O2"} {
 				for target, flags := range targets {
 					if flags != nil && (version == "14") == (level == "-O0") {
-						continue // two of the four combinations suffice for the other target
+						continue // test only two of the four combinations for 32-bit x86
 					}
 					if (version != "19" || level != "-O2" || flags != nil) && !livetest.Share(4, name, version, level, target) {
-						continue // test one combination always, and a share of the others
+						continue // always test one combination, and a share of the others
 					}
 					t.Run(name+"/"+version+level+target, func(t *testing.T) {
 						dir := t.TempDir()

@@ -2,8 +2,8 @@ package interp
 
 import "example.com/reframe/internal/machine"
 
-// checkedFuncs holds the functions that code compiled with _FORTIFY_SOURCE calls instead of memcpy, sprintf and so on. They take the size of the
-// written object, and end the program if it is too small.
+// checkedFuncs holds the functions that code compiled with _FORTIFY_SOURCE calls instead of memcpy, sprintf and so on. They also take the size of the
+// destination object, and end the program if the object is too small.
 var checkedFuncs = checkedTable()
 
 // fortified describes a checked function: at is the index of the argument with the object's size, and needs returns the number of bytes that a call

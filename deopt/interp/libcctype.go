@@ -87,7 +87,7 @@ func ctypeTable() map[string]Builtin {
 		"toascii": scalar(func(c *ccall) uint64 { return c.uint(0) & 0x7f }),
 		"__ctype_b_loc": ctypeTableOf(2, func(b int) uint64 {
 			if b < 0 {
-				return 0 // EOF, and a byte above 127 read as a negative number
+				return 0 // EOF and bytes above 127, which are negative as signed chars, have no class
 			}
 			return class(b)
 		}),
@@ -112,7 +112,7 @@ func truth(yes bool) uint64 {
 	return 0
 }
 
-// mapped implements tolower or toupper, which return a value outside of unsigned char unchanged.
+// mapped returns tolower or toupper, where as maps a byte. Values outside of unsigned char stay unchanged.
 func mapped(as func(byte) byte) Builtin {
 	return scalar(func(c *ccall) uint64 { return cased(int(c.int(0)), as) })
 }
@@ -124,8 +124,8 @@ func cased(b int, as func(byte) byte) uint64 {
 	return uint64(as(byte(b)))
 }
 
-// ctypeTableOf makes a function that returns the address of a pointer to a table. The pointer refers to the entry for 0; the table covers -128 to
-// 255, as glibc's ctype.h requires.
+// ctypeTableOf returns a function that returns the address of a pointer to a table. The pointer points to the entry for 0. The table has entries for
+// -128 to 255, as glibc's ctype.h requires.
 func ctypeTableOf(size int, entry func(b int) uint64) Builtin {
 	return func(i *Invocation) (Value, error) {
 		c := &ccall{Invocation: i}

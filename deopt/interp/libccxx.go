@@ -23,13 +23,13 @@ func cxxTable() map[string]Builtin {
 			table[operator+also] = procedure(func(c cxxCall) { heapCall(c).free(c.addr(0)) })
 		}
 	}
-	// The constructors and destructors of std::allocator<char> and <wchar_t>, which libstdc++ contains as code, do nothing.
+	// The constructors and destructors of std::allocator<char> and <wchar_t> do nothing. libstdc++ exports them as functions.
 	for _, class := range []string{"_ZNSaIc", "_ZNSaIw"} {
 		for _, member := range []string{"C1Ev", "C2Ev", "C1ERKS_", "C2ERKS_", "D1Ev", "D2Ev"} {
 			table[class+"E"+member] = procedure(func(*ccall) {})
 		}
 	}
-	// The names of new and new[] in Microsoft's C++ for 32-bit x86.
+	// Names of new and new[] that Microsoft's C++ uses for 32-bit x86.
 	for _, operator := range []string{"??2@YAPAXI@Z", "??_U@YAPAXI@Z"} {
 		table[operator] = table["_Znwj"]
 	}

@@ -1,6 +1,6 @@
 package interp
 
-// errorTexts holds the texts of strerror for the error numbers of Linux on x86-64, "" for a number without an error.
+// errorTexts holds the texts of strerror, by the error numbers of Linux on x86-64. A number without an error has the text "".
 var errorTexts = [...]string{
 	"Success", "Operation not permitted", "No such file or directory", "No such process", "Interrupted system call",
 	"Input/output error", "No such device or address", "Argument list too long", "Exec format error",

@@ -90,8 +90,8 @@ void late(jmp_buf b) { setjmp(b); }
 	}
 }
 
-// TestFunctionsOutsideTheLibraryAreRefusedByName requires that a call of a libc or libstdc++ function that is not built in ends the run with the
-// error for any function without IR.
+// TestFunctionsOutsideTheLibraryAreRefusedByName requires that a call of a libc or libstdc++ function that is not built in ends the run, with the
+// same error as a call of any other function without IR.
 func TestFunctionsOutsideTheLibraryAreRefusedByName(t *testing.T) {
 	for _, name := range []string{"regcomp", "getopt_long", "strftime", "localtime", "csqrt", "__muldc3", "fopen", "fdopen", "open", "stat64", "getline", "sscanf", "__isoc99_sscanf",
 		"wcslen", "rand", "sem_wait", "getrandom", "pthread_create", "system", "sysconf", "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base",
@@ -148,7 +148,7 @@ define void @number(ptr %f, ptr %m, i64 %n) {
 	})
 }
 
-// flat is a target with a format at one address and bytes at another. A zero follows each.
+// flat is a target with a format at one address and bytes at another, each followed by a zero byte.
 type flat struct{ format, memory []byte }
 
 const formatAt, memoryAt = 0x100000, 0x2000000

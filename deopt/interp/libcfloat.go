@@ -21,7 +21,7 @@ type decimal struct {
 	text     string // the text of a decimal number, for strconv
 }
 
-// Bounds on the text of a number. More digits and larger exponents change no result in any format, except for the direction of a tie.
+// Bounds on the text of a number. Digits and exponents beyond them change no result in any format, except that dropped digits decide a tie.
 const (
 	maxDigits   = 20000
 	maxExponent = 100000
@@ -73,7 +73,7 @@ func parseFloat(s []byte) decimal {
 	if !any {
 		return decimal{}
 	}
-	if dropped { // the dropped digits lie strictly between two numbers that are kept
+	if dropped { // dropped digits make the number greater: append a digit, so that it is not a tie
 		digits, point = append(digits, '1'), point-1
 	}
 	if len(digits) > 0 {
@@ -90,7 +90,7 @@ func parseFloat(s []byte) decimal {
 	return v
 }
 
-// hexFollows reports whether s starts with a hexadecimal digit, or a point and one.
+// hexFollows reports whether s starts with a hexadecimal digit, or with a point and a hexadecimal digit.
 func hexFollows(s []byte) bool {
 	if len(s) > 0 && s[0] == '.' {
 		s = s[1:]
@@ -152,8 +152,7 @@ func parseSpecial(s []byte, v *decimal) int {
 	return 0
 }
 
-// floatFormat is a binary format: bits of precision and the exponents of its
-// smallest and largest power of two.
+// floatFormat is a binary format: the bits of its significand, and the exponents of its smallest and largest powers of two.
 type floatFormat struct{ precision, least, most int }
 
 var (
@@ -162,8 +161,8 @@ var (
 	formatX87    = floatFormat{64, -16382, 16383}
 )
 
-// round returns the nearest number of a format as significand · 2^exponent; ties go to the even one. outOfRange reports whether errno is set,
-// because the number is too large, or tiny and inexact.
+// round rounds to the nearest number of a format, significand · 2^exponent, with ties to even. outOfRange reports whether strtod sets errno, because
+// the number is too large, or tiny and inexact.
 func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinite, outOfRange bool) {
 	if v.mantissa.Sign() == 0 {
 		return 0, 0, false, false
@@ -182,7 +181,7 @@ func (v decimal) round(f floatFormat) (significand uint64, exponent int, infinit
 	} else {
 		den.Set(power)
 	}
-	// The exponent of the last place: that of the value, but at least that of subnormals.
+	// top is the exponent of the value, and last that of its last place, which is constant for subnormal numbers.
 	top := num.BitLen() - den.BitLen()
 	if below := new(big.Int).Lsh(den, uint(max(top, 0))); new(big.Int).Lsh(num, uint(max(-top, 0))).Cmp(below) < 0 {
 		top--
@@ -224,7 +223,7 @@ func (c numberCall) convert(s []byte, end machine.Addr, f floatFormat) float64 {
 	case v.n > 0:
 		fast, err := strconv.ParseFloat(v.text, map[floatFormat]int{formatSingle: 32, formatDouble: 64}[f])
 		if v.text != "" && err == nil && math.Abs(fast) >= math.Ldexp(1, f.least+1) {
-			return fast // the fast path, also rounded correctly
+			return fast // the fast path of Go's strconv is also rounded correctly
 		}
 		significand, exponent, infinite, outOfRange := v.round(f)
 		if x = math.Ldexp(float64(significand), exponent); infinite {

@@ -7,8 +7,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// mathFuncs holds the functions of <math.h> from floats to a float. Each also has a float form, whose name ends in f. See floatFunc for their
-// accuracy.
+// mathFuncs holds the functions of <math.h> that take floats and return a float. Each also has a form for float, whose name ends in f. The comment of
+// floatFunc describes their accuracy.
 var mathFuncs = map[string]floatFunc{
 	"sqrt": one(math.Sqrt), "cbrt": correct(libm.Cbrt), "sin": correct(libm.Sin), "cos": correct(libm.Cos), "tan": correct(libm.Tan),
 	"asin": constantNaN(libm.Asin), "acos": constantNaN(libm.Acos), "atan": correct(libm.Atan), "atan2": correct(libm.Atan2),
@@ -107,7 +107,7 @@ func (c numberCall) scaled(x float64, n int64) float64 {
 	if c.ret.typ.Kind != ir.FloatKind {
 		return math.Ldexp(x, int(n))
 	}
-	// Scaling by 2^±600 moves every float out of its range, and a double still holds the 24 bits exactly.
+	// Exponents beyond ±600 have the same result: they move every float out of its range. With ±600 a double still holds the 24 bits exactly.
 	return math.Ldexp(x, int(min(max(n, -600), 600)))
 }
 
@@ -118,7 +118,7 @@ func frexp(c numberCall) float64 {
 	return f
 }
 
-// modf stores the whole part, in the type of its argument, and returns the fraction.
+// modf stores the whole part through its pointer, in the type of its operand, and returns the fraction.
 func modf(c numberCall) float64 {
 	x := c.float(0)
 	whole, fraction := math.Modf(x)
@@ -136,7 +136,7 @@ func modf(c numberCall) float64 {
 	return math.Copysign(fraction, x)
 }
 
-// whole rounds to a long or long long. A result that does not fit is x86's integer indefinite value.
+// whole rounds an argument to a long or long long. If the result does not fit, it is x86's integer indefinite value.
 func (c numberCall) whole(round func(float64) float64) uint64 {
 	x := round(c.float(0))
 	width := c.resultBits()

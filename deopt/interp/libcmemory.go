@@ -31,8 +31,8 @@ var memoryFuncs = map[string]Builtin{
 // heapCall allocates and frees memory.
 type heapCall struct{ *ccall }
 
-// tooMuch returns the smallest size for which malloc always fails, however much memory is free. The addresses of an x86-64 process end below it
-// (Linux, Documentation/arch/x86/x86_64/mm.rst). With 32-bit pointers, no object is larger than PTRDIFF_MAX (glibc's malloc.c).
+// tooMuch returns the least size for which malloc fails however much memory is free. An x86-64 process has no addresses at or above it (Linux,
+// Documentation/arch/x86/x86_64/mm.rst). With 32-bit pointers, no object is larger than PTRDIFF_MAX (glibc's malloc.c).
 func (c heapCall) tooMuch() uint64 {
 	if c.longSize() == 4 {
 		return 1 << 31
@@ -138,7 +138,7 @@ func memmove(c stringCall) uint64 {
 
 func mempcpy(c stringCall) uint64 { return memmove(c) + c.uint(2) }
 
-// memccpy copies up to and including the first byte that equals argument 2.
+// memccpy copies bytes up to and including the first one that equals argument 2.
 func memccpy(c stringCall) uint64 {
 	to, from, limit := c.addr(0), c.addr(1), c.uint(3)
 	at := c.findByte(from, byte(c.uint(2)), limit)
@@ -158,7 +158,7 @@ func memset(c stringCall) uint64 {
 
 func bzero(c stringCall) { c.fill(c.addr(0), 0, c.uint(1)) }
 
-// memcmp reads nothing after the first difference.
+// memcmp reads no bytes after the first difference.
 func memcmp(c stringCall) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for n := c.uint(2); n > 0 && c.err == nil; n-- {
@@ -171,7 +171,7 @@ func memcmp(c stringCall) uint64 {
 
 func memchr(c stringCall) uint64 { return c.findByte(c.addr(0), byte(c.uint(1)), c.uint(2)) }
 
-// findByte returns the address of the first byte b among limit bytes, or 0.
+// findByte returns the address of the first byte b among limit bytes from a on, or 0.
 func (c stringCall) findByte(a machine.Addr, b byte, limit uint64) uint64 {
 	r := c.from(a)
 	for n := uint64(0); n < limit && c.err == nil; n++ {

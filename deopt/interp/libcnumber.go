@@ -52,8 +52,8 @@ type integer struct {
 	n        int
 }
 
-// signed clamps to a signed integer of width bits. unsigned clamps to an unsigned integer, and negates it after a minus sign. clamped reports
-// whether the value did not fit.
+// signed clamps the number to a signed integer of width bits. unsigned clamps to an unsigned integer, and then negates it after a minus sign. clamped
+// reports whether the number did not fit.
 func (i integer) signed(width int) (v uint64, clamped bool) {
 	lowest := uint64(1) << (width - 1)
 	switch {
@@ -77,7 +77,7 @@ func (i integer) unsigned(width int) (v uint64, clamped bool) {
 	return i.v, false
 }
 
-// integer implements strtol and related functions. It sets errno if the value was clamped.
+// integer implements strtol and related functions; result converts the number. It sets errno if the number was clamped.
 func (c numberCall) integer(result func(i integer, width int) (uint64, bool), binary bool) uint64 {
 	s, base := c.text(0), c.int(2)
 	if c.err == nil && (base < 0 || base == 1 || base > 36) {
@@ -93,7 +93,7 @@ func (c numberCall) integer(result func(i integer, width int) (uint64, bool), bi
 	return r
 }
 
-// endedAt stores the end of a number, unless the pointer for it is null.
+// endedAt stores the address after the number through strtol's second argument, unless that is null.
 func (c numberCall) endedAt(end machine.Addr, n int) {
 	if end != 0 {
 		c.put(end, c.longSize(), c.uint(0)+uint64(n))

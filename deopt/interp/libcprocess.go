@@ -12,7 +12,7 @@ var processFuncs = map[string]Builtin{
 	"exit": procedure(exit), "_exit": procedure(quickExit), "_Exit": procedure(quickExit), "quick_exit": procedure(quickExit),
 	"atexit": scalar(atexit), "__cxa_atexit": scalar(cxaAtexit),
 	"abort":  procedure(func(c *ccall) { c.fail(troublef(KindAbort, "the program called abort")) }),
-	"getenv": always(0), "secure_getenv": always(0), // the environment is empty
+	"getenv": always(0), "secure_getenv": always(0), // the environment has no variables
 	"getpid":           always(1),
 	"__errno_location": scalar(func(c *ccall) uint64 { return uint64(c.errnoAddr()) }),
 	"strerror":         scalar(func(c *ccall) uint64 { return c.constantText(errorText(c.int(0))) }),
@@ -51,7 +51,7 @@ func cxaAtexit(c *ccall) uint64 {
 	return 0
 }
 
-// handle registers a handler with its argument.
+// handle registers a function to call at exit, with its argument.
 func (c *ccall) handle(arg Value) {
 	f := c.addr(0)
 	if c.err == nil && f == 0 {
@@ -65,7 +65,7 @@ func (c *ccall) handle(arg Value) {
 	}
 }
 
-// handlerCost is the number of bytes charged for a handler.
+// handlerCost is the number of bytes charged for a registered handler, and for similar small records.
 const handlerCost = 64
 
 // runHandlers runs the handlers of atexit, the last one first. If a handler calls exit, the remaining handlers run before the program ends.
@@ -87,8 +87,8 @@ func (in *Interp) runHandlers() error {
 	return nil
 }
 
-// Call calls the function of the program at address f and returns its result, none for a void function. It returns the errors that a call by the
-// program would, and any error that ends the run. A builtin must return such an error.
+// Call calls the function of the program at address f, and returns its result, none for a void function. It returns an error if the call is invalid,
+// or if the run ends during the call. A builtin must return such an error.
 func (c *Invocation) Call(f machine.Addr, args ...Value) (Value, error) {
 	fn, name := c.in.names.funcAt(f)
 	switch {
@@ -135,7 +135,7 @@ func assertFail(c *ccall) {
 	c.fail(troublef(KindAbort, "the assertion `%s' of %s:%d failed", text, file, uint32(line)))
 }
 
-// terminated ends the program as glibc does when one of its checks detects corruption.
+// terminated prints glibc's message for a detected corruption, and ends the program.
 func (c *ccall) terminated(what string) {
 	c.printError([]byte("*** " + what + " ***: terminated\n"))
 	c.fail(troublef(KindAbort, "%s", what))

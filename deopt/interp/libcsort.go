@@ -14,7 +14,7 @@ var sortFuncs = map[string]Builtin{
 	"bsearch": scalar(bsearch),
 }
 
-// order calls a comparison function of the program.
+// order calls a comparison function of the program, and returns its result.
 func (c sortCall) order(f machine.Addr, a, b uint64, more []Value) int {
 	if c.err != nil {
 		return 0
@@ -31,8 +31,8 @@ func (c sortCall) order(f machine.Addr, a, b uint64, more []Value) int {
 	return int(int32(n))
 }
 
-// sort is a merge sort, as in glibc up to 2.36, so equal elements keep their order. It moves the elements after all comparisons. With an
-// inconsistent comparison, the result is some permutation.
+// sort is a merge sort, as in glibc up to 2.36, so equal elements keep their order. It moves the elements after the last comparison. If the
+// comparisons contradict each other, the result is some permutation.
 func (c sortCall) sort(f machine.Addr, more ...Value) {
 	base, n, size := c.uint(0), c.uint(1), c.uint(2)
 	if c.err != nil || n < 2 || size == 0 {
@@ -73,7 +73,7 @@ func (c sortCall) merge(f machine.Addr, a, b, to []uint64, more []Value) {
 	}
 }
 
-// permute puts the elements at the addresses into the given order. It keeps their undefined bits.
+// permute moves the elements of an array at base into the order of the addresses in order. It keeps their undefined bits.
 func (c sortCall) permute(base machine.Addr, size uint64, order []uint64) {
 	if c.err == nil {
 		c.err = c.in.work(2 * size * uint64(len(order)))

@@ -6,11 +6,11 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// clib holds the state of the C library between calls, in the program's memory or outside of it. It lasts as long as the Interp.
+// clib holds the state of the C library between calls. It lasts as long as the Interp.
 type clib struct {
 	program string // the program's base name
 	errno   machine.Addr
-	token   machine.Addr // where strtok continues
+	token   machine.Addr // where the next call of strtok continues
 	texts   map[string]machine.Addr
 	tables  map[string]machine.Addr
 	handler []handler // handlers of atexit, in the order of registration
@@ -19,7 +19,7 @@ type clib struct {
 
 	typeKinds map[machine.Addr]typeKind // type_info kinds by vtable address
 	stdin     *bufio.Reader
-	shared    map[string]machine.Addr // variables that the program shares with the C library
+	shared    map[string]machine.Addr // addresses of the C library's variables, by name
 }
 
 // handler is a function to call when the program ends, with an optional argument.
@@ -65,7 +65,8 @@ func (c *ccall) setErrno(n uint64) {
 	c.put(c.errnoAddr(), 4, n)
 }
 
-// libcGlobals are the variables of the C library that a module may declare, each of at most eight bytes. Their memory is allocated at first use.
+// libcGlobals makes the variables of the C library that a module may declare. Each has at most eight bytes, and is allocated at its first use. A
+// function returns the initial value.
 var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	"stdin":  func(in *Interp) (uint64, error) { return in.streamAddr(0) },
 	"stdout": func(in *Interp) (uint64, error) { return in.streamAddr(1) },
@@ -73,11 +74,12 @@ var libcGlobals = map[string]func(in *Interp) (uint64, error){
 	// The environment is empty: environ points to an empty array.
 	"environ":   func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
 	"__environ": func(in *Interp) (uint64, error) { a, err := in.names.globals.take(8, 8, true); return uint64(a), err },
-	// A char that is 1 while the process has one thread; std::shared_ptr reads it. Set all bytes, so that the byte order does not matter.
+	// A char that is 1 while the process has a single thread; std::shared_ptr reads it. Set all bytes of the word, so that the byte order does not
+	// matter.
 	"__libc_single_threaded": func(*Interp) (uint64, error) { return 0x0101010101010101, nil },
 }
 
-// libcGlobal returns the address of a variable of the C library, the same for every module.
+// libcGlobal returns the address of a variable of the C library. It is the same address for every module.
 func (in *Interp) libcGlobal(name string) (machine.Addr, bool, error) {
 	f := libcGlobals[name]
 	if f == nil {

@@ -35,7 +35,7 @@ var stringFuncs = map[string]Builtin{
 
 func same8(b byte) byte { return b }
 
-// compare compares two strings of at most limit bytes after mapping each byte. It reads nothing after the first difference.
+// compare compares two strings of at most limit bytes, after as has mapped each byte. It reads no bytes after the first difference.
 func (c stringCall) compare(limit uint64, as func(byte) byte) uint64 {
 	a, b := c.from(c.addr(0)), c.from(c.addr(1))
 	for ; limit > 0 && c.err == nil; limit-- {
@@ -63,7 +63,7 @@ func stpcpy(c stringCall) uint64 {
 	return c.copyText(c.addr(0), s) + uint64(len(s))
 }
 
-// copyPadded implements strncpy, which pads with zeros. It returns the number of bytes before the padding.
+// copyPadded implements strncpy, and returns the number of bytes before the zeros with which it pads.
 func (c stringCall) copyPadded() uint64 {
 	to, limit := c.addr(0), c.uint(2)
 	s := c.textAt(c.addr(1), limit)
@@ -79,7 +79,7 @@ func (c stringCall) appendText(s []byte) uint64 {
 	return c.uint(0)
 }
 
-// strlcpy and strlcat are BSD functions, in glibc since 2.38. They truncate, and return the length of the untruncated string.
+// strlcpy and strlcat are BSD functions that glibc has since 2.38. They truncate, and return the length of the string before truncation.
 func strlcpy(c stringCall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
@@ -95,7 +95,7 @@ func strlcat(c stringCall) uint64 {
 	return head + uint64(len(tail))
 }
 
-// strxfrm copies as much as fits: in the "C" locale it transforms nothing.
+// strxfrm copies as much as fits, because the "C" locale transforms nothing.
 func strxfrm(c stringCall) uint64 {
 	s, size := c.text(1), c.uint(2)
 	c.truncated(c.addr(0), s, size)
@@ -136,7 +136,7 @@ func strchrnul(c stringCall) uint64 {
 
 // spanOf counts the bytes at the start of s that are in the set, or with in false those that are not.
 func spanOf(s, set []byte, in bool) int {
-	var has [256]bool // a table, because a set may be as long as s
+	var has [256]bool // a table, because the set may be as long as s
 	for _, b := range set {
 		has[b] = true
 	}
@@ -165,7 +165,7 @@ func (c stringCall) locate(s, part []byte) uint64 {
 	return c.uint(0) + uint64(k)
 }
 
-// index returns the position of part in s, or -1, and charges for the search.
+// index returns the position of part in s, or -1. It counts the search as bulk work.
 func (c stringCall) index(s, part []byte) int {
 	if c.err == nil {
 		c.err = c.in.work(uint64(len(s)))
@@ -196,7 +196,7 @@ func strtokR(c stringCall) uint64 {
 	return token
 }
 
-// token implements strtok_r (POSIX): it returns the next token, and where the search continues.
+// token implements strtok_r (POSIX). It returns the address of the next token, and the address at which the next search continues.
 func (c stringCall) token(s, saved machine.Addr) (uint64, machine.Addr) {
 	if s == 0 {
 		s = saved

@@ -49,7 +49,7 @@ var localeFuncs = map[string]Builtin{
 	"localeconv": scalar(localeconv),
 }
 
-// localeconv returns a struct lconv: ten pointers to strings and fourteen chars.
+// localeconv returns the address of a struct lconv: ten pointers to strings, and fourteen chars.
 func localeconv(c *ccall) uint64 {
 	if a, ok := c.in.clib.tables["localeconv"]; ok {
 		return uint64(a)
@@ -69,5 +69,5 @@ func localeconv(c *ccall) uint64 {
 	return uint64(a)
 }
 
-// elapsed returns the time of the run in nanoseconds.
+// elapsed returns the time since the run started, in nanoseconds: one per step.
 func (c *ccall) elapsed() uint64 { return c.in.run.steps + c.in.run.bulk }

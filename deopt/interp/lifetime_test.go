@@ -9,7 +9,7 @@ import (
 )
 
 // TestOutsideOfItsLifeAnAllocaHasNoValue requires that an alloca is undefined before and after its lifetime (LangRef, "llvm.lifetime.start"). It
-// tests the intrinsics of releases before 22 and since 22.
+// tests both forms of the intrinsics: that before LLVM 22, and that since.
 func TestOutsideOfItsLifeAnAllocaHasNoValue(t *testing.T) {
 	const declared = `declare void @llvm.lifetime.start.p0(i64, ptr)
 declare void @llvm.lifetime.end.p0(i64, ptr)

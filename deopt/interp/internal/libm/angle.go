@@ -30,7 +30,7 @@ func sinCos(r *big.Int, frac int) (sin, cos *big.Int) {
 	}
 }
 
-// quadrant splits an angle into k*pi/2 + r, |r| <= pi/4, with k modulo 4.
+// quadrant returns k modulo 4 and r such that the angle is k*pi/2 + r, with |r| <= pi/4.
 func quadrant(x softfloat.Number, frac int) (k int, r *big.Int) {
 	wide := frac + max(0, lead(x)) + 8
 	y, right := fixed(x, wide), pi.at(wide+1)
@@ -41,7 +41,8 @@ func quadrant(x softfloat.Number, frac int) (k int, r *big.Int) {
 	return int(new(big.Int).And(q, big.NewInt(3)).Int64()), r.Rsh(r, uint(wide-frac))
 }
 
-// circular returns a function of the sine and the cosine of an angle. Near zero its value is the angle itself, or one if even is set.
+// circular returns the function that of computes from the sine and cosine of an angle. For an angle near zero, the function returns the angle itself,
+// or 1 if even is set.
 func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -73,15 +74,15 @@ func circular(even bool, of func(sin, cos *big.Int, frac int) *big.Int) Func {
 	}}
 }
 
-// The functions of an angle.
+// The trigonometric functions.
 var (
 	Sin = circular(false, func(sin, _ *big.Int, _ int) *big.Int { return sin })
 	Cos = circular(true, func(_, cos *big.Int, _ int) *big.Int { return cos })
 	Tan = circular(false, div)
 )
 
-// arcTan returns the angle of the point (x, y), in (-pi, pi]. x and y are in fixed point and not both zero. The angle is a guess g plus the angle
-// that is left after the point is turned by -g.
+// arcTan returns the angle of the point (x, y), in (-pi, pi]. x and y are in fixed point and not both zero. It guesses an angle g, turns the point by
+// -g, and adds the small angle of the turned point to g.
 func arcTan(y, x *big.Int, frac int) *big.Int {
 	guess := math.Atan2(near(y, frac), near(x, frac))
 	if math.Abs(guess) > 0.9 {
@@ -106,14 +107,14 @@ func arcTan(y, x *big.Int, frac int) *big.Int {
 	return g.Add(g, arc(div(up, along, frac), frac, -1))
 }
 
-// arcOf returns the angle of the point (x, y), which must be finite and not the origin.
+// arcOf returns the angle of the point (x, y), which must be finite and not the origin. exact returns the point, or a multiple of it, in fixed point.
 func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int) (y, x *big.Int)) softfloat.Number {
 	extra := 0
 	if y.Class == softfloat.Finite && x.Class == softfloat.Finite && !x.Neg {
 		extra = max(0, lead(x)-lead(y)) // number of leading zero bits of the result
 	}
 	if extra > 2*f.Prec {
-		// The result is less than y/x, but by so little that it only breaks a tie.
+		// The result is slightly less than y/x. The difference matters only for rounding a tie, so decrement the last bit.
 		n := softfloat.Div(y, x, f.Prec)
 		n.Mant.Lsh(n.Mant, 1).Sub(n.Mant, big.NewInt(1))
 		n.Exp--
@@ -126,7 +127,7 @@ func arcOf(f softfloat.Format, y, x softfloat.Number, exact func(prec, frac int)
 	})
 }
 
-// point returns a function that scales (x, y) so that the longer side is about one. Scaling does not change the angle.
+// point returns a function for arcOf that scales (x, y) so that the greater coordinate is about one. Scaling does not change the angle.
 func point(y, x softfloat.Number) func(prec, frac int) (*big.Int, *big.Int) {
 	up := -1 << 30
 	for _, n := range []softfloat.Number{y, x} {
@@ -205,6 +206,6 @@ func atan2(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return softfloat.Number{Neg: y.Neg}
 	}
 	r := arcOf(f, y, x, point(y, x))
-	r.Neg = y.Neg // also if y is negligible compared with x
+	r.Neg = y.Neg // also set the sign where arcOf ignored y, because y is negligible compared with x
 	return r
 }

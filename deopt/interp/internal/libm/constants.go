@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// constant is a number that is computed at first use, and again when more bits are needed. Reducing the largest fp128 angle needs some 17,000 bits
-// of pi.
+// constant is a number that is computed at its first use, and again when a caller needs more bits. Reducing the largest fp128 angle needs about
+// 17,000 bits of pi.
 type constant struct {
 	mu    sync.Mutex
 	bits  int

@@ -27,7 +27,7 @@ func expOf(r *big.Int, frac int) *big.Int {
 	return sum.Rsh(sum, uint(wide-frac))
 }
 
-// reduce splits y into k*ln2 + r, |r| < 1/2, for |y| < 2^40.
+// reduce returns k and r such that y = k*ln2 + r with |r| < 1/2, for |y| < 2^40.
 func reduce(y *big.Int, frac int) (k int, r *big.Int) {
 	k = int(math.RoundToEven(near(y, frac) / math.Ln2))
 	wide := frac + 44
@@ -43,7 +43,7 @@ func expFixed(y *big.Int, frac, prec int) approx {
 	return approx{expOf(r, prec), prec - k}
 }
 
-// exponential returns the function b^x for the base whose natural logarithm is c; a nil c stands for base e.
+// exponential returns the function b^x, where c is the natural logarithm of the base b, or nil for base e.
 func exponential(c *constant) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -54,7 +54,7 @@ func exponential(c *constant) Func {
 			return x
 		case x.Class == softfloat.Zero || lead(x) < -f.Prec-4:
 			return softfloat.FromInt(big.NewInt(1))
-		case lead(x) > f.ExpBits: // outside of the exponent range, also for base 2
+		case lead(x) > f.ExpBits: // the result is outside of the exponent range, for every base
 			return past(x.Neg)
 		}
 		return roundCorrectly(f, func(prec int) approx {
@@ -102,11 +102,12 @@ func infinite(neg bool) softfloat.Number {
 	return n
 }
 
-// plusOne and minusOne return the limits 1 and -1, which the function reaches after rounding to nearest.
+// plusOne and minusOne return the limits 1 and -1. For large arguments, the function rounds to its limit.
 func plusOne(bool) softfloat.Number  { return softfloat.FromInt(big.NewInt(1)) }
 func minusOne(bool) softfloat.Number { return softfloat.FromInt(big.NewInt(-1)) }
 
-// hyperbolic returns a function of e^x and e^-x that equals x near zero. high and low return its limits for large positive and negative x.
+// hyperbolic returns the function that of computes from e^x and e^-x. The function must equal x near zero. high and low return its limits for large
+// positive and negative x.
 func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(neg bool) softfloat.Number) func(softfloat.Format, []softfloat.Number) softfloat.Number {
 	return func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		x := v[0]
@@ -120,7 +121,7 @@ func hyperbolic(of func(e, inverse *big.Int, frac int) *big.Int, high, low func(
 			return x
 		}
 		return roundCorrectly(f, func(prec int) approx {
-			// A small result loses leading bits, so compute more.
+			// For a small x the leading bits of the result cancel, so compute more bits.
 			frac := prec + max(0, -2*lead(x)) + 24
 			y := fixed(x, frac+24)
 			e := expFixed(y, frac+24, frac)

@@ -15,5 +15,5 @@ func toFloat(n softfloat.Number) float64 {
 	return math.Float64frombits(softfloat.Double.Encode(n).Uint64())
 }
 
-// near returns a first guess of a number, with the precision of a double.
+// near converts a fixed-point number to a double, as a first guess.
 func near(v *big.Int, frac int) float64 { return toFloat(approx{v, frac}.number()) }

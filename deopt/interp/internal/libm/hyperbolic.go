@@ -16,7 +16,7 @@ var (
 		}
 		return odd(x, func(x softfloat.Number) softfloat.Number {
 			return roundCorrectly(f, func(prec int) approx {
-				frac := prec + f.Prec + 24 // for small x, the result is about x
+				frac := prec + f.Prec + 24 // for small x the result is about x, with leading zero bits
 				return logOfSum(fixed(x, frac), 1, frac).cut(prec)
 			})
 		})

@@ -21,9 +21,9 @@ import (
 var functions = []struct {
 	name string
 	f    libm.Func
-	// The magnitudes of the arguments range from 2^low to 2^high.
+	// The test draws arguments with magnitudes from 2^low to 2^high.
 	low, high int
-	// disagree bounds how many of 1000 results of glibc may differ.
+	// disagree is the maximum number of 1000 results in which glibc may differ.
 	disagree int
 }{
 	{"exp", libm.Exp, -60, 10, 5}, {"exp2", libm.Exp2, -60, 10, 5}, {"exp10", libm.Exp10, -60, 8, 400}, {"expm1", libm.Expm1, -60, 9, 400},
@@ -35,14 +35,15 @@ var functions = []struct {
 	{"cbrt", libm.Cbrt, -1022, 1023, 600}, {"pow", libm.Pow, -5, 5, 20}, {"atan2", libm.Atan2, -30, 30, 100}, {"hypot", libm.Hypot, -300, 300, 400},
 }
 
-// edges are arguments with special results, or at which a function changes its behavior.
+// edges are arguments that have special results, or at which a function changes its behavior.
 var edges = []float64{
 	0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 10, 22, 100, 1024, -1074, -1075, -1076, 709.782712893384, 710, -745.2, 1e22,
 	math.Inf(1), math.Inf(-1), math.NaN(), math.Pi, math.Pi / 2, 6381956970095103 * 0x1p797, 0x1p-26, 0x1p-1074, 0x1p-1022, math.MaxFloat64,
 	1 + 0x1p-52, 1 - 0x1p-53, 27, 0.001, -0x1p-1074,
 }
 
-// TestResultsAreRoundedCorrectly compares with libquadmath, rounded from 113 bits to 53. It also bounds how many results of glibc differ.
+// TestResultsAreRoundedCorrectly compares the results with those of libquadmath, which have 113 bits, rounded to 53 bits. It also bounds the number
+// of results in which glibc differs.
 func TestResultsAreRoundedCorrectly(t *testing.T) {
 	livetest.NeedsTools(t)
 	program := filepath.Join(t.TempDir(), "libm")

@@ -26,7 +26,7 @@ func logFixed(n softfloat.Number, frac int) *big.Int {
 	return z.Rsh(z, 8)
 }
 
-// logNear returns log m for m in [3/4, 3/2]: a guess g plus the logarithm of m/e^g, which is close to one.
+// logNear returns log m for m in [3/4, 3/2]. It guesses the logarithm g, and adds the logarithm of m/e^g, which is close to one.
 func logNear(m *big.Int, frac int) *big.Int {
 	guess := fixed(fromFloat(math.Log(near(m, frac))), frac)
 	rest := mul(m, expOf(new(big.Int).Neg(guess), frac), frac)
@@ -36,7 +36,7 @@ func logNear(m *big.Int, frac int) *big.Int {
 	return guess.Add(guess, new(big.Int).Lsh(arc(s, frac, 1), 1))
 }
 
-// arc returns the sum of sign^k s^(2k+1)/(2k+1) for a small s: atanh or atan.
+// arc returns the sum of sign^k s^(2k+1)/(2k+1) for a small s. This is atanh(s) for sign 1, and atan(s) for sign -1.
 func arc(s *big.Int, frac int, sign int64) *big.Int {
 	square := mul(s, s, frac)
 	sum, power := new(big.Int).Set(s), s
@@ -50,7 +50,7 @@ func arc(s *big.Int, frac int, sign int64) *big.Int {
 	}
 }
 
-// logarithm returns the logarithm to the base whose natural logarithm is c; a nil c stands for base e.
+// logarithm returns the logarithm function of a base, where c is the natural logarithm of the base, or nil for base e.
 func logarithm(c *constant) Func {
 	return Func{1, func(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		return logOf(f, v[0], 0, c)

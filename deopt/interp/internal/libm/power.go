@@ -23,7 +23,7 @@ func pow(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		n.Neg = neg
 		return n
 	}
-	size := 0 // result of comparing |x| with one
+	size := 0 // -1, 0 or 1 for |x| less than, equal to or greater than one
 	if x.Class != softfloat.NaN {
 		size = softfloat.Cmp(x.Abs(), unit)
 	}
@@ -82,7 +82,7 @@ func isInteger(n softfloat.Number) (whole, odd bool) {
 	return false, false
 }
 
-// cbrt computes an integer root, followed by a sticky bit for the remainder.
+// cbrt computes the cube root of a scaled integer, and appends a sticky bit that is set if the root is inexact.
 func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	x := v[0]
 	if x.Class != softfloat.Finite {
@@ -93,7 +93,7 @@ func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 		up++
 	}
 	n := new(big.Int).Lsh(x.Mant, uint(up))
-	// Newton's method, starting above the root.
+	// Newton's method; the first value is above the root.
 	root := one(n.BitLen()/3 + 1)
 	for {
 		next := new(big.Int).Mul(root, root)
@@ -111,7 +111,7 @@ func cbrt(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	return softfloat.Number{Class: softfloat.Finite, Neg: x.Neg, Mant: root, Exp: (x.Exp-up)/3 - 1}
 }
 
-// hypot is infinite if one argument is, even if the other is NaN (C17 F.10.4.3).
+// hypot returns infinity if one argument is infinite, even if the other is a NaN (C17 F.10.4.3).
 func hypot(f softfloat.Format, v []softfloat.Number) softfloat.Number {
 	for _, n := range v {
 		if n.Class == softfloat.Inf {

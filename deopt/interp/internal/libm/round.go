@@ -39,12 +39,12 @@ type approx struct {
 
 const slack = 12
 
-// tries holds the precisions to try, in bits above the format's precision. A result that is still undecided after the last one is exact. For
-// doubles, no known argument brings these functions closer than 2^-65 of a unit to the middle between two numbers without reaching it (Lefèvre and
-// Muller, "Worst cases for correct rounding of the elementary functions in double precision", 2001).
+// tries holds the precisions to try, in bits above the format's precision. If the rounding is still undecided at the last precision, the result is
+// taken to be exact or a tie. No known argument of these functions in doubles has a result that is inexact and closer than 2^-65 of a unit to the
+// middle between two doubles (Lefèvre and Muller, "Worst cases for correct rounding of the elementary functions in double precision", 2001).
 var tries = []int{36, 280}
 
-// roundCorrectly increases the precision of eval's approximations until the rounding is certain.
+// roundCorrectly calls eval with increasing precision until both ends of the error bound round to the same number.
 func roundCorrectly(f softfloat.Format, eval func(prec int) approx) softfloat.Number {
 	for _, more := range tries {
 		a := eval(f.Prec + more)
@@ -58,7 +58,7 @@ func roundCorrectly(f softfloat.Format, eval func(prec int) approx) softfloat.Nu
 			return f.Decode(f.Encode(approx{exact, a.frac - slack - 20}.number()))
 		}
 	}
-	panic("libm: no precision to try") // unreachable: tries is not empty
+	panic("libm: no precision to try") // unreachable, because tries is not empty
 }
 
 func (a approx) number() softfloat.Number {

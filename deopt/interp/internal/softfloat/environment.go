@@ -8,15 +8,15 @@ import (
 // Flush selects the replacement for subnormal numbers (LangRef, "denormal-fp-math").
 type Flush uint8
 
-// The replacements.
+// The kinds of Flush.
 const (
-	Kept       Flush = iota // the number itself
+	Kept       Flush = iota // the subnormal number itself
 	SignedZero              // a zero with the number's sign
 	PlainZero               // +0
 )
 
-// Environment is a floating-point environment in which results are rounded to nearest, ties to even. The zero value is the default environment: it keeps
-// subnormal numbers.
+// Environment describes how operations treat subnormal numbers and NaNs. Results are rounded to nearest, ties to even. The zero value is the default
+// environment, which keeps subnormal numbers.
 type Environment struct {
 	Operands Flush
 	Results  Flush
@@ -57,7 +57,7 @@ func (e *Environment) Operand(f Format, n Number) Number {
 // tiny reports whether the magnitude of a finite number is below the least normal number.
 func (f Format) tiny(n Number) bool { return n.Exp+n.Mant.BitLen()-1 < 1-f.bias() }
 
-// Encode rounds a number to the format in this environment.
+// Encode rounds the result of an operation to the format. It also flushes a subnormal result, and replaces a NaN, as the environment requires.
 func (e *Environment) Encode(f Format, n Number) *big.Int {
 	switch {
 	case n.Class == NaN && e.DefaultNaN:

@@ -113,7 +113,7 @@ func (f Format) Encode(n Number) *big.Int {
 	return f.join(n.Neg, r)
 }
 
-// round returns exponent and fraction in one integer, so that a carry out of the fraction increments the exponent.
+// round rounds to the format, and returns the exponent field and the fraction as one integer. A carry out of the fraction increments the exponent.
 func (f Format) round(n Number) *big.Int {
 	lead := n.Exp + n.Mant.BitLen() - 1
 	ulp := max(lead, 1-f.bias()) - f.Prec + 1
@@ -121,12 +121,12 @@ func (f Format) round(n Number) *big.Int {
 		return new(big.Int).Lsh(big.NewInt(1), uint(f.ExpBits+f.Prec)) // larger than every finite number
 	}
 	units := nearest(n.Mant, n.Exp-ulp)
-	// The significand of a normal number contains its leading one, which increments the exponent.
+	// The significand of a normal number contains its leading one, which adds one to the exponent field. So use an exponent field that is one less.
 	field := big.NewInt(int64(ulp + f.Prec - 1 + f.bias() - 1))
 	return units.Add(units, field.Lsh(field, uint(f.Prec-1)))
 }
 
-// join adds the sign to the exponent and fraction, and the leading one if the format stores it.
+// join adds the sign to an exponent and fraction, and inserts the leading one if the format stores it.
 func (f Format) join(neg bool, r *big.Int) *big.Int {
 	if f.Explicit {
 		exp := new(big.Int).Rsh(r, uint(f.Prec-1))

@@ -24,7 +24,7 @@ func same(t *testing.T, want float64, n softfloat.Number, what ...any) {
 	}
 }
 
-// TestDoublesAreAsTheProcessorsAre requires that the software computes the results of the processor's arithmetic on doubles.
+// TestDoublesAreAsTheProcessorsAre requires the processor's results for arithmetic on doubles.
 func TestDoublesAreAsTheProcessorsAre(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	special := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, math.MaxFloat64}
@@ -81,7 +81,7 @@ func TestEncodings(t *testing.T) {
 		f     softfloat.Format
 		bits  string
 		class softfloat.Class
-		out   string // after encoding again
+		out   string // the bits after decoding and encoding
 	}{
 		{softfloat.X87, "3fff8000000000000000", softfloat.Finite, "3fff8000000000000000"},
 		{softfloat.X87, "00008000000000000000", softfloat.Finite, "00018000000000000000"}, // pseudo-denormal
