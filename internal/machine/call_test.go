@@ -15,7 +15,7 @@ import (
 
 // callsOf maps architectures to objdump's text of calls: the mnemonic, a space, the operands.
 var callsOf = map[*Arch]struct {
-	prefix string // of the tools and of the directory of the architecture's libc
+	prefix string // prefix of the names of the tools, and of the directory of the architecture's libc
 	calls  *regexp.Regexp
 }{
 	ARM64:   {"aarch64-linux-gnu", regexp.MustCompile(`^(bl|blr|blra[ab]z?) `)},

@@ -80,7 +80,7 @@ func InRegisters(f *ir.Func) bool {
 	})
 }
 
-const word = 8 // of a register and of a place on the stack, in bytes
+const word = 8 // size in bytes of a general register, and of a stack slot for an argument
 
 // maxElements limits the elements of an array that are examined; it exceeds the number of registers.
 const maxElements = 64

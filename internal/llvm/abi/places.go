@@ -118,7 +118,7 @@ func placed(t *ir.Type, layout *ir.DataLayout) bool {
 		return t.Bits <= 128
 	case ir.PointerKind, ir.FloatKind, ir.DoubleKind:
 		return true
-	case ir.VectorKind: // only vectors as wide as a register: LLVM widens narrower ones in several ways
+	case ir.VectorKind: // other sizes than that of a register are unknown: LLVM widens narrower vectors in several ways
 		bits := BitWidth(t.Elem)
 		return layout.Size(t) == 16 && bits >= 8 && bits&(bits-1) == 0
 	}

@@ -26,7 +26,7 @@ type Module struct {
 	mu         sync.Mutex // held while a body is parsed, because bodies share the fields below
 	lines      []int      // offsets of the lines; nil until needed
 	types      typeTable
-	attrGroups map[string]*attrGroup // by N of group #N
+	attrGroups map[string]*attrGroup // attribute groups by their number N, written #N
 	attrs      map[ParamAttrs]*ParamAttrs
 	typed      bool                  // pointers are written with their pointee type
 	opaque     bool                  // read all pointers as ptr, because the module mixes both spellings
@@ -86,8 +86,8 @@ type Func struct {
 	debug   span // position of its !dbg node in the module's source
 	body    extent
 	lazy    atomic.Pointer[lazyFunc]
-	pure    bool              // from its own attributes
-	naked   bool              // from its own attributes
+	pure    bool              // an attribute outside of groups states that it stores nothing
+	naked   bool              // an attribute outside of groups states that it has no frame
 	ordered bool              // its body has uselistorder
 	groups  []string          // numbers of its attribute groups
 	strings map[string]string // its own string attributes

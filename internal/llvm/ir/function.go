@@ -9,7 +9,7 @@ import (
 func (p *moduleParser) parseFunc(define bool) {
 	f := &Func{Module: p.m, Line: p.tok.line, space: p.m.Layout.ProgramSpace}
 	if !define {
-		p.skipAttachments(&f.debug) // in a declaration, attachments come first
+		p.skipAttachments(&f.debug) // in a declaration, attachments such as !dbg precede the head
 	}
 	head := p.parseHead()
 	f.Linkage = head.linkage

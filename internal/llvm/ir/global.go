@@ -131,7 +131,7 @@ func (p *moduleParser) parseGlobalTail(keep func(attributes)) {
 			p.isWord("sanitize_memtag"), p.isWord("sanitize_address_dyninit"):
 			p.next()
 		case p.tok.kind == tokMetadata:
-			p.skipAttachment(new(span)) // without a comma, metadata at the top level follows
+			p.skipAttachment(new(span)) // follows a comma; metadata without a comma is the next top-level entity
 		default:
 			if !p.skipUnknown("global variable property", func() bool { return true }) {
 				p.fail(p.tok.pos, "unknown global variable property")

@@ -223,7 +223,7 @@ func (l *lazyLiveness) uses(in *Instr) ([]int32, error) {
 // liveWalk marks the blocks in which one value is live on entry.
 type liveWalk struct {
 	l     *lazyLiveness
-	stamp []int32 // for each block, one more than the last value that was found live there
+	stamp []int32 // for each block, v+1 of the value v that was last marked live on its entry
 	work  []*Block
 	total int
 }

@@ -88,7 +88,7 @@ end:
 		{f, "loop", 3, "%b %i %j %next"}, // %i becomes %j on the back edge
 		{f, "end", 0, "%next"},
 		{relocate.Func("f"), "0", 0, "%n %base %dead"},
-		{relocate.Func("f"), "0", 2, "%base %derived"}, // after the statepoint: no token and no %dead
+		{relocate.Func("f"), "0", 2, "%base %derived"}, // not live after the statepoint: its token and %dead
 		{relocate.Func("f"), "0", 3, "%base %derived %r"},
 		{relocate.Func("unwinds"), "entry", 0, "%p %q"},
 		{relocate.Func("unwinds"), "ok", 0, ""},

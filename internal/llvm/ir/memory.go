@@ -109,7 +109,7 @@ func (p *bodyParser) parseAlloca(in *Instr) {
 	pos := p.tok.pos
 	in.Elem = p.parseValueType()
 	p.checkAccess(pos, in.Elem)
-	space := 0 // as in LLVM's parser; A of the data layout is the default only for allocas created through the API
+	space := 0 // LLVM's parser uses space 0 too; A of the data layout is the default only for allocas created through the API
 	for p.err == nil && p.more() {
 		switch {
 		case p.acceptWord("align"):

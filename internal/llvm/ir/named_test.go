@@ -27,7 +27,7 @@ func TestFilesAndRead(t *testing.T) {
 	dir := t.TempDir()
 	one := put(t, dir, "one.ll", fmt.Sprintf(plain, 1))
 	two := put(t, dir, "dump/2.ll", fmt.Sprintf(plain, 2))
-	put(t, dir, "dump/2-again.ll", fmt.Sprintf(plain, 2)) // the same text
+	put(t, dir, "dump/2-again.ll", fmt.Sprintf(plain, 2)) // the same text as 2.ll: read once
 	deep := put(t, dir, "dump/sub/deep.ll", fmt.Sprintf(plain, 3))
 	code := filepath.Join(dir, "dump", "code.bc")
 	out, err := exec.Command(livetest.LLVM(t, 16, "llvm-as"), "-o", code, one).CombinedOutput()

@@ -30,7 +30,7 @@ const (
 type Site struct {
 	Kind       SiteKind
 	ID         uint64
-	PatchBytes uint64 // for a stackmap: the shadow bytes
+	PatchBytes uint64 // bytes to patch; for a stackmap, the shadow bytes
 	Func       *Func
 	Instr      *Instr
 	// Live holds the live values in the order of the record's locations: the variable arguments of a stackmap or patchpoint, otherwise the deopt bundle.

@@ -4,7 +4,7 @@ package ir
 // of the value to such a place passes the definitions of the others.
 type Telling struct {
 	Value Value
-	By    []Value // for an integer, its extension; for a struct or array, its elements in order
+	By    []Value // the values to compute it from: for an integer, its extension; for a struct or array, its elements in order
 }
 
 // maxTold is the greatest number of elements of an aggregate that Told considers.

@@ -84,7 +84,7 @@ func (t *typeTable) intern(typ Type) *Type {
 		return s
 	}
 	k := typeKey{
-		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of them is nonzero
+		kind: typ.Kind, n: uint64(typ.Bits) + uint64(typ.AddrSpace) + typ.Len, // at most one of the three numbers is nonzero
 		elem: t.id(typ.Elem), a: typ.Packed || typ.Variadic, b: typ.Scalable, spelling: typ.Name,
 	}
 	if len(typ.Fields) > 0 {

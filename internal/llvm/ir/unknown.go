@@ -12,7 +12,7 @@ import (
 type Warning struct {
 	Line  int    // line of its first occurrence
 	What  string // "calling convention", "attribute", "flag", …
-	Word  string // at most maxWarned bytes of it
+	Word  string // the word, cut to maxWarned bytes
 	Count int    // number of occurrences in the parsed text
 }
 
@@ -176,7 +176,7 @@ const (
 	ofParameter              // after the type of a parameter
 	ofArgument               // after the type of an argument
 	afterList                // after the parameters, the arguments or a variable's properties
-	inGroup                  // in attributes #0 = { … }
+	inGroup                  // inside attributes #0 = { … }
 )
 
 // skipUnknownAttribute skips an unknown attribute.

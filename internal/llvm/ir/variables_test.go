@@ -111,16 +111,16 @@ func describedForms() map[string]string {
 // describedSites lists the variables of the three arguments of each site, in the order of the source.
 var describedSites = []string{
 	"a copy | v | ",         // records with an expression, and variables of other scopes, are ignored
-	"a copy | inblock v | ", // in the block
-	"a copy | v | ininner",  // in the inlined function
-	"a copy | v | ",         // without a location: only variables of the function itself
-	"a copy |  | v",         // assigned
-	"a copy |  | ",          // no longer available
-	"a copy | both | ",      // assigned on both paths, once the same value and once another
+	"a copy | inblock v | ", // inblock is declared in this site's block
+	"a copy | v | ininner",  // ininner is declared in the inlined function that contains this site
+	"a copy | v | ",         // a site without a location: only variables of the function itself
+	"a copy |  | v",         // v is assigned the third argument
+	"a copy |  | ",          // the debug information states that v has no value any more
+	"a copy | both | ",      // both paths assign both: once the same value, once another one
 	"a |  | ",               // in the second iteration %i differs from the first value of v, and so does copy
 	"a | v | ",              // now v has the value of %i
-	" | v | copy",           // assigned in the loop
-	"both | v | copy",       // after the loop
+	" | v | copy",           // the loop has assigned %n to copy
+	"both | v | copy",       // a site after the loop
 }
 
 func TestVariables(t *testing.T) {

@@ -197,7 +197,7 @@ type calculation struct {
 }
 
 func newCalculation(f *ir.Func, values calculated) *calculation {
-	const entry = 0x7000_0000_0008 // at function entry, 8 bytes past a multiple of 16
+	const entry = 0x7000_0000_0008 // stack pointer at function entry: 8 bytes past a multiple of 16
 	m := &calculation{regs: map[machine.DWARFReg]uint64{machine.AMD64.SP: entry}, stack: map[uint64]uint64{}, sizes: map[uint64]int{}}
 	for n, p := range f.Params {
 		m.regs[argumentRegisters[n]] = values[p]

@@ -39,7 +39,7 @@ type moduleCourse struct {
 	*Course
 	sites   []*ir.Site
 	in      [][]int32 // places by block
-	forever []bool    // from the start of the block the function may run forever without reaching a place
+	forever []bool    // blocks from whose start the function may run forever without reaching a place
 	seen    []int32   // one more than the last place from which the block was entered
 }
 

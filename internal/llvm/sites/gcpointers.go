@@ -157,7 +157,7 @@ func pointersOfSite(s *ir.Site) (*pointerGraph[ir.Value], bool) {
 		switch {
 		case t.Kind != ir.PointerKind, t.AddrSpace != space && known:
 			continue
-		case t.AddrSpace != space: // only the collector's own code decides whether it is a reference
+		case t.AddrSpace != space: // a pointer of another space may be a reference; only the collector's own code decides that
 			return nil, false
 		}
 		n, ok := add(v)

@@ -195,7 +195,7 @@ var returningTwice = []string{"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__s
 // linkedCode is the relocated code of a section, and its relocations.
 type linkedCode struct {
 	code   []byte
-	filled []object.Relocation // in the order of their offsets
+	filled []object.Relocation // relocations of the section, in the order of their offsets
 	err    error
 }
 

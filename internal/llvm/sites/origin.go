@@ -247,7 +247,7 @@ func (ms *Modules) assign(maps []*Compiled) error {
 	for _, c := range maps {
 		c.known = true
 		if _, ok := c.Named(); !ok {
-			c.From = ms.All // only the records can decide
+			c.From = ms.All // a map without names of functions: only its records can decide
 			c.pool = nil
 			continue
 		}

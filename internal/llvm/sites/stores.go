@@ -21,7 +21,7 @@ type codeStore struct {
 
 // variableStores holds the stores to variables in a block, before an instruction.
 type variableStores struct {
-	of  map[string][]*ir.Instr // by the name of the variable
+	of  map[string][]*ir.Instr // stores by the name of the variable
 	odd map[string]bool        // variables that other instructions may store to
 }
 

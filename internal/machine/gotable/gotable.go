@@ -75,7 +75,7 @@ type Function struct {
 	Name       string
 	Entry, End uint64
 
-	offset uint64 // of its description (runtime/runtime2.go, _func)
+	offset uint64 // offset of the function's description (runtime/runtime2.go, _func)
 }
 
 // Call is a function at a place in its source.

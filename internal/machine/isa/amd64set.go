@@ -44,7 +44,7 @@ func amd64PatchpointCall(code []byte) int {
 	if !known || mov.Op != x86asm.MOV || mov.Len != amd64Movabs || mov.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}
-	jump, known := amd64.Decode(code[amd64Movabs:]) // in range: the movabs has this length
+	jump, known := amd64.Decode(code[amd64Movabs:]) // cannot exceed code: the movabs has this length
 	if !known || jump.Op != x86asm.CALL || jump.Len != amd64CallR11 || jump.Args[0] != x86asm.Arg(x86asm.R11) {
 		return 0
 	}

@@ -18,7 +18,7 @@ import (
 // libraries lists the C libraries of other architectures, and patterns for binutils' text of the instructions that this package recognizes.
 var libraries = []struct {
 	arch         *machine.Arch
-	prefix       string         // of the tools and of the directory of the library
+	prefix       string         // prefix of the names of the tools, and of the directory of the C library
 	call, jump   *regexp.Regexp // match the mnemonic, a space and the operands
 	never        *regexp.Regexp // matches jumps that are never taken
 	calls, jumps int            // least numbers of calls and jumps

@@ -77,8 +77,8 @@ func TestPatchpointCallOfLLVM(t *testing.T) {
 
 // function is the code that llc generated for a function with one site.
 type function struct {
-	code   []byte // from the record on
-	called int    // offset of the end of its call
+	code   []byte // the code from the address of the record on
+	called int    // offset in code of the end of the site's call
 }
 
 // functions compiles a function for each target. site is a format for an id and the target.

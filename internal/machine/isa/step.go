@@ -6,7 +6,7 @@ import "example.com/reframe/internal/machine"
 type Step struct {
 	Size   int // length of the instruction in bytes; 0 if unknown
 	How    StepKind
-	Target machine.Addr // for a direct call, branch or jump
+	Target machine.Addr // the target of a direct call, branch or jump
 }
 
 // StepKind classifies the effect of an instruction on the control flow.

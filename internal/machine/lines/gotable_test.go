@@ -161,7 +161,7 @@ func TestEndlessGoCalls(t *testing.T) {
 		}
 		f, _, err := img.GoTable().At(uint64(addr))
 		require.NoError(t, err)
-		call := binary.LittleEndian.AppendUint32(nil, uint32(uint64(addr)-f.Entry)) // for each word of an inlined call's row
+		call := binary.LittleEndian.AppendUint32(nil, uint32(uint64(addr)-f.Entry)) // with this word in every field, each inlined call has its caller at addr again
 		text := uint64(img.Section(".text").Addr)
 		table, err := gotable.New(bytesAt(data), bytesAt(bytes.Repeat(call, 1<<18)), text, binary.LittleEndian)
 		require.NoError(t, err)

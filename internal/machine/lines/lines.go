@@ -103,7 +103,7 @@ func (t *lineTable) find(pc uint64) frame.Source {
 	n := sort.Search(len(t.sequences), func(i int) bool { return t.sequences[i].Start > machine.Addr(pc) })
 	for n--; n >= 0 && machine.Addr(pc) >= t.sequences[n].End; n-- {
 		if n > 0 && t.sequences[n-1].End <= t.sequences[n].Start {
-			return frame.Source{} // only broken tables have overlapping sequences
+			return frame.Source{} // the sequences overlap, as only in a broken table
 		}
 	}
 	if n < 0 {

@@ -131,7 +131,7 @@ func touches(of elf.Machine, kind uint32) (before, size uint64) {
 		case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX, elf.R_X86_64_GOTTPOFF:
 			return 3, 4 // includes part of the instruction before the place
 		case elf.R_X86_64_TLSGD, elf.R_X86_64_TLSLD, elf.R_X86_64_GOTPC32_TLSDESC, elf.R_X86_64_TLSDESC_CALL:
-			return 4, 19 // up to the end of the call, also in the large code model
+			return 4, 19 // up to the end of the call that returns the variable's address, also in the large code model
 		}
 		return 0, 4
 	case elf.EM_AARCH64:

@@ -23,7 +23,7 @@ const (
 	moduleText   = 22 // the start of Go's code
 	moduleEnd    = 23
 	moduleTrees  = 40 // the address of go:func.*, up to Go 1.26
-	moduleTrees2 = 43 // the same since Go 1.27; the end of the table follows it since Go 1.26
+	moduleTrees2 = 43 // the address of go:func.* since Go 1.27; since Go 1.26 the end of the table follows that address
 	moduleWords  = 45
 )
 

@@ -149,7 +149,7 @@ func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
 		return to - machine.Addr(p.addend), ok && to != machine.Addr(p.addend)
 	case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
 		if binary.LittleEndian.Uint32(b[2:]) == 0 {
-			return 0, false // not relocated yet
+			return 0, false // the JIT has not relocated it yet
 		}
 		return relative(b[2:], p.at) - machine.Addr(p.addend), true
 	case elf.R_X86_64_GOTPCREL, elf.R_X86_64_GOTPCRELX, elf.R_X86_64_REX_GOTPCRELX:

@@ -15,10 +15,10 @@ import (
 // layout holds the places of fields in the structures g and m of Go's run time.
 type layout struct {
 	size                                        int
-	status, id, start, labels, thread, lockedTo field // of g
-	pc, sp, fp                                  field // of g, in its member sched
-	low, high                                   field // of g, in its member stack
-	tid                                         field // of m: the kernel's number of its thread
+	status, id, start, labels, thread, lockedTo field // fields of g
+	pc, sp, fp                                  field // fields of g.sched
+	low, high                                   field // fields of g.stack
+	tid                                         field // the field of m that holds the kernel's number of its thread
 }
 
 // field is a member of a structure: its offset and its size.
@@ -127,7 +127,7 @@ func (r *Reader) Layout(all bool) (_ *ptrace.GoLayout, err error) {
 // Parked is a goroutine that no thread runs.
 type Parked struct {
 	frame.Goroutine
-	Registers *machine.Registers // as the goroutine saved them
+	Registers *machine.Registers // the registers as the goroutine saved them
 	Missing   string             // why there are no registers, or ""
 	// Memory is the memory of the process. If the goroutine is locked to a thread, Memory shows this goroutine as the one that the thread runs.
 	Memory machine.Memory

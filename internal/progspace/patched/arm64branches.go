@@ -127,7 +127,7 @@ type branchCode struct {
 
 // leaves reports whether an instruction calls, jumps out of its function, or jumps to an address in a register.
 func (c *branchCode) leaves(code []byte, at machine.Addr) bool {
-	const class = 5 // of branches, exceptions and system instructions
+	const class = 5 // the class of branches, exceptions and system instructions
 	if code[3]>>2&7 != class {
 		return false
 	}

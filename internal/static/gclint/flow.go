@@ -64,7 +64,7 @@ type flow struct {
 	moves      bits // carriers that go stale at each safepoint
 	out        []state
 	relocated  map[*ir.Instr]relocation // results of gc.relocate
-	relocates  map[ir.Value][]*ir.Instr // by the derived pointer
+	relocates  map[ir.Value][]*ir.Instr // the gc.relocates of each derived pointer
 }
 
 // relocation is the pair of a gc.relocate.
@@ -210,7 +210,7 @@ func (w *flow) start(b *ir.Block) state {
 	for _, p := range w.preds[b.Index] {
 		o := w.out[p.Index]
 		switch {
-		case o.may == nil: // not visited yet
+		case o.may == nil: // the block has not been visited yet
 			continue
 		case first:
 			copy(s.may, o.may)

@@ -17,7 +17,7 @@ type Report struct {
 	Schema     string      `json:"schema"`
 	Modules    []string    `json:"modules"`
 	Functions  int         `json:"functions"`  // functions with a collector whose pointers are known
-	Safepoints int         `json:"safepoints"` // in these functions, including calls that will become statepoints
+	Safepoints int         `json:"safepoints"` // safepoints in these functions, including calls that will become statepoints
 	Unknown    []Collector `json:"unknown,omitempty"`
 	Findings   []Finding   `json:"findings"`
 }

@@ -26,7 +26,7 @@ const maxText = 512 << 20
 
 // Options selects the places of sites. The zero value selects no place.
 type Options struct {
-	Function *names.Pattern // only in functions that match; nil: in all
+	Function *names.Pattern // select only functions that match; nil: all
 	Blocks   bool           // at the start of each block: after its phis and landing pad, and in the first block after its allocas
 	Calls    bool           // after each call; for an invoke, at the start of its normal destination
 	Sites    bool           // before each existing stackmap, patchpoint and statepoint
@@ -43,7 +43,7 @@ type Options struct {
 type Result struct {
 	Text   string
 	Sites  []Site // in the order of the text
-	Values int    // of all sites
+	Values int    // number of values of all sites together
 	Left   []Left // the omissions, in the order of their first occurrence
 }
 

@@ -23,7 +23,7 @@ func TestLintCalleeOutOfAnAggregate(t *testing.T) {
 			"  %r = call i64 @llvm.experimental.gc.result.i64(token %t)"
 		bundle  = "%r = call i64 CALLEE(i64 %x) [ \"deopt\"(i64 %x) ]"
 		extract = "%p = extractvalue { ptr, ptr } %c, 1\n  "
-		wrong   = 232 // of 1000
+		wrong   = 232 // exit status if @zero is called: the low byte of its result, 1000
 	)
 	for name, c := range map[string]struct {
 		pair, body, callee string

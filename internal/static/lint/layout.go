@@ -22,7 +22,7 @@ type carried struct {
 
 // target holds the values that a frame needs where an exit resumes.
 type target struct {
-	live    map[string]bool // by name: the values that are read from there on
+	live    map[string]bool // the values that are read from there on, by name
 	missing []string        // the values in live that have no slot in the exit
 }
 

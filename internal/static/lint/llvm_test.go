@@ -442,7 +442,7 @@ define i128 @f(` + before + `i128 %x) {
 `
 	}
 	const whole, address = "Indirect", "Direct"
-	for before, want := range map[string][3]string{ // of 16, 19 and 22
+	for before, want := range map[string][3]string{ // the kinds of location that LLVM 16, 19 and 22 record
 		"":                                  {whole, whole, whole},
 		"i64 %a, i64 %b, ptr %c, i32 %d, ":  {whole, whole, whole},
 		"double %a, i128 %c, i128 %d, ":     {whole, whole, whole},

@@ -385,7 +385,7 @@ func relocateOfStatepoint(v *verifier, in *ir.Instr) string {
 	case !ok || !isStatepoint(statepoint):
 		return fmt.Sprintf("the token of gc.relocate must be a gc.statepoint or its landing pad, not %s", in.Args[0].Ref())
 	}
-	from, where := statepoint.Args, "arguments" // of the gc.statepoint
+	from, where := statepoint.Args, "arguments" // the operands of the gc.statepoint that the numbers count
 	for _, b := range statepoint.Call.Bundles {
 		if b.Tag == "gc-live" {
 			from, where = b.Args, `bundle "gc-live"`

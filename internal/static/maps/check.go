@@ -47,9 +47,9 @@ type CheckRule struct {
 type CheckViolation struct {
 	Map       *int      `json:"map,omitempty"`
 	Function  string    `json:"function,omitempty"`
-	Demangled string    `json:"demangled,omitempty"` // if it differs
-	Address   frame.Hex `json:"address,omitempty"`   // of the function; empty in an unlinked object
-	Offset    *int64    `json:"offset,omitempty"`    // in the section
+	Demangled string    `json:"demangled,omitempty"` // the demangled name, if it differs
+	Address   frame.Hex `json:"address,omitempty"`   // address of the function; empty in an unlinked object
+	Offset    *int64    `json:"offset,omitempty"`    // offset in the section
 	What      string    `json:"what"`
 }
 

@@ -10,9 +10,9 @@ import (
 
 // Filter selects records. Its zero value selects all.
 type Filter struct {
-	Name    *names.Pattern // of the function; nil: any
-	IDs     []uint64       // of the record; nil: any
-	Address *machine.Addr  // of the site; nil: any
+	Name    *names.Pattern // matches the name of the function; nil: any
+	IDs     []uint64       // ids of records; nil: any
+	Address *machine.Addr  // address of the site; nil: any
 }
 
 // All reports whether the filter selects every record.

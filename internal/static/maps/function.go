@@ -16,8 +16,8 @@ type Function struct {
 	*stackmap.Function
 	Image     *Image
 	Map       *stackmap.Map
-	Number    int      // of the map in its section, from 0
-	Index     int      // of the function in its map, from 0
+	Number    int      // number of the map in its section, from 0
+	Index     int      // index of the function in its map, from 0
 	Name      string   // as the image spells it; "" if it has no symbol
 	Aliases   []string // other names, as the image spells them
 	Source    string   // as a module spells it: without the prefix of Mach-O

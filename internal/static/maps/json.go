@@ -26,7 +26,7 @@ type ImageJSON struct {
 type MapJSON struct {
 	Version   int    `json:"version"` // as in the header
 	Dialect   string `json:"dialect"`
-	Offset    int64  `json:"offset"` // in the section
+	Offset    int64  `json:"offset"` // offset of the map in the section
 	Functions int    `json:"functions"`
 	Constants int    `json:"constants"`
 	Records   int    `json:"records"`
@@ -40,8 +40,8 @@ type FunctionJSON struct {
 	Demangled string        `json:"demangled,omitempty"`  // if it differs from the name
 	Address   frame.Hex     `json:"address,omitempty"`    // empty in an unlinked object
 	Code      frame.Hex     `json:"code,omitempty"`       // start of its code if not at the address: on ppc64 big-endian the address is a descriptor's
-	StackSize *uint64       `json:"stack_size,omitempty"` // in bytes; nil if it is dynamic
-	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // in the yk layout
+	StackSize *uint64       `json:"stack_size,omitempty"` // size of the frame in bytes; nil if it is dynamic
+	Prologue  *PrologueJSON `json:"prologue,omitempty"`   // only in the yk layout
 	// Unattributed is set if this is not a function but a list of records: those of a map of version 1, which does not show to which function a record
 	// belongs.
 	Unattributed bool `json:"unattributed,omitempty"`
@@ -64,17 +64,17 @@ type SavedJSON struct {
 type RecordJSON struct {
 	ID         uint64            `json:"id"`
 	Offset     uint32            `json:"offset"`
-	Address    frame.Hex         `json:"address,omitempty"` // of the site; empty in an unlinked object
+	Address    frame.Hex         `json:"address,omitempty"` // address of the site; empty in an unlinked object
 	Flags      uint16            `json:"flags,omitempty"`
 	Site       string            `json:"site,omitempty"`      // stackmap, patchpoint, statepoint, deoptimize; empty if not known
 	SiteSure   bool              `json:"site_sure,omitempty"` // a module confirms the kind; else it is inferred from the shape of the record
-	Line       int               `json:"line,omitempty"`      // of the site in the module
+	Line       int               `json:"line,omitempty"`      // line of the site in the module
 	Note       string            `json:"note,omitempty"`
 	Statepoint *StatepointJSON   `json:"statepoint,omitempty"`
-	Variables  *int              `json:"variables,omitempty"` // live variables, some without a location, in the yk layouts
+	Variables  *int              `json:"variables,omitempty"` // the live variables, some without a location; only in the yk layouts
 	Locations  []LocationJSON    `json:"locations"`
 	LiveOuts   []LiveOut         `json:"live_outs,omitempty"`
-	VM         *vmlayout.Outline `json:"vm,omitempty"` // with layouts
+	VM         *vmlayout.Outline `json:"vm,omitempty"` // VM frames of the record, if layouts were given
 }
 
 // StatepointJSON is the head of a statepoint's record.
@@ -83,8 +83,8 @@ type StatepointJSON struct {
 	Flags             uint64 `json:"flags"`
 	GCTransition      bool   `json:"gc_transition"`
 	Deopt             int    `json:"deopt"`   // number of deopt values
-	Pairs             int    `json:"pairs"`   // of base and derived pointers
-	Allocas           int    `json:"allocas"` // at the end
+	Pairs             int    `json:"pairs"`   // number of pairs of a base and a derived pointer
+	Allocas           int    `json:"allocas"` // number of allocas
 }
 
 // LocationJSON is a location with its purpose.

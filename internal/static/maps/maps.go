@@ -43,9 +43,9 @@ type Image struct {
 	Err      error             // the reason why not all of it could be read
 
 	order   binary.ByteOrder
-	section *object.Section // of the image
+	section *object.Section // the section of image that holds the maps
 	image   *object.Image
-	named   []object.Relocation // by offset
+	named   []object.Relocation // relocations of the section, in the order of their offsets
 	modules *sites.Modules
 	target  *ptrace.Target // the target whose memory has the code, if there is no image
 	vms     []*vmlayout.Layout
@@ -54,7 +54,7 @@ type Image struct {
 // Options select how stack maps are read.
 type Options struct {
 	Dialect stackmap.Dialect   // "": determined from the bytes
-	Arch    *machine.Arch      // of a bare section; nil: unknown
+	Arch    *machine.Arch      // the architecture of a bare section; nil: unknown
 	Modules []*ir.Module       // the modules that describe the sites
 	VMs     []*vmlayout.Layout // layouts whose frames are shown for each record
 }

@@ -266,7 +266,7 @@ func (i *Image) relocation(pos int64) (object.Relocation, bool) {
 // NoteModules adds a note if no given module defines a function with records. It makes members of one architecture in an archive peers: they are
 // parts of one program.
 func (m *Maps) NoteModules() {
-	type part struct { // of a fat file
+	type part struct { // an architecture, with 4-byte or 8-byte addresses, of the images
 		arch   *machine.Arch
 		narrow bool
 	}

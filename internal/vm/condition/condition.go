@@ -188,7 +188,7 @@ func (e *Expression) Wrong(n Name, why string) error { return &Error{e.Text, n.a
 
 // Name is a slot that an expression uses.
 type Name struct {
-	Text  string // as in the text, without % and quotation marks; "" for a number
+	Text  string // the name as in the text, without % and quotation marks; "" for a number
 	Index int    // number of the slot, if Text is empty
 	at    int
 }

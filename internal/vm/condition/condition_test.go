@@ -146,7 +146,7 @@ func slots() (list []frame.Slot) {
 	add("%vec", vec, 1, 0, 0, 0, 2, 0, 0, 0)
 	add("%max", i64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)
 	add("%dash-ed", i64, 5, 0, 0, 0, 0, 0, 0, 0)
-	add("bare", i64, 6, 0, 0, 0, 0, 0, 0, 0) // as a layout may spell it
+	add("bare", i64, 6, 0, 0, 0, 0, 0, 0, 0) // a layout may spell a name without %
 	return append(list,
 		frame.Slot{Index: len(list), Name: "%gone", Status: frame.Missing, Reason: "rax is caller-saved"},
 		frame.Slot{Index: len(list) + 1, Name: "%undef", Status: frame.Undefined, Reason: "the module has undef here"},

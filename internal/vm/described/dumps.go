@@ -21,7 +21,7 @@ type Dumps struct {
 	began    time.Time // start of the process; zero if it has not run when the first files are read
 	versions map[*ir.Module]*version
 	texts    map[uint64]*version
-	order    []*version                 // in the order of reading
+	order    []*version                 // all versions, in the order in which they were read
 	objects  map[string][]*object.Image // objects that define a function, in the order of registration
 	count    int                        // number of objects in the map
 	full     bool

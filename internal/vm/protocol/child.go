@@ -53,7 +53,7 @@ const closeWithin = 2 * time.Second
 
 // Spec selects the interpreter to start, and how.
 type Spec struct {
-	Command string // for sh -c
+	Command string // a command for sh -c
 	Hello   Hello
 	Errors  io.Writer // its standard error
 	Dir     string    // working directory; "": that of this process

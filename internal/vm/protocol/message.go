@@ -57,12 +57,12 @@ type About struct {
 
 // Value is a value of a frame or an object.
 type Value struct {
-	Index  *int64 `json:"index,omitempty"` // of a local or of an operand stack entry
+	Index  *int64 `json:"index,omitempty"` // number of a local or of an operand stack entry
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"value,omitempty"`
 	Bits   Word   `json:"bits,omitempty"`  // decoded
-	Words  []Word `json:"words,omitempty"` // of a value of several words, before they were decoded
+	Words  []Word `json:"words,omitempty"` // the words of a value of several words, before they were decoded
 	Object *int64 `json:"object,omitempty"`
 	Dead   bool   `json:"dead,omitempty"`
 }

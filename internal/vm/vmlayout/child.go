@@ -103,7 +103,7 @@ func (c *Child) start(name string, text []byte) (*Layout, error) {
 // Group runs the layouts that a target contains in a few processes; a target may contain one layout for each method. A layout that ends its process
 // ends only the other layouts in that process.
 type Group struct {
-	Command []string // as for [Start]
+	Command []string // the command that [Start] takes
 
 	processes [groupProcesses]*Child
 	layouts   map[string]*Layout // by their texts, so that a target that is captured again gets the same layouts

@@ -200,7 +200,7 @@ func (c *nanTag) Encode(v Typed) (uint64, error) {
 type lowTag struct {
 	bits    uint
 	shift   uint   // of integers; if it exceeds bits, the bits between tag and integer are 0
-	width   uint   // of a value
+	width   uint   // number of bits of a value
 	ints    uint64 // the tag of integers
 	refs    uint64 // the tag of references
 	symbols symbols

@@ -18,8 +18,8 @@ const (
 
 // subject identifies what a layout describes: a local of a method, a field of a class, or a value.
 type subject struct {
-	Bits  uint64 // of the method or the class
-	Name  string // of the method or the class
+	Bits  uint64 // the bits of the method or the class
+	Name  string // the name of the method or the class
 	Named bool   // the layout identifies it by its name, and not by bits
 	At    int64  // number of the local, offset of the field
 	Value *Typed // the value that text(value) describes

@@ -12,7 +12,7 @@ import (
 
 // These are the keys of info that are compared with frames: the number of operands on the stack, and the number of held locks.
 const (
-	infoStack = "stack" // before the instruction; "stack after", "stack in-call", "stack rethrow": after it, during its call, after it has thrown
+	infoStack = "stack" // the number before the instruction; "stack after", "stack in-call" and "stack rethrow" give it after the instruction, during its call, and after it has thrown
 	infoLocks = "locks"
 )
 

@@ -203,7 +203,7 @@ def info(method, position): return {"stack": read(method + position, "u8")}
 		name   string
 		text   string
 		inner  []Operand
-		before []string // before the program runs
+		before []string // mismatches that are found before the program runs
 		exit   string
 	}{
 		{"as it should be", table, []Operand{method, n(17), n(0), n(2), a, b, n(1), lock}, nil, ""},

@@ -234,7 +234,7 @@ func (from *Source) stringAt(at uint64) (string, error) {
 	var text []byte
 	for len(text) < maxString {
 		var part [32]byte
-		n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // up to the end of the page
+		n := len(part) - int((at+uint64(len(text)))%uint64(len(part))) // read up to a multiple of 32, which does not cross the end of a page
 		if err := from.Static.ReadMemory(part[:n], machine.Addr(at)+machine.Addr(len(text))); err != nil {
 			return "", err
 		}

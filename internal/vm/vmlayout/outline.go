@@ -46,12 +46,12 @@ type OutlineObject struct {
 
 // OutlineValue is a local, an entry of the operand stack, a monitor, a field or an extra value of an [Outline].
 type OutlineValue struct {
-	Index      *int64 `json:"index,omitempty"` // of a local or stack entry; the offset of a field, or the index of an element
+	Index      *int64 `json:"index,omitempty"` // number of a local or stack entry; the offset of a field, or the index of an element
 	Element    bool   `json:"element,omitempty"`
 	Name       string `json:"name,omitempty"`
 	Type       string `json:"type,omitempty"`
 	From       string `json:"from"`               // "operand 3 (%x)", "dead", "object 1", "memory at operand 3 + 8"
-	Value      string `json:"value,omitempty"`    // of a constant
+	Value      string `json:"value,omitempty"`    // the value, if it is a constant
 	Operands   []int  `json:"operands,omitempty"` // numbers of the operands that From names
 	Object     *int64 `json:"object,omitempty"`   // id of an object of the same record
 	Eliminated bool   `json:"eliminated,omitempty"`
@@ -84,7 +84,7 @@ func (r *Reading) Outline(site *Site) *Outline {
 type outliner struct {
 	shape *Shape
 	site  *Site
-	from  *Source // of names and info
+	from  *Source // the source from which names and info are read
 }
 
 func (o *outliner) fill(out *Outline) {

@@ -13,14 +13,14 @@ import (
 
 // Source holds the data from which the tokens of a shape are read at an exit.
 type Source struct {
-	Slots  []frame.Slot   // of the record; slot k is live value k
-	Memory machine.Memory // of values, at the time of the exit
-	Static machine.Memory // of names and info, at the same time
+	Slots  []frame.Slot   // the slots of the record; slot k is live value k
+	Memory machine.Memory // the memory from which values are read, at the time of the exit
+	Static machine.Memory // the memory from which names and info are read, at the same time
 	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. If Fixed is nil, all memory may change.
 	Fixed func(machine.Addr, int) bool
-	Names NamesRead // at the last exit
+	Names NamesRead // how the names of the last exit were read
 	Order binary.ByteOrder
-	Spent time.Duration // on frames of the VM's interpreter at this moment
+	Spent time.Duration // time spent on frames of the VM's interpreter while the target is stopped
 
 	names  map[nameKey]answered // cache of the results of the layout's functions
 	loads  int
@@ -89,7 +89,7 @@ type nameKey struct {
 	layout   *Layout
 	of       string // method, class or info
 	bits     uint64
-	position int64 // for info
+	position int64 // position in the method; only for info
 }
 
 // answered is the result of such a call.
@@ -97,7 +97,7 @@ type answered struct {
 	text string
 	info map[string]string
 	seen *footprint // the memory that was read and may change
-	err  error      // of memory that could not be read
+	err  error      // the error of memory that could not be read
 }
 
 // ask returns the result of a call of a layout's function. It repeats an earlier call only if memory that the call read has changed.

@@ -23,8 +23,8 @@ type run struct {
 	site   *Site
 	source *Source // memory to read; nil if there is none
 
-	taken   []bool   // by operand: whether it was read as a constant, skipped or loaded from
-	used    []string // by operand: the place where it was put into a frame
+	taken   []bool   // for each operand: whether it was read as a constant, skipped or loaded from
+	used    []string // for each operand: the place of a frame into which it was put
 	objects []*objectValue
 	values  int
 }

@@ -43,8 +43,8 @@ type served struct {
 	in      *json.Decoder
 	out     *json.Encoder
 	layouts map[int]*Layout
-	codecs  []Codec     // of all layouts
-	numbers map[any]int // by codecKey
+	codecs  []Codec     // the codecs of all layouts in this process
+	numbers map[any]int // indices of codecs by codecKey
 	source  Source
 }
 

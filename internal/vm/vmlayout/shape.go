@@ -73,20 +73,20 @@ const (
 // Value is a token.
 type Value struct {
 	Kind    ValueKind
-	Operand int     // of OperandValue
-	Object  int64   // of ObjectValue
-	Const   Typed   // of ConstValue
-	Base    *Value  // of LoadValue: the address
-	Offset  int64   // of LoadValue, in bytes
-	Index   *Value  // of LoadValue: times Scale is added to the address; nil for none
+	Operand int     // number of the operand of an OperandValue
+	Object  int64   // id of the object of an ObjectValue
+	Const   Typed   // the value of a ConstValue
+	Base    *Value  // the address of a LoadValue
+	Offset  int64   // added to the address of a LoadValue, in bytes
+	Index   *Value  // of a LoadValue: Index times Scale is added to the address; nil for none
 	Scale   int64   // of LoadValue, in bytes
-	Of      []int64 // of MergeValue: ids of objects
-	Which   *Value  // of MergeValue: an index into Of
-	Parts   []Value // of WordsValue: the words; of ComputedValue: the operands of Op
-	Op      string  // of ComputedValue: one of [operators]
+	Of      []int64 // of a MergeValue: ids of the possible objects
+	Which   *Value  // of a MergeValue: an index into Of
+	Parts   []Value // the words of a WordsValue, or the operands of Op of a ComputedValue
+	Op      string  // the operator of a ComputedValue: one of [operators]
 
 	As     string // type of the bits; "" means the type of the slot
-	Extend string // of OperandValue: the way in which an integer is widened to As: "sign", "zero", or "" if it is not widened
+	Extend string // widens the integer of an OperandValue to As: "sign" or "zero"; "" if it is not widened
 	Codec  Codec  `json:"-"` // nil for none
 	Reads  bool   // whether Codec reads memory
 

@@ -12,7 +12,7 @@ import (
 type Typed struct {
 	Type string // i1 to i64, u8 to u64, f32, f64, ref, null, symbol
 	Bits uint64
-	Text string // of a symbol
+	Text string // the name of a symbol
 }
 
 // widths holds the widths of types in bits.

@@ -19,11 +19,11 @@ type request struct {
 	Of      string    `json:",omitempty"` // method, class, info, reference or object, with the next two
 	Bits    uint64    `json:",omitempty"`
 	Place   int64     `json:",omitempty"`
-	Subject *subject  `json:",omitempty"` // with Of: local, field or text
+	Subject *subject  `json:",omitempty"` // with Of: the local, the field or the value to describe
 	Decode  int       `json:",omitempty"` // number of a codec, from 1, with Bits
-	Encode  *Typed    `json:",omitempty"` // with Codec
+	Encode  *Typed    `json:",omitempty"` // the value to encode, by the codec with the number Codec
 	Codec   int       `json:",omitempty"`
-	Words   []uint64  `json:",omitempty"` // for a codec of several words, in place of Bits
+	Words   []uint64  `json:",omitempty"` // in place of Bits, for a codec of several words
 	Memory  bool      `json:",omitempty"` // the codec may read memory
 	Left    int64     `json:",omitempty"` // time that the codec may take, in nanoseconds
 }
@@ -54,7 +54,7 @@ type wireRead struct {
 
 type wireMemory struct {
 	Data  []byte `json:",omitempty"`
-	At    uint64 `json:",omitempty"` // of a symbol; 0 if it was not found
+	At    uint64 `json:",omitempty"` // address of the symbol; 0 if it was not found
 	Needs bool   `json:",omitempty"` // the error is caused by the lack of a running target
 	Error string `json:",omitempty"`
 }
