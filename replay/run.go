@@ -33,7 +33,7 @@ type ended struct {
 	n      int
 	result Result
 	kept   bool  // the result is from the journal
-	given  bool  // the item was abandoned because the run ended
+	given  bool  // the item was given up because the run ended
 	err    error // error of the journal
 }
 
@@ -102,7 +102,7 @@ func (r *Run) one(ctx context.Context, n int) ended {
 	}
 	result := attempt(ctx, r.Timeout, r.Job, *item)
 	if ctx.Err() != nil {
-		return ended{n: n, given: true} // the interruption may have changed its result
+		return ended{n: n, given: true} // the interruption may have changed the result of the item
 	}
 	return ended{n: n, result: result}
 }

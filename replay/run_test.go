@@ -73,7 +73,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestWindow requires that the number of results that wait for a slow item, and so the memory, is bounded.
+// TestWindow requires a bound on the number of results that wait in memory for a slow item.
 func TestWindow(t *testing.T) {
 	var begun atomic.Int64
 	first := make(chan struct{})

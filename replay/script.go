@@ -33,8 +33,8 @@ type Scripts struct {
 	Printer Printer
 	Files   *ptrace.ModuleFiles // files that cores share; nil if every core opens its own
 
-	// Describe returns the function for [trace.Options].Describe. Its arguments say whether layouts and modules are wanted, which are those that a
-	// script does not give. If Describe is nil, descriptions in targets are ignored.
+	// Describe returns the function for [trace.Options].Describe. Its arguments say whether layouts and modules are wanted: a script wants those that
+	// it does not give. If Describe is nil, descriptions in targets are ignored.
 	Describe func(layouts, modules bool, warn func(string)) described.Ask
 }
 

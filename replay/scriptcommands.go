@@ -81,7 +81,7 @@ func (r *run) commands() map[string]func(*testscript.TestScript, bool, []string)
 	return out
 }
 
-// wrong returns an error in the use of a command.
+// wrong returns an error about the arguments of a command, with its usage.
 func (c *call) wrong(format string, args ...any) error {
 	all := scriptCommands()
 	usage := all[slices.IndexFunc(all, func(s scriptCommand) bool { return s.name == c.name })].spelled()

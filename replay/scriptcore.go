@@ -55,7 +55,7 @@ func (c *call) resolve(i flags.Inputs) {
 	}
 }
 
-// untold returns which descriptions are read from targets: those of modules and layouts that the script does not give.
+// untold returns whether modules, layouts or both are read from targets: those that the script does not give.
 func (c *call) untold(given flags.Inputs) trace.Undescribed {
 	asks := c.scripts.Describe != nil
 	return trace.Undescribed{Modules: asks && len(given.Modules) == 0 || c.grows, Layouts: asks && len(given.Layouts) == 0}
@@ -217,7 +217,7 @@ func (c *call) frames() error {
 	return unmet{errors.New(v.WhyNone())}
 }
 
-// printStable prints the parts that are the same in each run.
+// printStable prints the parts of the frames that are the same in each run.
 func printStable(c *call, p Printer, v *deopt.View) error {
 	for i, t := range v.Threads {
 		shown := slices.DeleteFunc(slices.Clone(t.Frames), func(f *deopt.Frame) bool { return f.Kind != frame.JIT })

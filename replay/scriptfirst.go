@@ -27,15 +27,15 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// First holds the inputs for the first script of a core. All are paths.
+// First holds the inputs of [FirstScript], which generates the first script for a core. Strings are paths.
 type First struct {
 	Script  string // path of the script to write; the script names other files relative to its folder
 	Core    string
 	Options ptrace.CoreOptions
 	Modules []string // files, folders and patterns
 	Layouts []string
-	// Scripts is the runner for the script. Its Describe reads the modules and layouts in the core, and [First.Write] runs the script once with it.
-	// If it is nil, neither happens.
+	// Scripts is the runner for the script. Scripts.Describe reads the modules and layouts in the core, and [First.Write] runs the script once. If
+	// Scripts is nil, the core's modules and layouts are not read, and the script is not run.
 	Scripts *Scripts
 }
 

@@ -50,13 +50,13 @@ func (k *inputs) remoteFlags(c *cobra.Command) {
 	k.replyFlag(c)
 }
 
-// replyFlag adds --timeout, for a verb that runs the process.
+// replyFlag adds --timeout for a verb that runs the process: the answers of a stub have separate time limits.
 func (k *inputs) replyFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&k.wait, "timeout", 0, "with --remote: bound the `TIME` of the first answers together, and of each later one (default 1m0s and 10s)")
 	k.waits = true
 }
 
-// waitFlag adds --timeout.
+// waitFlag adds --timeout for a verb that reads one moment: all answers of the debugger have one time limit.
 func (k *inputs) waitFlag(c *cobra.Command) {
 	c.Flags().DurationVar(&k.wait, "timeout", time.Minute, "with --remote or --delve: bound the time for all answers")
 	k.waits = true

@@ -145,7 +145,7 @@ func (a *app) gcLint(k *inputs, pointers []string) error {
 		}
 	}
 	if err == nil && report.Count(gclint.Certain)+report.Count(gclint.Likely) > 0 {
-		err = &status{code: exitPartial} // each was printed
+		err = &status{code: exitPartial} // each finding of lint --gc was printed
 	}
 	return err
 }

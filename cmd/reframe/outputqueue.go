@@ -21,7 +21,7 @@ type outputQueue struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting []byte
-	writing int // the bytes that are being written
+	writing int // number of bytes that are being written
 	closed  bool
 	err     error // the first error of a write
 	done    chan struct{}

@@ -41,7 +41,7 @@ type replayed struct {
 	force    bool
 	steps    uint64
 	selected *regexp.Regexp
-	index, n int // of the shard
+	index, n int // of --shard
 	files    ptrace.ModuleFiles
 }
 

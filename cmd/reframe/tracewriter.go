@@ -245,8 +245,8 @@ func (w *exitWriter) say(text string) {
 
 // offered writes to standard error if the queue has room, and reports whether it has. w must be locked.
 func (w *exitWriter) offered(message string) bool {
-	if w.words == w.queue { // out folds lines
-		w.failed(w.out.Flush()) // keeps the order of the output
+	if w.words == w.queue { // exits and messages share one queue, which folds the lines of both
+		w.failed(w.out.Flush()) // write the exits before the message
 		return w.words.offer(message)
 	}
 	return w.words.offer(text.Folded(w.app.stderr, message))

@@ -18,7 +18,7 @@ type visitorFlags struct {
 	function  *names.Pattern // nil: trace reports exits
 	collector *names.Pattern // nil: a collection begins at its first visit
 	argument  int
-	base      int // -1: none
+	base      int // number of the argument with the address of the base pointer's slot; -1 for none
 }
 
 func (v *visitorFlags) add(f *pflag.FlagSet) {
@@ -93,13 +93,13 @@ func (a *app) traceVisitor(ctx context.Context, k *traced, command []string) (er
 		w.summary(visitedSummary{sum, end.why()})
 	}
 	if failed := w.close(); failed != nil {
-		return k.writeError(ctx, failed) // it caused the other errors
+		return k.writeError(ctx, failed) // the failed write caused the other errors
 	}
 	if w.alone() {
 		return end.silent()
 	}
 	if by := (interruption{}); err == nil || errors.As(err, &by) || sum.Visits > 0 {
-		_ = text.PrintVisited(text.Fold(a.stderr), sum, k.runLimits()) // there is nowhere to report it
+		_ = text.PrintVisited(text.Fold(a.stderr), sum, k.runLimits()) // the error cannot be reported anywhere
 	}
 	return end.error
 }
@@ -128,7 +128,7 @@ func visitedStatus(v *trace.Visited, err error, partial bool) ended {
 	return ended{}
 }
 
-// collection writes a collection.
+// collection writes the result of one collection.
 func (w *exitWriter) collection(c *roots.Collection) error {
 	if w.app.json {
 		line, err := w.encoded(c)

@@ -121,8 +121,8 @@ func (u *codeReader) calls(f, callee *Frame) bool {
 	return target != 0 && callee.FDE.Contains(target)
 }
 
-// takes returns the number of bytes that a function pops in addition to the return address. known is false if no return is found, or if several
-// returns disagree.
+// takes returns the number of bytes that a function pops in addition to the return address. known is false if no return is found, or if its returns
+// pop different numbers of bytes.
 func (c *Code) takes(memory machine.Memory, f *Frame) (bytes uint64, known bool) {
 	if got, known := c.takings[f.FDE.Start]; known {
 		return got.bytes, got.known

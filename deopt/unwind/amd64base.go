@@ -8,7 +8,7 @@ import (
 // Bounds of the search for frames above one that returns to the base of a stack.
 const (
 	maxAboveBase    = 4 << 10 // bytes
-	maxBaseWords    = 16      // words after a call, and words that may point to another stack
+	maxBaseWords    = 16      // return addresses to try, and words that may point to another stack
 	continuedFrames = 2       // number of frames that CFI must find
 )
 
@@ -66,8 +66,8 @@ func (w *walk) leadsAbove(f *Frame, regs *machine.Registers) func(slot, pc machi
 	}
 }
 
-// stackContinues reports whether more frames of the thread follow: on the stack above the CFA of f, or on another stack. For the latter, a word above
-// the CFA points to a return address there. regs are the registers of the caller of f.
+// stackContinues reports whether the thread has frames further out than f: on the stack above the CFA of f, or on another stack. To find another
+// stack, it follows each word just above the CFA that points to a return address. regs are the registers of the caller of f.
 func (w *walk) stackContinues(f *Frame, regs *machine.Registers) bool {
 	if w.looking {
 		return false
@@ -105,7 +105,7 @@ func (w *walk) continuesAbove(f *Frame, leads func(slot, pc machine.Addr) bool) 
 }
 
 // cfiContinues reports whether CFI alone unwinds from the caller c of f to an outermost frame, or through continuedFrames frames; the last of these
-// may return to a place that follows no call. The frame of c must be above an address.
+// may return to an address that follows no call. The CFA of each frame must exceed above.
 func (w *walk) cfiContinues(f *Frame, c caller, above machine.Addr) bool {
 	look := w.lookAhead(f, above)
 	for n := range maxAhead {

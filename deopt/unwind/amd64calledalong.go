@@ -4,9 +4,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// calledAlong reports whether a word between now and end is the return address of a call that led to the frame. Then the frame was not reached by
-// a jump from the patched place. The code at the call's target must lead to f, and must move the stack pointer by the distance from the word to
-// f's stack pointer. A call in the patched place itself does not count.
+// calledAlong reports whether a call led to the frame, and not the jump from the patched place: a word between now and end is the return address of
+// that call. The code at the call's target must lead to f, and must move the stack pointer by the distance from the word to f's stack pointer. A call
+// in the patched place itself does not count.
 func (d *patchedFrame) calledAlong(now, end machine.Addr) bool {
 	if end < now || end-now > scanned {
 		return false
@@ -31,7 +31,7 @@ func (d *patchedFrame) calledAlong(now, end machine.Addr) bool {
 	return false
 }
 
-// leadsFrom reports whether the code at start leads to f and has lowered the stack pointer there by this number of bytes.
+// leadsFrom reports whether the code at start makes the call that returns to the pc of f, and has lowered the stack pointer by bytes at that call.
 func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr) bool {
 	r := u.entry(start)
 	if r == nil {
@@ -56,7 +56,7 @@ func (u *codeReader) leadsFrom(start machine.Addr, f *Frame, bytes machine.Addr)
 // maxEntries bounds the code that one walk reads for [codeReader.leadsFrom].
 const maxEntries = 64
 
-// entry reads the code that runs after a call of an address. The result is cached; it is nil if the code cannot be read.
+// entry returns a reading of the code that a call of start runs. The result is cached; it is nil if the code cannot be read.
 func (u *codeReader) entry(start machine.Addr) *reading {
 	if r, known := u.entries[start]; known {
 		return r

@@ -26,12 +26,13 @@ const (
 	maxNear      = 256  // bytes from a call to its target within which both are assumed to be in the same stub
 )
 
-// follows reports whether the departure may contain code at an address.
+// follows reports whether the reading continues at an address: inside the written range, or outside the function.
 func (d *departure) follows(at machine.Addr) bool {
 	return !d.own.Contains(at) || d.written.Contains(at)
 }
 
-// enters reports whether the target of a call is followed too, because it may pop the return address. A stub may do so, and so may a nearby target.
+// enters reports whether the reading also follows the target of a call, because the target may pop the return address. That is assumed of a target of
+// written code, which may be a stub, and of a nearby target.
 func (r *reading) enters(i *instr) bool {
 	if r.left == nil || i.op != opCall || i.to == 0 {
 		return false
@@ -40,7 +41,7 @@ func (r *reading) enters(i *instr) bool {
 	return near || r.left.written.Contains(i.at)
 }
 
-// resolve adds the constants of an instruction and the target of its jump.
+// resolve adds to i the constant that inst loads or pushes, or the target of its jump.
 func (d *departure) resolve(r *reading, i *instr, inst x86asm.Inst) {
 	number, immediate := inst.Args[1].(x86asm.Imm)
 	pushed, pushes := inst.Args[0].(x86asm.Imm)
@@ -135,8 +136,8 @@ func (u *Unwinder) CallsFrom(from machine.Addr) (returns []machine.Addr, whole b
 	return slices.Compact(returns), whole
 }
 
-// leave reads the code from the place where a function was left up to pc. pc is the end of a call or, if the frame made no call, an instruction or
-// the end of a trap.
+// leave reads the code that ran from o.At, where a frame left its function, up to pc. pc is the end of a call or, if the frame made no call, an
+// instruction or the end of a trap.
 func (u *codeReader) leave(o *Overwritten, pc machine.Addr, own machine.Range) (r *reading, m moment, err error) {
 	if u.Arch != machine.AMD64 {
 		return nil, m, errors.New("code of " + u.Arch.Title + " is not followed")

@@ -38,7 +38,7 @@ func (u *codeReader) fromFunction(f *Frame) (*step, error) {
 	return s, nil
 }
 
-// readFunction reads the function at start, in the same code as f. The result is cached.
+// readFunction reads the function at start, which is in the same image as f. The result is cached.
 func (u *codeReader) readFunction(f *Frame, start, end machine.Addr) (*codeRows, error) {
 	if rows, known := f.code.read[start]; known {
 		return rows, nil

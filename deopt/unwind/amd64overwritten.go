@@ -173,7 +173,7 @@ func (d *patchedFrame) holdsNumbers(m *moment, sp uint64) bool {
 // errMoved reports that a stack pointer is unknown.
 var errMoved = errors.New("how far the stack pointer has moved is not known")
 
-// spAt returns the stack pointer at the place where the moment m began, from a register at a known distance or from a saved copy.
+// spAt returns the stack pointer at the start of the code that led to m, from a register at a known distance or from a saved copy.
 func (d *patchedFrame) spAt(m *moment) (uint64, error) {
 	entry := initially(d.Arch.SP)
 	for _, reg := range searched {
@@ -199,7 +199,8 @@ func (d *patchedFrame) spAt(m *moment) (uint64, error) {
 	return 0, errMoved
 }
 
-// reached returns an address at the moment m that is at a known distance from a register of the frame.
+// reached returns the value of addr, which is relative to the state at the start of the code. At m, some register of the frame must be at a known
+// distance from it.
 func (d *patchedFrame) reached(m *moment, addr origin) (machine.Addr, error) {
 	for _, reg := range searched {
 		if n, ok := addr.from(m.regs[reg]); ok {
@@ -235,7 +236,7 @@ func (u *codeReader) sizeAt(addr machine.Addr) (size uint64, ok bool) {
 	return size, ok && size <= maxFrame
 }
 
-// registersAt returns the registers of the frame at the place where the moment m began, with the stack pointer sp and the pc of f.
+// registersAt returns the registers of the frame at the start of the code that led to m, with the stack pointer sp and the pc of f.
 func (d *patchedFrame) registersAt(m *moment, sp uint64) *machine.Registers {
 	regs, at := d.f.Registers.Clone(), *d.f
 	at.CFA = machine.Addr(sp) + machine.Addr(d.Arch.Pointer)

@@ -57,7 +57,7 @@ func (u *codeReader) mayCall(pc machine.Addr, f *Frame) bool {
 	return fit != fitsNot && fit != fitsPerhaps
 }
 
-// ownerCalled reports whether the frame o with frame pointer base may have been called by the call whose return address is above that frame pointer.
+// ownerCalled reports whether the return address just above base, the frame pointer of o, follows a call that may have called the function of o.
 func (t trial) ownerCalled(o *Frame, base machine.Addr) bool {
 	pc, err := machine.ReadAddr(t.memory, t.Arch, base+machine.Addr(t.Arch.Chain.Return))
 	if err != nil {

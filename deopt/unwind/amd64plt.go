@@ -13,8 +13,8 @@ const (
 	bndPrefix  = 0xf2
 )
 
-// inPLT returns the step from an instruction of a procedure linkage table before which the table has pushed words, or that only an indirect jump
-// reaches. For any other instruction it returns nil (System V ABI, AMD64 supplement, figure 5.2). start is the start of the entry.
+// inPLT returns the step from an instruction of a procedure linkage table (System V ABI, AMD64 supplement, figure 5.2) if earlier instructions of the
+// table have pushed words. It returns nil for any other instruction. start is the start of the entry.
 func (u *codeReader) inPLT(f *Frame, start machine.Addr) *step {
 	var b [16]byte
 	code := readable(u.Memory, b[:], start)

@@ -87,7 +87,7 @@ func (s *slot) covers(addr origin, size int32) bool {
 	return ok && n >= 0 && n+int64(size) <= int64(s.size)
 }
 
-// moment is the state before an instruction.
+// moment is the symbolic state of registers and stack slots before an instruction.
 type moment struct {
 	reached bool
 	// forgot means that memory outside the slots is unknown. Then all slots have known values.

@@ -106,9 +106,9 @@ func TestReadLibraries(t *testing.T) {
 		one               int     // compare one function in this number
 		function, returns float64 // minimum share that each way finds
 	}{
-		// Unknown: after jump tables.
+		// Rows are unknown in code that only a jump table leads to.
 		{"libc.so.6", 3, .96, .95},
-		// Unknown: code that only the exception handler jumps to, and code that only throws.
+		// Rows are unknown in landing pads, and in code that only throws.
 		{"libstdc++.so.6", 7, .87, .80},
 	} {
 		t.Run(lib.name, func(t *testing.T) {

@@ -102,8 +102,8 @@ func TestFillers(t *testing.T) {
 	}
 }
 
-// TestReturnBehindTwoInstructions reads a call, and other instructions that start in the middle of the call and end where the call ends. The
-// paths through these instructions have no aligned stack at their calls.
+// TestReturnBehindTwoInstructions requires an error for a return after a call if other instructions start in the middle of the call and also end at
+// the return. The two paths have different stack pointers there.
 func TestReturnBehindTwoInstructions(t *testing.T) {
 	// je 0x4; pushq %rax; 0x3: callq 0x90909098 (0x4: nop; nop; nop; nop); retq
 	text := elfText{0x1000, codeOf(t, "74 02 50 e8 90 90 90 90 c3")}

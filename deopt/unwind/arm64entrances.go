@@ -56,14 +56,14 @@ type entrancesSearch struct {
 	reach *arm64Reach
 	f     *Frame
 	floor machine.Addr // the CFAs of callers are above it
-	sp    machine.Addr // where the function was entered
+	sp    machine.Addr // stack pointer at the entry of the function
 	regs  *machine.Registers
 	out   arm64Entrances
 }
 
-// arm64Entered searches the code of the whole target for the branches that may have entered the function of f, which begins at start. s is the
-// step from f to the state at start. A branch is an entrance if it may lead to the function and the stack does not contradict the frame at the
-// branch. The function was entered at floor or above.
+// arm64Entered searches the code of the whole target for the branches that may have entered the function of f, which begins at start. s is the step
+// from f to the state at start. A branch is an entrance if it may lead to the function and the stack does not contradict the frame at the branch. The
+// stack pointer at the entry of the function must be at least floor.
 func (t trial) arm64Entered(f *Frame, s *step, start, floor machine.Addr) arm64Entrances {
 	reach := t.arm64.reach(start)
 	if reach == nil {

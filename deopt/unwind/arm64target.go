@@ -53,7 +53,7 @@ func (u *Unwinder) jumpsThrough(m *ARM64Moment, at machine.Addr) (v arm64Value, 
 	return m.get(binary.LittleEndian.Uint32(b[:]) >> 5 & 31), true
 }
 
-// afterThunks follows thunks from an address to code that is no thunk. certain is false if a thunk reads its target from memory, which may have
+// afterThunks follows thunks from an address to code that is not a thunk. certain is false if a thunk reads its target from memory, which may have
 // held another target before. The pointers of procedure linkage tables are certain: the dynamic linker led to the same function before.
 func (u *Unwinder) afterThunks(at machine.Addr) (to machine.Addr, certain bool) {
 	certain = true

@@ -42,7 +42,7 @@ type coreFile struct {
 }
 
 // prstatusRegisters is the offset of pr_reg in the ELF core notes of x86-64 Linux. prstatusOrder is the order of its registers (struct
-// user_regs_struct); a negative number is no DWARF register.
+// user_regs_struct); a negative number stands for a register without a DWARF number.
 const prstatusRegisters = 112
 
 var prstatusOrder = []int{15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, -1, 16, -1, -1, 7}
@@ -109,7 +109,8 @@ func (c *core) ReadMemory(p []byte, addr machine.Addr) error {
 	return &machine.MemoryError{Addr: addr, Len: len(p), Why: "not in the core"}
 }
 
-// executable also looks in the file if gdb omitted a mapping from the core.
+// executable reports whether an address is in executable memory. If gdb omitted the mapping from the core, the program headers of the mapped file
+// decide.
 func (c *core) executable(addr machine.Addr) bool {
 	for _, load := range c.loads {
 		if uint64(addr) >= load.Vaddr && uint64(addr)-load.Vaddr < load.Memsz {

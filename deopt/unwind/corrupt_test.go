@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Limits of the average cost of a frame; reading from a copy of a process's memory takes some hundred microseconds. Reading code counts too, unless
-// an earlier frame has read it.
+// Limits of the reads and bytes that a walk may use for a frame, on average. They include reads of code that is not cached. That many reads from a
+// copy of a process's memory take some hundred microseconds.
 const (
 	readsPerFrame = 1000
 	bytesPerFrame = 128 << 10

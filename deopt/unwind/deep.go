@@ -24,7 +24,7 @@ type Omitted struct {
 	From, Count int
 	PCs         []PCCount // most frequent first, at most maxPCs
 	guess, kind string    // guess of the first uncertain frame among them, and its kind, or ""
-	why         error     // guess, with its addresses
+	why         error     // guess as an error that holds its addresses
 	scanned     int       // index of the first frame among them that was found by a scan, or -1
 }
 
@@ -105,7 +105,7 @@ func (s *foundFrames) follow(f, callee *Frame) {
 	if s.callees == nil {
 		s.callees = map[int]*Frame{}
 	}
-	for k := range s.callees { // callees of frames that were dropped since
+	for k := range s.callees { // delete the callees of frames that were dropped after they were recorded
 		if k <= f.Index && k > s.omitted[len(s.omitted)-1].From {
 			delete(s.callees, k)
 		}

@@ -47,7 +47,7 @@ type Frame struct {
 	// NoCFA is the reason why the CFA is unknown; it becomes known when the frame itself is unwound.
 	CFA   machine.Addr
 	NoCFA string
-	noCFA error // NoCFA, with its addresses; nil if it names none
+	noCFA error // NoCFA as an error that holds its addresses; nil if NoCFA has no addresses
 
 	// Registers holds the registers in this frame at PC. A register that the inner frames did not preserve is unavailable, with the reason.
 	Registers *machine.Registers
@@ -59,7 +59,7 @@ type Frame struct {
 	Guess string
 	// GuessKind is Guess without numbers and addresses: it is equal for guesses of one kind.
 	GuessKind string
-	guess     error // Guess, with its addresses; nil if it names none
+	guess     error // Guess as an error that holds its addresses; nil if Guess has no addresses
 
 	// Skipped is the function that this frame called, if the inner frame belongs to another function. The called function made a tail call, so
 	// its frame is missing between the two.
@@ -106,7 +106,7 @@ type End struct {
 	Code     frame.Code // the kind of the reason if the outermost frame was not reached
 
 	outermost string // why the last frame is the outermost
-	why       error  // Reason, with its addresses; nil if it names none
+	why       error  // Reason as an error that holds its addresses; nil if Reason has no addresses
 }
 
 // outermost returns the end of a walk at its outermost frame.
@@ -133,7 +133,7 @@ func cutShort(why error) *End {
 	return e
 }
 
-// Why returns the reason as an error, whose addresses [frame.TextWith] finds.
+// Why returns the reason as an error in which [frame.TextWith] can replace the addresses.
 func (e *End) Why() error {
 	if e.why == nil {
 		return errors.New(e.Reason)
@@ -147,13 +147,13 @@ func (e *End) because(why error) *End {
 	return e
 }
 
-// WhyGuess returns Guess as an error, whose addresses [frame.TextWith] finds; nil if there is no guess.
+// WhyGuess returns Guess as an error in which [frame.TextWith] can replace the addresses; nil if the frame is not a guess.
 func (f *Frame) WhyGuess() error { return reasonOf(f.Guess, f.guess) }
 
-// WhyNoCFA does the same for NoCFA.
+// WhyNoCFA does the same as WhyGuess for NoCFA.
 func (f *Frame) WhyNoCFA() error { return reasonOf(f.NoCFA, f.noCFA) }
 
-// reasonOf returns the reason with this text.
+// reasonOf returns why, or an error with the text if why is nil. It returns nil for an empty text.
 func reasonOf(text string, why error) error {
 	switch {
 	case text == "":
@@ -164,7 +164,8 @@ func reasonOf(text string, why error) error {
 	return why
 }
 
-// Undecided reports whether the frame may be in code that a patched jump in another function led to, while the stack does not show it.
+// Undecided reports whether a jump that was written into another function may have led to the code of the frame, and the stack does not show whether
+// it did.
 func (f *Frame) Undecided() bool { return f.jumped }
 
 // lookup returns the address to look up in tables of code. For a return address it is an address inside the call, because the return address may

@@ -46,8 +46,8 @@ func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 	return frame.Errorf("no word in the %d bytes from %v on is a return address", scanned, sp)
 }
 
-// byScan uses a word on the stack as the return address of f: the first one that leads to no contradiction. The result is a guess, because the
-// word may be left over from an earlier call. of is the row that CFI gives for f if only its CFA cannot be computed, or nil.
+// byScan uses a word on the stack as the return address of f: the best [candidate] of the words that follow a call. The result is a guess, because
+// the word may be left over from an earlier call. of is the row that CFI gives for f if only its CFA cannot be computed, or nil.
 func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
@@ -110,9 +110,9 @@ type candidate struct {
 	doubtful bool
 }
 
-// better reports whether c is better than another candidate, which is further down the stack. If unwinding continues from both, prefer the call
-// that fits the frame better. If both calls name a function that starts before the pc ([fitsAround]), prefer the nearer start. Otherwise prefer
-// the other candidate, unless it is doubtful and c is not.
+// better reports whether c is better than another candidate, which is nearer to the stack pointer. If unwinding continues from both, prefer the call
+// that fits the frame better. If both calls name a function that starts before the pc ([fitsAround]), prefer the nearer start. Otherwise prefer the
+// other candidate, unless it is doubtful and c is not.
 func (c *candidate) better(other *candidate) bool {
 	switch {
 	case other.err == errNoCandidate:

@@ -43,7 +43,7 @@ func TestWays(t *testing.T) {
 		flags   []string
 		start   bool  // the start of the function is known
 		size    bool  // the frame size is known,
-		wrong   int64 // with this error in bytes
+		wrong   int64 // and is wrong by this number of bytes
 		rule    Rule
 		guess   string
 		unknown []machine.DWARFReg // unknown registers of its caller

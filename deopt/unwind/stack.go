@@ -46,8 +46,8 @@ type reuse struct {
 	next   int    // index in before.Frames from which to look for the walk's last frame
 }
 
-// stack completes the stack of the walk with the frames of before, if its last frame is one of them and they are still the same. Otherwise it
-// returns nil.
+// stack completes the walk with frames of before. It returns nil unless the last frame of the walk is a frame of before, and that frame and all
+// frames further out are unchanged.
 func (w *reuse) stack() *Stack {
 	if w.before == nil {
 		return nil
@@ -76,7 +76,7 @@ func (w *reuse) joins(j int) int {
 }
 
 // continues reports whether the frames of before from index j are still the same, where frame j is the last frame of the walk. It compares the
-// registers of that frame, the code, and each word that was read. Otherwise it returns the first frame from which they may be the same.
+// registers of that frame, the code, and each word that was read. If they differ, next is the first frame from which the frames may be the same.
 func (w *reuse) continues(j int) (next int, same bool) {
 	before := w.before
 	f, old := &w.frames[len(w.frames)-1], &before.Frames[j]

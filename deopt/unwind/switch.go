@@ -19,10 +19,10 @@ type Switch struct {
 	Left bool
 }
 
-// SwitchKind is the way in which a [Switch] continues.
+// SwitchKind says how a walk continues at a [Switch].
 type SwitchKind int
 
-// The kinds.
+// The kinds of [Switch].
 const (
 	// FirstOnStack means that the function begins the stack of a goroutine or of a thread.
 	FirstOnStack SwitchKind = iota
@@ -32,7 +32,8 @@ const (
 	FromC
 )
 
-// SwitchFinder returns the switch of a function of f, or nil if f is of another function. A walk calls it with its frames in order.
+// SwitchFinder returns the [Switch] for f, or nil if the function of f does not switch stacks. A walk calls it for its frames in order, innermost
+// first.
 type SwitchFinder func(f *Frame) (*Switch, error)
 
 // switchAt returns the switch of f, or nil.

@@ -47,7 +47,7 @@ type caller struct {
 	rule  Rule
 	guess string
 	kind  string // [Frame.GuessKind]
-	why   error  // guess, with its addresses; nil if it names none
+	why   error  // guess as an error that holds its addresses; nil if guess has no addresses
 }
 
 // Walk walks a stack from the registers of its innermost frame. The result has at least that frame, unless its pc is unavailable.
@@ -96,7 +96,7 @@ func (w *walk) stack(end End, found int) *Stack {
 	return &Stack{Frames: w.frames, End: end, Found: found, Total: len(w.frames), reads: w.reads, until: w.until}
 }
 
-// enter adds a frame.
+// enter adds the frame of c to the walk.
 func (w *walk) enter(c caller) *Frame {
 	var callee *Frame
 	if n := len(w.frames); n > 0 {

@@ -39,7 +39,7 @@ func (w *walk) lookAhead(f *Frame, floor machine.Addr) *walk {
 	return ahead
 }
 
-// copied returns a walk with the frames of w that does not affect w.
+// copied returns a copy of w that looks ahead: continuing it does not change w.
 func (w *walk) copied() *walk {
 	ahead := w.another()
 	ahead.frames, ahead.dropped = slices.Clone(w.frames), w.dropped
