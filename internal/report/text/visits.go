@@ -51,6 +51,9 @@ func PrintCollection(b *bytes.Buffer, s Style, c *roots.Collection) {
 func findingText(s Style, f *roots.Finding) string {
 	switch f.Kind {
 	case roots.SkippedFrame:
+		if f.Slots == 1 {
+			return s.Yellow("skipped frame:") + " its slot was not visited"
+		}
 		return s.Yellow("skipped frame:") + " none of its " + Count(f.Slots, "slot") + " was visited"
 	case roots.ExtraSlot:
 		if f.Register != "" {
@@ -91,7 +94,11 @@ func PrintVisited(w io.Writer, v *trace.Visited, l Limits) error {
 	fmt.Fprintf(&b, "%s: %s, %s in %s, in %.3f s; %s\n", Count(int(v.Collections), "collection"), Count(int(v.Visits), "visit"), Count(int(v.Slots), "slot"), Count(int(v.Frames), "frame"), v.Seconds, Ending(v.End, l))
 	var found []string
 	for _, k := range roots.FindingKinds {
-		if n := v.Findings[k]; n > 0 {
+		switch n := v.Findings[k]; {
+		case n == 0:
+		case k == roots.SkippedFrame:
+			found = append(found, Count(int(n), "skipped frame"))
+		default:
 			found = append(found, fmt.Sprintf("%d %s", n, findingWords[k]))
 		}
 	}
@@ -121,7 +128,7 @@ func PrintVisited(w io.Writer, v *trace.Visited, l Limits) error {
 	return err
 }
 
-// findingWords holds the words for the kinds of findings.
+// findingWords holds the words for the kinds of findings at slots.
 var findingWords = map[roots.FindingKind]string{
-	roots.MissingSlot: "missing", roots.ExtraSlot: "extra", roots.TwiceVisited: "visited twice", roots.WrongBase: "with a wrong base", roots.SkippedFrame: "skipped frames",
+	roots.MissingSlot: "missing", roots.ExtraSlot: "extra", roots.TwiceVisited: "visited twice", roots.WrongBase: "with a wrong base",
 }
