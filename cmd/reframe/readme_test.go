@@ -36,6 +36,15 @@ func TestInsideShowsRealScreens(t *testing.T) {
 	require.Contains(t, typed, "-ex bt")
 }
 
+// TestCollectorShowsRealScreens requires the same for doc/user/collector.md.
+func TestCollectorShowsRealScreens(t *testing.T) {
+	livetest.Slow(t)
+	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/collector.md", clitest.Examples(t)), "\n")
+	for _, verb := range []string{"record --at crashed", "roots crash.core", "lint --gc", "trace --visitor", "lint --gc gc/own.ll --gc-pointers"} {
+		require.Contains(t, typed, "reframe "+verb)
+	}
+}
+
 // TestTourShowsRealScreens requires the same for doc/user/tour.md.
 func TestTourShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)

@@ -123,7 +123,7 @@ var ScreenVariations = []struct {
 	{regexp.MustCompile(`\b\d+ (KiB|ms)\b`), "N $1"},
 	{regexp.MustCompile(`\d+/s\b`), "N/s"},
 	{regexp.MustCompile(`(?m)( (?:native|jit) +\S+)\+0x[0-9a-f]+`), "$1+N"},
-	{regexp.MustCompile(`( at |\b(?:compiled|work))\+0x[0-9a-f]+`), "$1+N"},
+	{regexp.MustCompile(`( at |\b(?:compiled|work|program))\+0x[0-9a-f]+`), "$1+N"},
 	{regexp.MustCompile(`(?m)^( {8}\S+ .*\S) +(\[\w+[+-]\d+\]|r\w+)$`), "$1 AT"},
 	{regexp.MustCompile(`\b0x[0-9a-f]{9,}\b`), "0xN"},
 }
@@ -165,7 +165,7 @@ func Examples(t *testing.T) string {
 		// The cache key of the built files covers all sources and the compilers. The last argument is the path of the output.
 		const script = `MAKEFLAGS= make -s -C "$(dirname "$1")" && for last; do :; done && tar -C "$(dirname "$1")/.." -cf "$last" examples`
 		args := append([]string{"-c", script, strings.Join(names, " "), filepath.Join(copied, "Makefile")}, files...)
-		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19"} {
+		for _, tool := range []string{"gcc", "g++", "clang-19", "llvm-config-19", "opt-19", "llc-19"} {
 			args = append(args, livetest.Tool(t, tool))
 		}
 		b.archive = livetest.Made(t, "sh", "examples.tar", args...)
