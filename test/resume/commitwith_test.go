@@ -177,7 +177,7 @@ func TestResumeWithCommitRefuses(t *testing.T) {
 		asks   []string
 		says   string
 	}{
-		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","id":2,"method":"memory.allocate","params":{"size":8}}`}, "sh allocated 8 bytes, which the process does not have"},
+		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","id":2,"method":"memory.allocate","params":{"size":8}}`}, "sh allocated 8 bytes, which do not exist in the process: only stores to the process's memory can be written back"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":false}`, []string{`{"jsonrpc":"2.0","method":"output","params":{"text":"7\\n"}}`},
 			"sh printed, which would be lost: only stores to the process's memory can be written back"},
 		{`{"returned":{"type":"i64","bits":"0x7"},"locked":true}`, nil, "sh took a lock, or holds one that was not held before"},

@@ -86,7 +86,7 @@ func onlyStored(r *handover.Ran) error {
 	case a.Output != "":
 		return fmt.Errorf("%s printed, which would be lost: only stores to the process's memory can be written back", name)
 	case a.Allocated > 0:
-		return fmt.Errorf("%s allocated %d bytes, which the process does not have", name, a.Allocated)
+		return fmt.Errorf("%s allocated %d bytes, which do not exist in the process: only stores to the process's memory can be written back", name, a.Allocated)
 	case a.Locked == nil:
 		return fmt.Errorf(`%s does not report that it took no lock ("locked":false)`, name)
 	case *a.Locked:

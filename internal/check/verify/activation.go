@@ -78,7 +78,7 @@ func (v *verifier) reasonNotToFollow(x *trace.Exited) string {
 }
 
 func (v *verifier) exitlessReason(function string) string {
-	return fmt.Sprintf("%d activations of @%s were followed from their entry without reaching an exit, or one took too long; use --from-entry to follow each", maxExitless, function)
+	return fmt.Sprintf("no more activations of @%s are followed: %d reached no exit, or one was abandoned before its first; use --from-entry to follow each", function, maxExitless)
 }
 
 // maxUnfollowed bounds the activations for which verify keeps the reason why they are not followed.

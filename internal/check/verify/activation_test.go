@@ -295,7 +295,7 @@ last:
 	}
 	require.Len(t, summary.ExitOnly, 1)
 	for why := range summary.ExitOnly {
-		require.Contains(t, why, "100 activations of @plain_opt were followed from their entry without reaching an exit")
+		require.Contains(t, why, "no more activations of @plain_opt are followed: 100 reached no exit, ")
 	}
 
 	object, o := looping(t, "@plain_opt(i64 1000)", "@plain_opt(i64 12)")

@@ -309,7 +309,7 @@ func (v *verifier) entrySkipReason() string {
 	if v.limitReached() {
 		return skippedByLimit
 	}
-	return fmt.Sprintf("%d activations were followed at once", maxEntries)
+	return fmt.Sprintf("too many runs from entries are pending; the limit is %d", maxEntries)
 }
 
 // recordProvenance records the certainty that the code at a breakpoint was compiled from the module, and warns if it was not. It calls ask once for

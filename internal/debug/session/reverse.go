@@ -116,7 +116,7 @@ func (s *Session) activationOf(f *deopt.Frame) (a activation, err error) {
 	case physical.NoCFA != "":
 		return a, fmt.Errorf("%s: its CFA is unknown: %s", f.Title(), physical.NoCFA)
 	case f.Offset == nil:
-		return a, fmt.Errorf("%s: the begin of its function is unknown", f.Title())
+		return a, fmt.Errorf("%s: the start of its function is unknown", f.Title())
 	}
 	return activation{s.thread, physical.CFA, physical.PC - machine.Addr(*f.Offset), f.Title()}, nil
 }

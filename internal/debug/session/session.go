@@ -390,7 +390,7 @@ func (s *Session) Set(slot, text string) (*frame.Slot, error) {
 		changed, f, err = v.SetVM(f, is.Name, text)
 	} else {
 		if is.Name == "" {
-			return nil, fmt.Errorf("slot %s has no name, so the code cannot use it", slot)
+			return nil, fmt.Errorf("slot %s names no value of a module, so interpreted code cannot use it", slot)
 		}
 		changed, f, err = v.Set(f, is.Name, text)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // uncommitted matches the reasons for which the result of an exit of tinyvm cannot be committed.
-var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which the process does not have|` +
+var uncommitted = regexp.MustCompile(`^(object \d+ \(Class\d\) does not exist in the process: .*|compiled code left out a lock of .*|tinyvm allocated \d+ bytes, which do not exist in the process: .*|` +
 	`tinyvm printed, which would be lost: .*|tinyvm does not report that it took no lock .*)$`)
 
 // committed commits the result of the VM's own interpreter and lets the process continue. If nothing was committed, the error is the reason.
