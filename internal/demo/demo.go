@@ -13,7 +13,7 @@ package demo
 
 import (
 	"bufio"
-	_ "embed" // for the files below
+	_ "embed" // for the files that go:embed names below
 	"fmt"
 	"io"
 	"os"

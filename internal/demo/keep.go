@@ -14,7 +14,7 @@ import (
 type Kept struct {
 	PID int
 	VM  int    // the process with the virtual machine's method
-	Dir string // holds the files below
+	Dir string // the directory that holds the files listed below
 }
 
 // Names of the files in a [Kept]'s directory.
@@ -26,7 +26,7 @@ const (
 	KeptOutput  = "output" // its standard output: "ready", and at its end the result of its native code
 
 	KeptVMGo     = "go-vm"
-	KeptVMOutput = "output-vm" // "ready"
+	KeptVMOutput = "output-vm" // the output of the second target: "ready"
 )
 
 // Keep starts the targets in a new temporary directory, next to the files that describe their code, and returns once each waits at its exit. On an

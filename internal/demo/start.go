@@ -123,7 +123,7 @@ func startInMemory(args ...string) (*Process, error) {
 		return nil, err
 	}
 	defer program.Close()
-	cmd := exec.Command("/proc/self/fd/3") // the first of ExtraFiles, once in the child
+	cmd := exec.Command("/proc/self/fd/3") // in the child, descriptor 3 is the first of ExtraFiles
 	cmd.ExtraFiles = []*os.File{program}
 	return start(cmd, args)
 }

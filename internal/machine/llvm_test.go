@@ -36,7 +36,7 @@ func llvmArches() []llvmArch {
 	same := func(name string) string { return name }
 	arm := llvmArch{
 		arch: ARM64, triple: "aarch64-linux-gnu", cfi: "%s",
-		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // v0 would be a list of lanes
+		spelled:  func(name string) string { return strings.Replace(name, "v", "q", 1) }, // the assembler reads v0 as a vector of lanes
 		internal: map[string]string{}, clobber: "~{%s}",
 		fixed: []string{"sp"}, saved: []string{"x30"},
 	}
@@ -49,7 +49,7 @@ func llvmArches() []llvmArch {
 	arm.internal["vg"] = "VG"
 	armBE := arm
 	armBE.arch, armBE.triple = ARM64BE, "aarch64_be-linux-gnu"
-	armBE.saved = append(numbered("v", 8, 15), "x30") // the last 8 bytes are callee-saved
+	armBE.saved = append(numbered("v", 8, 15), "x30") // LLVM preserves the last 8 bytes of v8 to v15, which are not the first in memory
 
 	loong := llvmArch{
 		arch: LOONG64, triple: "loongarch64-linux-gnu", flags: []string{"-mattr=+d,+lasx"},

@@ -3,7 +3,7 @@ package machine
 // plan assigns indexes in a register file to the registers that a frame usually knows: address-sized registers and those with 8 callee-saved bytes. An
 // unwinder copies them for every frame and reads only a few, so they are kept in one small slice.
 type plan struct {
-	near  [128]int8        // index plus 1, by register number; 0 for none
+	near  [128]int8        // for each register number, the index plus 1; 0 for none
 	far   map[DWARFReg]int // indexes of registers with higher numbers
 	kept  uint64           // bit set of the indexes of registers whose 8 bytes are callee-saved
 	count int
@@ -39,7 +39,7 @@ func newPlan(a *Arch) plan {
 
 func (p *plan) add(r DWARFReg, kept bool) {
 	if p.count == 64 {
-		return // Registers keeps the others in a map
+		return // the plan is full: [Registers] keeps further registers in a map
 	}
 	if int(r) < len(p.near) {
 		p.near[r] = int8(p.count + 1)

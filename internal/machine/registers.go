@@ -18,9 +18,9 @@ type Registers struct {
 	why    map[DWARFReg]error
 	absent func(DWARFReg) error
 
-	floats    *FloatControl // never changed; nil if unavailable
+	floats    *FloatControl // immutable, so clones share it; nil if unavailable
 	floatsWhy error
-	thread    Addr // never changed; see ThreadPointer
+	thread    Addr // the result of ThreadPointer
 }
 
 // NewRegisters returns an empty register file. absent is the reason for registers without a specific reason.

@@ -41,5 +41,5 @@ func (c *Objfile) Folded(addr machine.Addr) (names []string, folded bool) {
 type rows struct {
 	count    int
 	last     *stackmap.Map
-	inOneMap bool // two of them are in one map
+	inOneMap bool // two of the functions are in one map
 }

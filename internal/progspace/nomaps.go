@@ -12,7 +12,7 @@ import (
 
 // WhyNoMaps returns the reason why a target has no stack map, and advice for the host of the JIT.
 func WhyNoMaps(t *ptrace.Target) string {
-	registered, others := 0, 0 // number of objects that may have a stack map
+	registered, others := 0, 0 // numbers of all objects, and of those that may have a stack map
 	for _, r := range t.Registries {
 		registered += len(r.Entries)
 		for _, e := range r.Entries {

@@ -118,7 +118,7 @@ func (c *Objfile) readMaps(loaded []byte) {
 			return
 		}
 		unresolved := 0
-		for _, s := range sections { // concatenate them, aligned as maps must be
+		for _, s := range sections { // concatenate the sections, aligned as stack maps must be
 			part, done, err := s.Relocated()
 			if c.MapsErr = err; err != nil {
 				return

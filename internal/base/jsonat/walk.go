@@ -15,7 +15,7 @@ type member struct {
 	start, end int64 // offsets of its bytes; the end of an object or array is known only after its members
 	composite  bool
 	unknown    bool     // the type of the enclosing object has no such member
-	siblings   []string // the members that this type has
+	siblings   []string // the members that the type of the enclosing object has
 }
 
 // walker walks through the values of a text.

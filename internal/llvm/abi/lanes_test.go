@@ -42,23 +42,23 @@ func TestLayouts(t *testing.T) {
 		{machine.AMD64, "<4 x i32>", 16, false, 32},
 		{machine.AMD64, "<8 x half>", 16, false, 16},
 		{machine.AMD64, "<2 x ptr>", 16, false, 64},
-		{machine.AMD64, "<2 x i32>", 16, false, 0}, // would be widened; llc crashes
+		{machine.AMD64, "<2 x i32>", 16, false, 0}, // LLVM would have to widen it; llc crashes
 		{machine.AMD64, "<2 x float>", 16, false, 0},
 		{machine.AMD64, "<3 x i24>", 16, false, 0},
 		{machine.AMD64, "<4 x i24>", 12, false, 0},
 		{machine.AMD64, "<4 x i24>", 0, false, 0},
 		{machine.AMD64, "<16 x i1>", 2, true, 1},
-		{machine.AMD64, "<8 x i1>", 2, true, 1}, // a spilled mask register
+		{machine.AMD64, "<8 x i1>", 2, true, 1}, // the size of a spilled mask register
 		{machine.AMD64, "<4 x i24>", 12, true, 24},
 		{machine.AMD64, "<3 x x86_fp80>", 30, true, 80},
 		{machine.AMD64, "<16 x i1>", 16, true, 0},
 		{machine.ARM64, "<8 x i1>", 8, false, 8},
-		{machine.ARM64, "<2 x i16>", 8, false, 32}, // promoted
+		{machine.ARM64, "<2 x i16>", 8, false, 32}, // the elements are promoted
 		{machine.ARM64, "<4 x i24>", 16, false, 32},
 		{machine.ARM64, "<1 x i64>", 8, false, 64},
 		{machine.S390X, "<4 x i24>", 16, false, 32},
 		{machine.S390X, "<2 x i16>", 16, false, 0},
-		{machine.PPC64LE, "<4 x i24>", 16, false, 0}, // POWER8
+		{machine.PPC64LE, "<4 x i24>", 16, false, 0}, // POWER8 may exchange its halves
 		{machine.PPC64LE, "<4 x i24>", 12, true, 24},
 		{machine.RISCV64, "<4 x i32>", 16, false, 0},
 		{machine.RISCV64, "<4 x i24>", 12, true, 24},

@@ -258,8 +258,8 @@ type Const struct {
 	Elems  []*Const // ConstAggregate, ConstExpr, ConstSplat, ConstPtrAuth
 	Bytes  []byte
 	Op     Op     // ConstExpr: getelementptr, bitcast, inttoptr, add, ...
-	Source *Type  // ConstExpr getelementptr: source element type
-	Pred   string // ConstExpr icmp, fcmp (before LLVM 19)
+	Source *Type  // source element type of a ConstExpr getelementptr
+	Pred   string // predicate of a ConstExpr icmp or fcmp (before LLVM 19)
 	Flags  Flags
 	Path   []int // ConstExpr shufflevector, extractvalue, insertvalue
 	Target Value

@@ -44,9 +44,9 @@ type attributes struct {
 	element *Type             // elementtype(…)
 	strings map[string]string // "key"="value", without those in groups
 	groups  []string          // the numbers of attribute groups
-	pure    bool              // stores nothing
+	pure    bool              // an attribute states that the function or call stores nothing
 	argsMem bool              // accesses only memory that its arguments point to
-	naked   bool              // has no frame
+	naked   bool              // an attribute states that the function has no frame
 }
 
 // attrGroup holds those attributes of one attribute group that this package uses.

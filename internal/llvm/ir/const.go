@@ -314,8 +314,8 @@ func (a blockAddress) check(m *Module) error {
 type globalRef struct {
 	tok      token
 	target   *Value
-	want     *Type // type of the pointer; nil for any
-	function bool  // must be a function
+	want     *Type // required type of the pointer; nil for any
+	function bool  // @name must be a function
 }
 
 // globalConst returns the constant @name of type t.

@@ -70,7 +70,7 @@ type DataLayout struct {
 
 	nonIntegral []int // ascending address spaces of non-integral pointers: the ni specification
 
-	ints, floats, vectors []alignSpec // ascending by bits
+	ints, floats, vectors []alignSpec // each ascending by the width of its types
 	aggregate             int         // bytes
 	pointers              map[int]pointerSpec
 	structs               sync.Map // *Type to *structLayout

@@ -73,7 +73,7 @@ func TestLayoutOfATriple(t *testing.T) {
 		require.Equal(t, []int{c.i64, c.double, c.longSize}, []int{m.Layout.Align(I64), m.Layout.Align(double), int(m.Layout.Size(fp80))}, c.triple)
 		require.Empty(t, m.Layout.Text)
 	}
-	for _, order := range []string{"%s%s", "%[2]s%[1]s"} { // a written layout takes precedence
+	for _, order := range []string{"%s%s", "%[2]s%[1]s"} { // before or after the triple: a written layout takes precedence
 		m, err := Parse("m.ll", fmt.Appendf(nil, order, "target datalayout = \"e\"\n", "target triple = \"i686-linux-gnu\"\n"))
 		require.NoError(t, err)
 		require.Equal(t, 8, m.Layout.PointerBytes(0))

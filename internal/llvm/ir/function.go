@@ -55,7 +55,7 @@ func (p *moduleParser) parseParams(f *Func) bool {
 	}
 	p.params = p.params[:0]
 	defer func() { f.Params = pointers(slices.Clone(p.params)) }()
-	var names map[string]bool // set for more than fewParams
+	var names map[string]bool // used only for more than fewParams parameters
 	for {
 		if p.tok.kind == tokEllipsis {
 			p.next()

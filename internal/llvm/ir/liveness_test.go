@@ -66,7 +66,7 @@ end:
 		want  string
 	}{
 		{sum, "entry", 0, "%n"},
-		{sum, "loop", 0, "%n %i %acc"}, // at the start of a block its phis are inputs
+		{sum, "loop", 0, "%n %i %acc"}, // at the start of the block, its own phis are inputs
 		{sum, "loop", 2, "%n %i %acc"},
 		{sum, "loop", 3, "%n %i %acc %sq"},
 		{sum, "loop", 4, "%n %i %acc1"},
@@ -78,7 +78,7 @@ end:
 		{f, "entry", 0, "%a %b %fp"},
 		{f, "entry", 1, "%a %b %fp %x"},
 		{f, "left", 0, "%b %x"},
-		{f, "left", 1, "%x %y"}, // phis read both, only on this edge
+		{f, "left", 1, "%x %y"}, // the phis of %join read both, only on the edge from %left
 		{f, "right", 0, "%a %b %fp"},
 		{f, "right", 1, "%a %z"},
 		{f, "join", 0, "%p %q"}, // an unused phi is not needed

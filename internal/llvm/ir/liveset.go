@@ -23,7 +23,7 @@ type stamp struct {
 	size     int64
 	racy     bool // it was modified so recently that a later change may have the same time
 	bad      bool // reading failed; a writer may not have finished
-	told     bool // the failure was reported
+	told     bool // the failure to read it was reported
 	hash     uint64
 }
 

@@ -31,7 +31,7 @@ func TestLive(t *testing.T) {
 	read(0)
 	put(t, dir, "two.ll", "define i32 @g() {\n  ret i3") // an incomplete file
 	read(0)
-	read(1) // still unchanged
+	read(1) // two.ll is unchanged: its error is reported now
 	read(0)
 	put(t, dir, "two.ll", "define i32 @g() {\n  ret i32 2\n}\n")
 	read(0, "two.ll")

@@ -109,7 +109,7 @@ func TestLayoutIsWhatLLVMFolds(t *testing.T) {
 				continue // llc requires that release's own x86-64 layout
 			}
 			if v >= 18 && layout != "" && !strings.Contains(layout, "i128") {
-				continue // that release adds i128:128 to the old layout
+				continue // these releases add i128:128 to the old layout
 			}
 			checkLayout(t, v, layout, types)
 		}

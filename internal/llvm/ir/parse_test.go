@@ -79,7 +79,7 @@ func TestNumbersAndNames(t *testing.T) {
 	odd := m.Func(`name with " quote and \`)
 	require.Equal(t, `@"name with \22 quote and \5C"`, odd.Ref())
 	require.Equal(t, `%"a b"`, odd.Value("a b").Ref())
-	require.Equal(t, `%"7"`, odd.Value(`"7"`).Ref()) // a name and not a number
+	require.Equal(t, `%"7"`, odd.Value(`"7"`).Ref()) // %"7" is a name and not a number
 	require.Equal(t, "%1", odd.Value("1").Ref())
 	require.Equal(t, `%"-x.$y_"`, odd.Value("-x.$y_").Ref())
 }
@@ -95,7 +95,7 @@ func TestInstructions(t *testing.T) {
 	require.Equal(t, NSW|NUW, in("arith", "add").Flags)
 	require.Equal(t, Exact, in("arith", "ud").Flags)
 	require.Equal(t, NoNaNs|NoInfs|NoSignedZeros|AllowReciprocal|AllowContract|ApproxFunc|Reassoc, in("arith", "fneg").Flags)
-	require.Equal(t, "9223372036854775808", in("arith", "sub").Args[1].(*Const).Int.String()) // modulo 2^64
+	require.Equal(t, "9223372036854775808", in("arith", "sub").Args[1].(*Const).Int.String()) // the operand -9223372036854775808, modulo 2^64
 	require.Equal(t, "-9223372036854775808", in("arith", "sub").Args[1].Ref())
 	require.Equal(t, "18446744073709551615", in("arith", "xor").Args[1].(*Const).Int.String())
 	require.Equal(t, "<4 x i1>", in("arith", "c2").Typ.String())

@@ -74,12 +74,12 @@ func shapeOf(blocks []*Block) []string {
 		lines = append(lines, b.Name+":")
 		for _, in := range b.Instrs {
 			if strings.HasPrefix(intrinsic(in), "dbg.") {
-				continue // records since LLVM 19
+				continue // LLVM 19 and later print debug records in their place
 			}
 			line := fmt.Sprintf("%s = %v %s flags %x", in.Name, in.Op, in.Pred, in.Flags)
 			for _, a := range in.Args {
 				if c, ok := a.(*Const); ok && (c.Kind == ConstExpr || a.Type().Kind == VectorKind) {
-					continue // folded, or undef in place of poison
+					continue // LLVM folds constant expressions, and some releases print undef in place of poison
 				}
 				line += " " + a.Ref()
 			}

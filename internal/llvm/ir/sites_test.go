@@ -203,7 +203,7 @@ func TestSitesAreTheRecordsOfLLC(t *testing.T) {
 			name := fmt.Sprintf("%s/%d", c.file, v)
 			opaque := opaque14(v)
 			if c.file == "jit_sp.ll" {
-				opaque = nil // typed pointers
+				opaque = nil // test with typed pointers
 			}
 			text := opt(t, v, program(c.file), append(opaque, c.args...)...)
 			object := filepath.Join(t.TempDir(), "out.o")

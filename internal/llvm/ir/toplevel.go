@@ -4,7 +4,7 @@ package ir
 type moduleParser struct {
 	constParser
 	quick            bool // relies on LLVM's formatting to find ends: see quickscan.go
-	functions, stars mark // the next @ and the next *
+	functions, stars mark // positions of the next @ and the next *
 
 	defs       []token // names of defined structs
 	nextGlobal int     // the least number that the next unnamed global may have

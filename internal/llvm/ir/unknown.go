@@ -40,7 +40,7 @@ func (w Warning) Meaning() string {
 const (
 	maxWarnings = 64
 	maxWarned   = 64
-	maxAhead    = 16 // words before a type
+	maxAhead    = 16 // number of words that are examined before a type
 )
 
 // unknowns holds the warnings of a module.

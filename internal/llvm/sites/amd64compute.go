@@ -406,7 +406,7 @@ func (m *calculation) put(a x86asm.Arg, n uint64, known bool, size int) bool {
 		reg, whole, ok := amd64.Register(a)
 		switch {
 		case !ok:
-			return true // a vector register
+			return true // a vector register, which a calculation does not hold
 		case !known || whole < 4:
 			delete(m.regs, reg)
 		case whole == 4:

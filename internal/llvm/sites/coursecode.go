@@ -117,7 +117,7 @@ func (w *codeCourse) follow(place int, next int32) {
 // behind returns the offsets of the instructions that may run directly after the one at an offset, unless a place comes first. It records the places
 // that may be next.
 func (w *codeCourse) behind(place, offset int) (on []int) {
-	if offset == len(w.code) { // a call that never returned
+	if offset == len(w.code) { // the code ends with a call, which never returns
 		w.ends[place] = true
 		return nil
 	}

@@ -130,7 +130,7 @@ func (c *ordersCode) tells(f *ir.Func) (t *evidence, why string) {
 type naming struct {
 	names  []string // the possible names in a module: several symbols may have one address
 	called bool
-	tail   bool // it is a jump
+	tail   bool // the instruction is a jump to the symbol
 	behind int  // offset of the next instruction
 }
 

@@ -21,7 +21,7 @@ type findings struct {
 	given    []*ir.Module                       // all modules
 	Pointer  int                                // size of a pointer of the target in bytes; 0 if unknown
 	sitesOf  map[*ir.Func]map[uint64][]*ir.Site // sites by each id that their record may have
-	having   map[stackmap.RecordID][]*ir.Func   // nil until needed
+	having   map[stackmap.RecordID][]*ir.Func   // functions that have a site with the id; nil until needed
 	compared map[comparison]*MismatchError
 	held     map[comparison]bool
 	Maps     map[*stackmap.Map]*Compiled

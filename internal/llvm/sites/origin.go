@@ -316,7 +316,7 @@ func (c *Compiled) decide(fitting []*ir.Module, claims, rivals map[*ir.Module]in
 	case len(fitting) > 0:
 		c.From = fitting
 	case len(c.pool) > 0 && !slices.ContainsFunc(c.pool, func(m *ir.Module) bool { return claims[m] > 1 }):
-		c.From = c.pool // they belong to this map or to none
+		c.From = c.pool // a module in pool belongs to this map or to none
 	default:
 		c.Why = ErrNotGiven
 	}
@@ -352,7 +352,7 @@ func (ms *Modules) fits(c *Compiled) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if len(sites) == 0 { // the site may be in an inlined function
+			if len(sites) == 0 { // the site may have come from an inlined function
 				all, err := ms.with(rec.ID)
 				if err != nil {
 					return false, err

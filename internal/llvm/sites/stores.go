@@ -46,7 +46,7 @@ func storesBefore(i *ir.Instr) (s *variableStores, ok bool) {
 			}
 		}
 		for n, v := range before.Args {
-			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // the operand is the address of the access
+			accessed := before.Op == ir.OpLoad || to != "" && n == 1 // v is the address that is loaded from or stored to, not a value that escapes
 			if !accessed {
 				s.use(v)
 			}

@@ -26,11 +26,11 @@ const HeaderSize = 8 + 8*8
 // Header is the start of a table (runtime/symtab.go, pcHeader).
 type Header struct {
 	Text  uint64 // the start of the code, or 0 since Go 1.26
-	Names uint64 // the offset of the names of functions
+	Names uint64 // the offset of the names of functions in the table
 
 	quantum                      uint64
-	functions                    uint64 // their number
-	units, files, values, listed uint64 // offsets of other parts
+	functions                    uint64 // the number of functions
+	units, files, values, listed uint64 // offsets of other parts of the table
 }
 
 // ReadHeader decodes the header of a table for a 64-bit machine.
@@ -145,14 +145,14 @@ func (t *Table) At(pc uint64) (f Function, ok bool, err error) {
 
 // Words of the description of a function (runtime/runtime2.go, _func), and the numbers of tables that follow it (internal/abi/symtab.go).
 const (
-	wordFiles  = 5 // the table of files by address
+	wordFiles  = 5 // offset of the table that maps addresses to files
 	wordLines  = 6
-	wordTables = 7 // the number of other tables by address
+	wordTables = 7 // number of the function's other tables
 	wordUnit   = 8
 	wordCounts = 10 // its last byte is nfuncdata, the number of rows of funcdata
 	fixedWords = 11
 
-	treeIndex = 2 // the inlined calls by address
+	treeIndex = 2 // number of the table that maps addresses to inlined calls
 	treeData  = 3
 )
 

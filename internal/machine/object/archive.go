@@ -55,7 +55,7 @@ type archive struct {
 	r     io.ReaderAt
 	size  int64
 	thin  bool
-	names *io.SectionReader // long names, once the member "//" was read
+	names *io.SectionReader // the long names, after the member "//" was read
 }
 
 // member reads the member whose header is at offset at, and returns the offset of the next header. A member that belongs to the archive itself, such as

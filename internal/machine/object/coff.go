@@ -118,7 +118,7 @@ func (i *Image) openPE(r *io.SectionReader) error {
 	at := int64(order.Uint32(dos[60:]))
 	var b [4 + coffHeaderSize]byte
 	if _, err := r.ReadAt(b[:], at); err != nil || string(b[:4]) != "PE\x00\x00" {
-		return ErrNotObject // a DOS program
+		return ErrNotObject // a DOS program without a PE header
 	}
 	h := coffSmallHeader(b[4:], at+4)
 	f := &coffFormat{image: i, file: r, linked: true}

@@ -40,7 +40,7 @@ func readobj(t *testing.T, path string) (sections, symbols []coffRow, base uint6
 		case strings.HasPrefix(line, "  Symbol {"):
 			row = coffRow{}
 			symbols = append(symbols, row)
-		case row != nil && ok && row[key] == "": // a field of this row and not of the next one
+		case row != nil && ok && row[key] == "": // the first value of a key is this row's
 			row[key] = value
 		case row != nil && strings.HasPrefix(text, "IMAGE_SCN_"):
 			row["flags"] += text + " "
@@ -104,7 +104,7 @@ func TestCOFF(t *testing.T) {
 		for _, version := range c.versions {
 			for _, program := range c.programs {
 				if version == 14 && program == "deoptimize.ll" {
-					continue // uses opaque pointers
+					continue // the program uses opaque pointers, which llc 14 does not read
 				}
 				img := compareCOFF(t, c.object(t, version, program))
 				require.True(t, img.Relocatable())
@@ -130,7 +130,7 @@ func TestRelocatedIsWhatLLDLinkLinks(t *testing.T) {
 		for _, version := range c.versions {
 			for _, program := range []string{"dup.ll", "jit_pp.ll"} {
 				if c.triple[0] == 'x' && version == 14 && program != "dup.ll" {
-					continue // no stack maps
+					continue // llc 14 for x86-64 writes no stack maps for this program
 				}
 				name := fmt.Sprintf("%s %d %s", c.triple, version, program)
 				path, out := c.object(t, version, program), filepath.Join(t.TempDir(), "x.dll")

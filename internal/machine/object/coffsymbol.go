@@ -10,7 +10,7 @@ import (
 
 // coffSymbols locates the symbol table of a COFF file. The string table follows it.
 type coffSymbols struct {
-	at    int64 // 0 if there is none
+	at    int64 // file offset of the table; 0 if there is none
 	count uint32
 	row   int64 // size of a row in bytes: 18, or 20 with 32-bit section numbers
 }
@@ -28,7 +28,7 @@ func (c coffSymbols) strings(r io.ReaderAt, size int64) ([]byte, error) {
 	start := c.at + c.size()
 	var b [4]byte
 	if n, _ := r.ReadAt(b[:], start); n < len(b) {
-		return nil, nil // allowed if no symbol has a long name
+		return nil, nil // a file without long names needs no string table
 	}
 	length := int64(binary.LittleEndian.Uint32(b[:]))
 	if length > size-start {
@@ -130,7 +130,7 @@ func (f *coffFormat) symbol(name uint32, b []byte) rawSymbol {
 	if f.symbols.row == 20 {
 		number, rest = int64(int32(order.Uint32(b[12:]))), b[16:]
 	}
-	class, more := rest[2], rest[3] // they follow the type
+	class, more := rest[2], rest[3] // the storage class and the number of auxiliary rows follow the type
 	sym := rawSymbol{name: name, section: undefined, value: uint64(value)}
 	sym.code = order.Uint16(rest)>>4&3 == coffFunction
 	switch class {

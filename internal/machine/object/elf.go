@@ -28,7 +28,7 @@ func isELF(magic [4]byte) bool { return string(magic[:]) == elf.ELFMAG }
 func (i *Image) openELF(r *io.SectionReader) error {
 	var head [18]byte // the header up to e_type
 	if _, err := r.ReadAt(head[:], 0); err == nil && head[16]|head[17] == byte(elf.ET_CORE) {
-		return ErrCore // the contents of a core may be truncated
+		return ErrCore // do not parse further: the contents of a core may be truncated
 	}
 	if err := checkHeader(r, i.size); err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestCompressed(t *testing.T) {
 					got, err := s.Data()
 					require.NoError(t, err)
 					require.Equal(t, expected, got, s.Name)
-					got[0]++ // must not affect the next caller
+					got[0]++ // a change of the result must not affect the next caller
 					part := make([]byte, 4)
 					_, err = s.ReadAt(part, 3)
 					require.NoError(t, err)

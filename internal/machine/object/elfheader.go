@@ -83,7 +83,7 @@ func checkHeader(r io.ReaderAt, size int64) error {
 		return fmt.Errorf("%d sections", count)
 	}
 	if names == 0 || names >= count {
-		return nil // no names, or an error that debug/elf reports
+		return nil // the image has no names, or an error that debug/elf reports
 	}
 	strings, err := section(names)
 	switch {

@@ -11,13 +11,13 @@ import (
 // read megabytes of rows.
 type elfRows struct {
 	section *Section
-	narrow  bool // of a 32-bit image
+	narrow  bool // the rows are those of a 32-bit image
 	order   binary.ByteOrder
 	size    uint64 // size of a row in bytes
 
 	whole []byte // all rows, once they were needed
 	asked bool
-	part  []byte // some rows
+	part  []byte // some consecutive rows
 	from  uint64 // offset of part in the section
 	parts int    // number of reads into part
 }
@@ -46,7 +46,7 @@ func (r *elfRows) bytes(n uint64) []byte {
 	at := n * r.size
 	if at < r.from || at+r.size > r.from+uint64(len(r.part)) {
 		if r.parts == maxParts {
-			_ = r.load() // after an error, parts may still be readable
+			_ = r.load() // ignore an error: parts of the table may still be readable
 		}
 		if at+r.size <= uint64(len(r.whole)) {
 			return r.whole[at:]
@@ -86,7 +86,7 @@ func (r *elfRows) near(value uint64) iter.Seq[uint64] {
 
 // nearFrom returns the first row from n on that near yields, or the number of rows.
 func (r *elfRows) nearFrom(n, value uint64) uint64 {
-	_ = r.load() // after an error, parts may still be readable
+	_ = r.load() // ignore an error: parts of the table may still be readable
 	swap := r.order == binary.ByteOrder(binary.BigEndian)
 	if !r.narrow {
 		for ; (n+1)*elf.Sym64Size <= uint64(len(r.whole)); n++ {

@@ -156,7 +156,7 @@ func (p linkedPlace) read(mem machine.Memory) (machine.Addr, bool) {
 		// A linker may relax a load from the GOT to these forms: System V ABI, AMD64 supplement, B.2.
 		switch {
 		case p.addend != ^uint64(3) || binary.LittleEndian.Uint32(b[2:]) == 0:
-		case b[0] == 0x8d, b[0] == 0x67 && b[1] == 0xe8: // lea, or call with a prefix that fills a byte
+		case b[0] == 0x8d, b[0] == 0x67 && b[1] == 0xe8: // lea; or call, after a prefix that fills the spare byte
 			return relative(b[2:], p.at+4), true
 		case b[0] == 0xe9: // jmp, followed by a nop
 			return relative(b[1:], p.at+3), true

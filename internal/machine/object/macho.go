@@ -26,9 +26,9 @@ type machoFormat struct {
 	sections []machoSection // parallel to the image's sections
 	symtab   macho.SymtabCmd
 	dyldInfo machoExtent // the binding opcodes of LC_DYLD_INFO
-	chained  machoExtent // LC_DYLD_CHAINED_FIXUPS
+	chained  machoExtent // the fixups of LC_DYLD_CHAINED_FIXUPS
 	symbols  *symbolTable
-	exported map[uint64]rawSymbol // by hash of the name; nil until one is needed
+	exported map[uint64]rawSymbol // exported symbols by the hash of their name; nil until one is needed
 }
 
 type machoSegment struct{ addr, size, off, fileSize uint64 }

@@ -105,7 +105,7 @@ define void @main(i64 %x) {
 // nmRow is a line of llvm-nm.
 type nmRow struct {
 	addr uint64
-	kind string // one letter
+	kind string // the letter of the symbol's kind
 	name string
 }
 

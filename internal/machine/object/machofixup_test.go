@@ -125,7 +125,7 @@ type chained struct {
 	imports   []uint32
 	importing uint32 // format of the imports
 	names     string
-	words     map[int]uint64 // by offset in the section
+	words     map[int]uint64 // words by their offset in the section
 	narrow    bool
 	compress  uint32
 }
@@ -206,7 +206,7 @@ func (c chained) bytes() []byte {
 // place is the expected result of one fixup.
 type place struct {
 	off    uint64
-	value  uint64 // if defined
+	value  uint64 // the expected word, if the image defines the symbol
 	symbol string
 	addend int64
 }

@@ -98,7 +98,7 @@ type machoLinker struct {
 	section *Section
 	data    []byte
 	done    []Relocation
-	minus   *machoTarget // the subtrahend, if its minuend comes next
+	minus   *machoTarget // the target of a subtrahend row whose minuend row comes next
 }
 
 // machoTarget is the target of a row.

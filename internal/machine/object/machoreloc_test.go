@@ -67,7 +67,7 @@ func TestMachORelocations(t *testing.T) {
 			case section == "__llvm_stackmaps":
 				require.True(t, r.Defined && defined)
 				require.Equal(t, addr, binary.LittleEndian.Uint64(data[section][off:]))
-			case section == "__eh_frame": // the distance from the field to a function
+			case section == "__eh_frame": // the word holds the distance from its field to a function
 				require.True(t, r.Defined && defined)
 				at := uint64(img.Section("__TEXT,__eh_frame").Addr) + off
 				if arch == "arm64_32" {
@@ -102,7 +102,7 @@ func TestMachOCompactUnwind(t *testing.T) {
 		data, done, err := img.Section("__LD,__compact_unwind").Relocated()
 		require.NoError(t, err)
 		require.Zero(t, Undefined(done))
-		moved := img.Section("__TEXT,__text").Addr // the header has address 0
+		moved := img.Section("__TEXT,__text").Addr // the distance by which the section moved from address 0 in its header
 		var got []uint64
 		row, word := 32, 8
 		if arch == "arm64_32" {

@@ -20,13 +20,13 @@ type Symbol struct {
 // raw rows is faster than allocating 40,000 Go values.
 type symbolTable struct {
 	rows uint64
-	row  func(n uint64) rawSymbol // requires n < rows
+	row  func(n uint64) rawSymbol // returns row n, which must be less than rows
 	// near yields the rows whose symbol may lie at value or cover it. It is nil if that is not faster than scanning all rows.
 	near    func(value uint64) iter.Seq[uint64]
 	held    func() int64        // number of bytes of rows in memory; nil if the rows are not copied
 	hidden  func(n uint64) bool // reports a non-default version of a name; nil if there are none
-	hash    *nameHash           // nil if there is none
-	others  []uint64            // nil until needed; see unhashed
+	hash    *nameHash           // the hash table of the names; nil if there is none
+	others  []uint64            // numbers of the rows that are not in hash (see unhashed); nil until needed
 	names   *Section            // nil if strings is filled from the start
 	strings []byte              // all names; filled when a name is searched for
 	asked   bool                // strings was read, even if that failed
@@ -37,7 +37,7 @@ type rawSymbol struct {
 	name    uint32 // offset in the table's strings; 0 for none
 	kind    symbolKind
 	binding binding
-	code    bool // has the type of a function
+	code    bool // the symbol has the type of a function
 	label   bool // made by an assembler; another name at its address is preferred
 	hidden  bool // a non-default version of its name; set only by lookupAt
 	section int  // index of the image's section, or undefined, or absolute

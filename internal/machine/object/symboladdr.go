@@ -145,7 +145,7 @@ func (i *Image) SymbolsStarting(addr machine.Addr) []Symbol {
 	}
 	for _, s := range all {
 		if s.addr != addr || len(list) > 0 && (s.symbol.label || i.namedBytes > 4*i.size) {
-			break // labels are last
+			break // labels come last, and there are better names
 		}
 		sym := s.named()
 		i.namedBytes += int64(len(sym.Name))

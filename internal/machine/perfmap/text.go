@@ -53,7 +53,7 @@ func number(line []byte) (n uint64, rest []byte, ok bool) {
 	if !ok {
 		return 0, nil, false
 	}
-	word = bytes.TrimPrefix(word, []byte("0x")) // some runtimes write it
+	word = bytes.TrimPrefix(word, []byte("0x")) // some runtimes write the prefix 0x
 	n, err := strconv.ParseUint(string(word), 16, 64)
 	return n, rest, err == nil
 }

@@ -78,7 +78,7 @@ func (r *Reader) fields() (l *layout, err error) {
 		return nil, fmt.Errorf("a goroutine has %d bytes; up to %d are read", l.size, maxStructure)
 	}
 	if t, err := r.process.info.FindType("runtime/pprof.labelMap"); err != nil || !isList(t) {
-		l.labels = field{} // up to Go 1.23 labels are a map
+		l.labels = field{} // up to Go 1.23 labels are a map, which is not read
 	}
 	r.layout = l
 	return l, nil
@@ -289,7 +289,7 @@ type asRunning struct {
 	machine.Memory
 	arch      *machine.Arch
 	g         machine.Addr
-	thread, m machine.Addr // the field g.m and its value
+	thread, m machine.Addr // address of the field g.m, and the value to show there
 	current   machine.Addr // the goroutine that the thread runs
 	local     machine.Addr // the thread pointer, with the thread-local variables below it
 }

@@ -28,7 +28,7 @@ type emulator struct {
 	g         uint64      // the only thread-local variable: the running goroutine
 	local     *x86asm.Mem // the operand that refers to g; nil before the first one
 	pc        uint64
-	registers map[register]uint64 // those that are known
+	registers map[register]uint64 // the known registers
 	equal     bool                // the result of the last comparison
 	known     bool                // equal is known
 	returned  bool

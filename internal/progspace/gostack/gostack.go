@@ -44,7 +44,7 @@ func (w *walk) switchAt(f *unwind.Frame) (*unwind.Switch, error) {
 		w.schedules = true
 	case "runtime.goexit":
 		return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
-	case "runtime.rt0_go", "runtime.clone": // the first thread and the others begin there
+	case "runtime.rt0_go", "runtime.clone": // the first thread begins in rt0_go, all others in clone
 		if f.Return {
 			return &unwind.Switch{Kind: unwind.FirstOnStack}, nil
 		}

@@ -40,7 +40,7 @@ func armCore(t *testing.T, size int64, code ...uint32) *ptrace.Target {
 	}
 	path := filepath.Join(t.TempDir(), "core")
 	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
-	require.NoError(t, os.Truncate(path, start+size)) // the rest is sparse
+	require.NoError(t, os.Truncate(path, start+size)) // the rest of the file is sparse
 	core, err := ptrace.OpenCore(path, ptrace.CoreOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { core.Close() })
@@ -71,7 +71,7 @@ func tableOf(t *testing.T, function machine.Range) *cfi.Table {
 		for _, part := range parts {
 			require.NoError(t, binary.Write(&b, binary.LittleEndian, part))
 		}
-		b.Write(make([]byte, -b.Len()&7+4)) // after the length, it is a multiple of 8
+		b.Write(make([]byte, -b.Len()&7+4)) // pad so that, with its length field, the entry has a multiple of 8 bytes
 		data = append(binary.LittleEndian.AppendUint32(data, uint32(b.Len())), b.Bytes()...)
 	}
 	entry(uint32(0), []byte{1, 0, 1, 0x78, 30, 0x0c, 31, 0}) // CIE: the return address is in x30, and the CFA is sp

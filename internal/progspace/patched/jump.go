@@ -86,7 +86,7 @@ func (p *Finder) regionsIn(c *progspace.Objfile, at machine.Addr, found func(s *
 	if near.Len() == 0 {
 		return
 	}
-	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // a statepoint's region is before its record
+	from := max(c.Image.CodeAt(at).Loaded(), at-min(at, sites.MaxPatch)) // the region of a statepoint ends at its record, so start earlier
 	all, err := p.Space.Original(from, int(at-from)+comparedChunk+sites.MaxPatch)
 	if err != nil || all.Differing(all.Start, all.End()) == 0 {
 		return
@@ -191,7 +191,7 @@ func (s *Code) exits(p *Finder, c *progspace.Objfile) (list []exit, known bool) 
 
 // pops reports whether code pops the return address of its caller before it makes a call.
 func (p *Finder) pops(at machine.Addr) bool {
-	const most = 16 // instructions
+	const most = 16 // number of instructions that are examined
 	depth := int64(0)
 	for n := 0; n < most && at != 0 && depth >= 0; n++ {
 		inst, known, err := amd64.Read(p.Space.Target, at)

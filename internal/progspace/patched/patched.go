@@ -302,7 +302,7 @@ func (s *Code) WasSled() bool {
 	for at := s.Start; at < s.past; {
 		inst, _, err := amd64.Read(s.Original, at)
 		if err == nil && inst.Len == 0 {
-			return true // the last nop extends past it
+			return true // the last nop extends past the written call
 		}
 		if err != nil || !amd64.IsFiller(inst) {
 			return false

@@ -58,7 +58,7 @@ func (w *flow) sources(in *ir.Instr) []ir.Value {
 		}
 		return in.Args[:2]
 	case ir.OpShl, ir.OpLShr, ir.OpAShr:
-		if n, ok := constant(in.Args[1]); ok && n.Cmp(big.NewInt(48)) >= 0 { // tag bits
+		if n, ok := constant(in.Args[1]); ok && n.Cmp(big.NewInt(48)) >= 0 { // a shift by 48 or more bits leaves only tag bits
 			return nil
 		}
 		return in.Args[:1]

@@ -106,7 +106,7 @@ func (w *flow) report(r *Report) {
 
 // null reports whether a value is null in a block because of a branch before the block. Null does not move.
 func (w *flow) null(v ir.Value, b *ir.Block) bool {
-	for range w.order { // a chain of blocks with one predecessor each
+	for range w.order { // a bound: no chain of single predecessors is longer
 		preds := w.preds[b.Index]
 		if len(preds) != 1 {
 			return false
@@ -194,7 +194,7 @@ type place struct {
 
 // origin returns a safepoint at which a carrier went stale, or one from which it was computed.
 func (s *search) origin(i int32, b *ir.Block, at int) (safepoint *ir.Instr, origin int32, ok bool) {
-	work := []place{{i, b, at}} // the nearest last
+	work := []place{{i, b, at}} // a stack: the place nearest to the use is last
 	for len(work) > 0 {
 		p := work[len(work)-1]
 		work = work[:len(work)-1]

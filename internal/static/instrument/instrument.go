@@ -89,7 +89,7 @@ type writer struct {
 	Options
 	m     *ir.Module
 	out   Result
-	left  map[[2]string]int // index into out.Left, by what and why
+	left  map[[2]string]int // index into out.Left, by the What and Why of the omission
 	edits []edit
 	size  int
 	taken map[uint64]bool

@@ -50,13 +50,13 @@ func TestWhatClangWritesIsCompiled(t *testing.T) {
 	for n, c := range cases {
 		for _, version := range livetest.ShareOf([]int{14, 19}, "clang", n) {
 			if version == 14 && slices.Contains(c, "--target=x86_64-w64-mingw32") {
-				continue // llc 14 writes no map for statepoints
+				continue // for Windows llc 14 writes no stack map for statepoints
 			}
 			clang := livetest.LLVM(t, version, "clang")
 			source, err := filepath.Abs(filepath.Join("../../llvm/ir/testdata/corpus", c[0]))
 			require.NoError(t, err)
 			plain, failure := livetest.TryMade(t, clang, "plain.ll", append(append([]string{}, c[1:]...), "-w", "-S", "-emit-llvm", source)...)
-			if failure != "" { // headers of another architecture
+			if failure != "" { // the file needs headers that exist only for another architecture
 				continue
 			}
 			for _, level := range livetest.ShareOf([]string{"-O0", "-O2"}, version, c) {

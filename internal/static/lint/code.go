@@ -107,7 +107,7 @@ func readsControl(in *ir.Instr, arch string) bool {
 	switch in.Op {
 	case ir.OpFAdd, ir.OpFSub, ir.OpFMul, ir.OpFDiv, ir.OpFCmp, ir.OpFPToUI, ir.OpFPToSI, ir.OpUIToFP, ir.OpSIToFP, ir.OpFPTrunc, ir.OpFPExt:
 		return true
-	case ir.OpFRem: // calls fmod
+	case ir.OpFRem: // frem calls fmod
 		return x86
 	case ir.OpLoad, ir.OpStore:
 		return x86 && in.Elem.Kind == ir.X86FP80Kind

@@ -268,10 +268,10 @@ func TestLintPatchBytes(t *testing.T) {
 		{"x86_64-pc-linux-gnu", "stackmap 5", ""},
 		{"x86_64-pc-linux-gnu", "statepoint 0", ""},
 		{"x86_64-pc-linux-gnu", "statepoint 4", warning + "; " + warning},
-		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // the region has no call
+		{"x86_64-pc-linux-gnu", "statepoint 5", warning}, // large enough, but the region has nops in place of the call
 		{"x86_64-pc-linux-gnu", "gc.statepoint 0 @callee", ""},
 		{"x86_64-pc-linux-gnu", "gc.statepoint 5 @callee", warning},
-		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // the module has no call at this site either
+		{"x86_64-pc-linux-gnu", "gc.statepoint 5 null", ""}, // also without a call, but so is the module's site: its callee is null
 		{"aarch64-unknown-linux-gnu", "stackmap 6", cannot},
 		{"aarch64-unknown-linux-gnu", "stackmap 8", ""},
 		{"aarch64-unknown-linux-gnu", "patchpoint 12 inttoptr (i64 4096 to ptr)", cannot},

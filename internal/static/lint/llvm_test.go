@@ -277,7 +277,7 @@ define void @f(i32 %a) {
 	}
 	for _, c := range []struct {
 		triple, layout, site string
-		makes                [4]string // llc 14, 16, 19, 22
+		makes                [4]string // the results of llc 14, 16, 19 and 22
 	}{
 		{"i686-unknown-linux-gnu", "", "stackmap", [4]string{"1", "1", fails, fails}},
 		{"i686-unknown-linux-gnu", "", "patchpoint", [4]string{"1", "1", fails, fails}},

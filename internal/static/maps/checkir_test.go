@@ -72,7 +72,7 @@ define i64 @NAME(i64 %x) {
 	two, second := side("two", "2")
 	path := linked(t, one, two)
 	for _, rule := range []string{everySite, everyRecord, "operand counts agree", "constants agree", lost} {
-		for number, m := range []*ir.Module{second, first} { // number is the map of the other module
+		for number, m := range []*ir.Module{second, first} { // number is that of the map to which m does not belong
 			r := ruled(t, path, rule, m)
 			require.Zero(t, r.Broken, "%+v", r)
 			require.Zero(t, r.Unknown, "%+v", r)

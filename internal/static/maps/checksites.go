@@ -87,7 +87,7 @@ func (c *irCheck) shadowEnd(f *Function, s placedSite) {
 	left := uint64(end - site)
 	switch {
 	case left >= s.shadow:
-		if !known { // code of an unknown function may follow
+		if !known { // the end is unknown: code of an unknown function may follow
 			r.Unknown++
 		}
 	default:

@@ -21,9 +21,9 @@ var SizesAgree = stackmap.Rule{Name: "stack sizes agree",
 type frameSizes struct {
 	image   *object.Image
 	arch    *machine.Arch
-	table   *cfi.Table      // nil if there is none
-	compact *cfi.Compact    // nil if there is none
-	sizes   *cfi.StackSizes // nil if there are none
+	table   *cfi.Table      // call frame information; nil if there is none
+	compact *cfi.Compact    // Mach-O's compact unwind information; nil if there is none
+	sizes   *cfi.StackSizes // the section .stack_sizes; nil if there is none
 	code    machine.Memory
 }
 

@@ -313,7 +313,7 @@ func (i *Image) Unrelocated() (*stackmap.Section, error) {
 	}
 	section, err := stackmap.Parse(data, stackmap.Options{Order: i.order, Dialect: i.Section.Dialect})
 	if i.Err != nil {
-		err = i.Err // i.Err is the same error, with its place
+		err = i.Err // the same error, with the image's name
 	}
 	return section, err
 }

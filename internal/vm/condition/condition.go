@@ -208,7 +208,7 @@ func (n Name) Find(slots []frame.Slot) (found *frame.Slot) {
 		if n.Text == "" && i != n.Index || n.Text != "" && Plain(s.Name) != n.Text {
 			continue
 		}
-		if found == nil || found.Status != frame.OK { // a record may hold a value twice
+		if found == nil || found.Status != frame.OK { // a record may hold a value twice: prefer the available slot
 			found = s
 		}
 	}

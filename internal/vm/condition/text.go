@@ -86,7 +86,7 @@ func (e *Expression) impossibleComparison(part *syntax.BinaryExpr, equal map[Nam
 		other = part.X
 	}
 	literal, constant := unparenthesized(other).(*syntax.Literal)
-	if !found || !constant || strings.HasPrefix(e.Text[name.at:], "%") { // %method is a value of a module
+	if !found || !constant || strings.HasPrefix(e.Text[name.at:], "%") { // with a %, the name is that of a module's value and not a fact
 		return ""
 	}
 	text, quoted := literal.Value.(string)

@@ -46,8 +46,8 @@ type Description struct {
 	Modules []*ir.Module
 	Notes   []string // the descriptions that could not be read
 
-	taken   int // bytes of IR
-	layouts int // bytes of layouts
+	taken   int // bytes of IR added so far
+	layouts int // bytes of layouts added so far
 	known   map[string]int
 	cut     bool // more notes were made than are kept
 }

@@ -76,7 +76,7 @@ func (s *Dumps) add(v ir.FileVersion) *version {
 		}
 	}
 	if known != nil {
-		known.open, known.modified = true, v.Modified // written again
+		known.open, known.modified = true, v.Modified // this content was written again
 		return nil
 	}
 	is := &version{module: v.Module, path: v.Path, modified: v.Modified, open: true, owners: map[*object.Image]bool{}}

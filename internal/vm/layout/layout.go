@@ -230,7 +230,7 @@ func (l *Layout) Apply(function string, record uint64, slots []frame.Slot) (x *E
 		fails, missing := false, error(nil)
 		for _, c := range x.When {
 			switch {
-			case c.Operand < 0 || c.Operand >= len(slots): // the exit is for another record
+			case c.Operand < 0 || c.Operand >= len(slots): // the operand does not exist, so the exit is for another record
 				fails = true
 				if why == nil {
 					why = fmt.Errorf("%s: exits[%d] compares live value %d, but record %d has %d", l.Name, n, c.Operand, record, len(slots))

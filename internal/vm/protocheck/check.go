@@ -71,8 +71,8 @@ type Moment struct {
 type Options struct {
 	Command string
 	Hello   protocol.Hello
-	Moment  *Moment       // nil: run only checks that need no exit
-	Timeout time.Duration // for each answer
+	Moment  *Moment       // the exit; nil: run only checks that need no exit
+	Timeout time.Duration // time limit for each answer
 	Errors  io.Writer     // the interpreter's standard error
 	Log     func(line []byte, sent bool)
 }

@@ -88,7 +88,7 @@ func (c *checker) notification() (string, error) {
 	}
 	var failure *protocol.Failure
 	if errors.As(err, &failure) && !child.Ended() {
-		err = nil // another check reports it
+		err = nil // another check reports what is wrong with this answer
 	}
 	return "", err
 }
@@ -416,7 +416,7 @@ func (c *checker) step() (string, error) {
 	if err := c.offered(); err != nil {
 		return "", err
 	}
-	const some = 40 // instructions
+	const some = 40 // number of instructions that are run with stops
 	for _, way := range []struct {
 		name  string
 		stops []protocol.Stop

@@ -14,7 +14,7 @@ import (
 
 // traffic records the messages of the interpreter.
 type traffic struct {
-	wrong string // a misspelled member
+	wrong string // a violation: a misspelled member
 
 	counting      bool
 	known         map[[2]any]bool // ranges that were read
@@ -84,7 +84,7 @@ func (t *traffic) end() (ranges, again int) {
 func (t *traffic) count(m *seen) {
 	switch m.Method {
 	case "memory.write":
-		clear(t.known) // memory may have been written
+		clear(t.known) // any range may have been written
 	case "memory.read":
 		for _, r := range m.Params.Ranges {
 			t.ranges++

@@ -19,7 +19,7 @@ type Child struct {
 	Command string // as the user gave it
 	About   About
 
-	log   func(line []byte, sent bool) // nil: no log
+	log   func(line []byte, sent bool) // called with each line that is sent or received, unless it is nil
 	cmd   *exec.Cmd
 	in    *os.File // the interpreter's standard input
 	out   *os.File // the interpreter's standard output

@@ -209,7 +209,7 @@ func TestBrokenInterpreters(t *testing.T) {
 			command := "exec sh " + filepath.Join(dir, "child.sh")
 			child, err := protocol.Start(greeting, protocol.Spec{Command: command, Hello: hello})
 			if err == nil {
-				ctx, cancel := context.WithTimeout(t.Context(), limit) // the time for initialize does not count
+				ctx, cancel := context.WithTimeout(t.Context(), limit) // the limit starts here, after initialize
 				defer cancel()
 				_, err = child.Resume(ctx, &protocol.Resume{}, host())
 			}

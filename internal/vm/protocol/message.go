@@ -61,7 +61,7 @@ type Value struct {
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"value,omitempty"`
-	Bits   Word   `json:"bits,omitempty"`  // decoded
+	Bits   Word   `json:"bits,omitempty"`  // the bits of the decoded value
 	Words  []Word `json:"words,omitempty"` // the words of a value of several words, before they were decoded
 	Object *int64 `json:"object,omitempty"`
 	Dead   bool   `json:"dead,omitempty"`
@@ -114,7 +114,7 @@ type Resume struct {
 type Native struct {
 	Type string `json:"type"`
 	Bits Word   `json:"bits"`
-	Text string `json:"text,omitempty"` // for people
+	Text string `json:"text,omitempty"` // the value as text for people
 }
 
 // Said returns the value's text for people, or else its bits.

@@ -35,7 +35,7 @@ type page struct {
 	owner  *Overlay // the overlay that may change the page; others copy it
 	data   [PageSize]byte
 	was    *[PageSize]byte
-	stored [PageSize / 8]byte // a bit for each byte
+	stored [PageSize / 8]byte // a bit for each byte that was stored to
 }
 
 // NewOverlay returns an overlay over a target's memory with the given mappings. pointer is the size of a pointer in bytes.
@@ -242,7 +242,7 @@ func (o *Overlay) Writes() int { return o.writes }
 // Stored is a page that was stored to.
 type Stored struct {
 	Addr machine.Addr
-	Data []byte // [PageSize]
+	Data []byte // the PageSize bytes of the page
 	Was  []byte // the content in the target; nil for allocated memory
 	Bits []byte // a bit for each byte of Data that was stored to, in ascending order
 }

@@ -136,7 +136,7 @@ func (c *nanBox) Encode(v Typed) (uint64, error) {
 type nanTag struct {
 	shift   uint
 	tags    map[uint64]string // types, "ref" with the kind of object, or symbols
-	symbols symbols           // keyed by all 64 bits
+	symbols symbols           // symbols by all 64 bits of their value
 }
 
 func (c *nanTag) Decode(bits uint64) (Typed, error) {

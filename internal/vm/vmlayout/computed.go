@@ -110,7 +110,7 @@ func compute(op syntax.Token, x, y starlark.Value, side starlark.Side) (starlark
 		x, y = y, x
 	}
 	if operators[op.String()] == nil {
-		return nil, nil // not an operator of tokens
+		return nil, nil // tokens do not have this operator
 	}
 	out := &computedValue{op: op.String(), as: "i64", size: 1}
 	for _, v := range []starlark.Value{x, y} {

@@ -12,7 +12,7 @@ import (
 
 // These bound the texts that a layout adds to values at one exit.
 const (
-	maxTexts    = 256 // values with a text of the layout
+	maxTexts    = 256 // number of values to which the layout may add a text
 	maxTextSize = 256 // bytes of one text
 )
 

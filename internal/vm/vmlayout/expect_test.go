@@ -28,7 +28,7 @@ def info(method, position): return {"stack": 3}
 	for _, c := range []struct {
 		name                   string
 		count                  uint64
-		lost                   int // operand, or -1
+		lost                   int // number of the operand that cannot be read, or -1
 		mismatch, reason, info string
 	}{
 		{"two operands", 2, -1, `2 on the operand stack, but in info "stack" is 3`, "", "3"},

@@ -228,7 +228,7 @@ func runsOf(v starlark.Value) (runs []RefRun, err error) {
 		case r.Count == 1 || at-last == r.Stride:
 			r.Stride, r.Count = at-last, r.Count+1
 		case len(runs) > maxRefRuns:
-			return runs, nil // unsound reports it
+			return runs, nil // unsound reports an invalid run
 		default:
 			runs = append(runs, RefRun{at, 0, 1})
 		}

@@ -39,7 +39,7 @@ func (l *Layout) Interprets(names ...string) bool {
 // as it runs.
 func (l *Layout) Interpreter(site *Site, from *Source) *frame.VM {
 	with := *site
-	with.Target, _ = site.Target.watched() // bounds the reads
+	with.Target, _ = site.Target.watched() // a watched target bounds the reads
 	shape, err := l.Frames(&with)
 	return (&Reading{Layout: l, Shape: shape, Err: err}).Read(from)
 }

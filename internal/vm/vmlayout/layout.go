@@ -22,8 +22,8 @@ type Layout struct {
 	Name string // a file, or the name of a builtin layout
 	Text []byte
 
-	frames     starlark.Callable // nil if the layout describes only objects
-	object     starlark.Callable // optional, like the next ones
+	frames     starlark.Callable // the function frames(site); nil if the layout describes only objects
+	object     starlark.Callable // this function and the next ones are nil if the layout does not define them
 	methodName starlark.Callable
 	className  starlark.Callable
 	info       starlark.Callable
@@ -32,8 +32,8 @@ type Layout struct {
 	fieldName  starlark.Callable
 	text       starlark.Callable
 
-	interpreterFrames    starlark.Callable // optional, with the next one
-	interpreterFunctions []string          // the native functions whose frames it describes
+	interpreterFrames    starlark.Callable // nil unless the layout also defines interpreter_functions
+	interpreterFunctions []string          // names of the native functions whose frames interpreterFrames describes
 
 	prints printer
 

@@ -10,7 +10,7 @@ import (
 
 // These bound the output of a layout's print.
 const (
-	maxPrints = 1000    // lines
+	maxPrints = 1000    // number of lines
 	maxPrint  = 4 << 10 // bytes of one line
 )
 

@@ -24,7 +24,7 @@ type Source struct {
 
 	names  map[nameKey]answered // cache of the results of the layout's functions
 	loads  int
-	codecs *spent // nil outside of [Shape.Read]
+	codecs *spent // what codecs have used so far; nil outside of [Shape.Read]
 	pairs  bool   // the record lists at least one slot for the collector
 
 	symbol func(name string) (machine.Addr, bool, error) // while frames are made and objects are read; else nil
@@ -142,11 +142,11 @@ const (
 // raw holds the bits of a token and their source.
 type raw struct {
 	bits   uint64
-	have   int    // number of bits
+	have   int    // number of known bits
 	typed  string // type of the slot in its module
 	slot   *frame.Slot
 	status frame.Status
-	why    error // nil for [frame.OK]
+	why    error // the reason unless status is [frame.OK]
 }
 
 // unread returns the reason why a value cannot be read as the layout requires.
@@ -503,7 +503,7 @@ func (from *Source) raw(v *Value) raw {
 			return r
 		}
 		if v.As == "" && v.Codec == nil && len(s.Bytes) > 8 {
-			return r // the slot has the text
+			return r // a value of more than 8 bytes: the slot already has its text
 		}
 		if v.Extend != "" {
 			if why := v.unwidened(s.Type); why != nil {

@@ -18,7 +18,7 @@ type Frame struct {
 	Resume           string
 	Locals, Stack    []Placed
 	Monitors         []Monitor
-	Extra            []Placed // in the order of their names
+	Extra            []Placed // ascending by name
 }
 
 // Placed is a value at a place: a local, an entry of the operand stack, a field, an extra of a frame.
@@ -79,7 +79,7 @@ type Value struct {
 	Base    *Value  // the address of a LoadValue
 	Offset  int64   // added to the address of a LoadValue, in bytes
 	Index   *Value  // of a LoadValue: Index times Scale is added to the address; nil for none
-	Scale   int64   // of LoadValue, in bytes
+	Scale   int64   // the factor of Index of a LoadValue, in bytes
 	Of      []int64 // of a MergeValue: ids of the possible objects
 	Which   *Value  // of a MergeValue: an index into Of
 	Parts   []Value // the words of a WordsValue, or the operands of Op of a ComputedValue
@@ -88,7 +88,7 @@ type Value struct {
 	As     string // type of the bits; "" means the type of the slot
 	Extend string // widens the integer of an OperandValue to As: "sign" or "zero"; "" if it is not widened
 	Codec  Codec  `json:"-"` // nil for none
-	Reads  bool   // whether Codec reads memory
+	Reads  bool   // Codec reads memory
 
 	CodecNumber int // number of Codec in another process
 }

@@ -37,7 +37,7 @@ type streamValue struct {
 	from  *Source
 	start uint64
 	size  int
-	n     int // bytes before the next one
+	n     int // number of bytes before the next one to read
 
 	block []byte // memory that was read ahead
 	at    int    // offset of the block in the stream
@@ -77,9 +77,9 @@ func (s *streamValue) leb(signed bool) (starlark.Value, error) {
 			return nil, err
 		}
 		part := uint64(b[0] & 0x7f)
-		last := uint64(1) // the largest part that holds bit 63
+		last := uint64(1) // the last part may only have the bit that becomes bit 63
 		if signed {
-			last = 0 // the last part must repeat the sign in its 7 bits
+			last = 0 // a signed last part must repeat the sign in its 7 bits
 		}
 		if shift > 63 || shift == 63 && part > last && (!signed || part != 0x7f) {
 			return nil, fmt.Errorf("the number that ends at byte %d of the stream has over 64 bits", s.n)
