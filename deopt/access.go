@@ -105,7 +105,7 @@ func (f *Frame) Recorded(m *Match) *Frame {
 	return plain
 }
 
-// As returns the frame with another match than its own, with the view's layouts.
+// As returns a copy of the frame with record m instead of its own, filled with the view's layouts.
 func (f *Frame) As(m *Match) (*Frame, error) {
 	other := f.bare()
 	other.match, other.others = m, f.besides(m)

@@ -68,7 +68,7 @@ func (m *Matcher) followsCall(s *ir.Site, ret machine.Addr, moves []x86asm.Inst)
 	return call != nil && (m.calls == nil || m.calls(s.Func, sites.CalledName(call), ret))
 }
 
-// movesTo returns the instructions from one address to another, or nil if they are not all moves or do not end there.
+// movesTo returns the moves between two addresses. It returns nil if another instruction is between them, or if no instruction ends at to.
 func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst) {
 	for at := from; at < to; {
 		inst, known, err := amd64.Read(memory, at)

@@ -157,7 +157,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestNotBehindMoves requires that a stackmap is not matched if it does not describe the frame in the call, or if that is unknown.
+// TestNotBehindMoves requires that a stackmap after a call does not match if it does not, or may not, describe the frame during the call.
 func TestNotBehindMoves(t *testing.T) {
 	const work = `
 define i64 @work(i64 %s) noinline {

@@ -119,7 +119,8 @@ define void @f(i64 %a, i64 %b, double %d, x86_fp80 %x, <4 x i32> %v, %T %t) {
 	}
 }
 
-// TestAgreementsOfModules requires that types of two modules agree if they are read the same way; their names do not matter.
+// TestAgreementsOfModules requires that types of two modules agree if their values have equal bytes and an equal meaning; the names of types do not
+// matter.
 func TestAgreementsOfModules(t *testing.T) {
 	const text = `
 target datalayout = "LAYOUT"

@@ -105,8 +105,8 @@ func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 
 var loggedOperand = regexp.MustCompile(`L (\d+) (\d+) ([0-9a-f]{32})`)
 
-// TestOperandsAreAsPrinted requires that the operands shown are those that the program printed, for functions whose sites have x86_fp80 that LLVM
-// omits, or spills and keeps. With FIDELITY=all there are more programs, and more ways to compile them.
+// TestOperandsAreAsPrinted requires that the operands shown are those that the program printed, also at sites with operands of type x86_fp80, which
+// LLVM omits from the record unless it spills them. With FIDELITY=all it runs more programs, compiled with more options.
 func TestOperandsAreAsPrinted(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -52,9 +52,9 @@ func TestStubsThatLoseTheLinkRegister(t *testing.T) {
 	}
 }
 
-// TestPointersToCallersOfLinkLosers requires that the caller is found, too, if it was entered through a pointer: the callee-saved registers of
-// main contradict all other calls. The caller must be a guess if a function of the C library has a frame of the same form and a call through a
-// register.
+// TestPointersToCallersOfLinkLosers requires that the caller of such a stub is also found if the caller was entered through a pointer: the
+// callee-saved registers of main contradict all other calls. The caller must be a guess if a function of the C library has a frame of the same form
+// and a call through a register.
 func TestPointersToCallersOfLinkLosers(t *testing.T) {
 	livetest.Slow(t)
 	cross, program, m := arm64Program(t, 19)

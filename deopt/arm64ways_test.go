@@ -70,8 +70,8 @@ func TestOnlyWayToALinkLoser(t *testing.T) {
 	require.Equal(t, uint64(10), uint64(v.Threads[0].Frames[at].Record.ID))
 }
 
-// TestLinkLoserCalledByAnother requires that no caller is certain if a function without a frame has called the stub, because the return address
-// of that function is lost, too.
+// TestLinkLoserCalledByAnother requires that no caller is certain if a function without a frame has called the stub: the call has overwritten the
+// function's own return address.
 func TestLinkLoserCalledByAnother(t *testing.T) {
 	v := arm64Ways(t, "k", "f", "1")
 	require.Equal(t, []string{"boom registers", "stub cfi"}, certainFrames(v, "boom", "stub", "outer", "k", "run", "start"))

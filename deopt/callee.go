@@ -121,7 +121,7 @@ func (v *View) codeOf(at machine.Addr) (start machine.Addr, code []byte) {
 }
 
 // neverTailCalls reports whether the function that starts at an address has no jump that leaves it. If another function runs in a call of such a
-// function, the function called it and did not tail-call it.
+// function, that function called the other one, and did not tail-call it.
 func (v *View) neverTailCalls(function machine.Addr) bool {
 	set := isa.Of(v.target.Arch())
 	start, code := v.codeOf(function)

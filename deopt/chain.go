@@ -194,8 +194,8 @@ func SameType(a, b *ir.Type) bool {
 	return a.Kind == ir.PointerKind && b.Kind == ir.PointerKind || a.String() == b.String()
 }
 
-// Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint.
-// result is nil if nothing reads it. If the frame has no pending call, why is the reason.
+// Awaited returns the pending call of the frame, and the instruction that is its result: the call itself, or the gc.result of a statepoint. result is
+// nil if nothing reads it. If the frame has no pending call, call is nil, and why is the reason.
 func (f *Frame) Awaited() (call, result *ir.Instr, why error) {
 	switch r := f.Resume; {
 	case f.match != nil && f.match.patched != nil && f.match.Moment == frame.Before:

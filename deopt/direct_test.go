@@ -117,7 +117,7 @@ func TestDirectLocationsOfFramesWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestDirectLocationsAtEveryInstruction requires, at each instruction of a function that has no record there, that its allocas have the logged
+// TestDirectLocationsAtEveryInstruction stops a function at each instruction that has no record. It requires that its allocas have the logged
 // addresses. They must be unavailable before the prologue has reserved their memory, and after the epilogue has released it.
 func TestDirectLocationsAtEveryInstruction(t *testing.T) {
 	livetest.Slow(t)

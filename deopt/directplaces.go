@@ -25,7 +25,7 @@ type directPlace struct {
 	place  unwind.StackPlace
 	err    error  // why the place is unknown
 	shared string // why the content may be another variable's
-	dead   error  // why there may be no content
+	dead   error  // why the variable may have no content at some pc
 }
 
 // directTable holds the Direct places of each function, by the function's start address.
@@ -52,7 +52,8 @@ func (v *View) directPlaces(c *progspace.Objfile, name string, owner machine.Add
 	return places
 }
 
-// findDirect reads the records of a function. It returns nil if there are too many to read all: an unread one may disagree.
+// findDirect reads the records of a function. It returns nil if the function has more than maxDirectRecords: an unread record may have another
+// variable at the same place.
 func (v *View) findDirect(c *progspace.Objfile, name string, owner machine.Addr) []directPlace {
 	end := owner + sites.MaxFunction
 	if s := c.SymbolAt(owner); s.Known && s.Start == owner && s.Size != 0 {
@@ -116,7 +117,8 @@ func (d *directFinder) placeOf(e sites.RecordEntry, l stackmap.Location) (unwind
 	return place, err
 }
 
-// named returns the variables of the module at the locations of a record, by location number. All sites that fit must have the same variable there.
+// named returns the variables of the module at the locations of a record, by location number. If several sites fit the record, they must have the
+// same variable at the location.
 func (d *directFinder) named(e sites.RecordEntry) map[int]directPlace {
 	named := map[int]directPlace{}
 	if d.folded {

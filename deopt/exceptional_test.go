@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestRelocatedAlongAnExceptionalEdge requires the pointers that are relocated along an exceptional edge ("Relocations Along Exceptional Edges").
-// An invoked statepoint unwinds to its landing pad, and the next record contains these pointers.
+// TestRelocatedAlongAnExceptionalEdge requires the values of pointers that are relocated along an exceptional edge ("Relocations Along Exceptional
+// Edges"). An invoked statepoint unwinds to its landing pad, and the next record contains these pointers.
 func TestRelocatedAlongAnExceptionalEdge(t *testing.T) {
 	const text = `
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-f80:128-n8:16:32:64-S128"

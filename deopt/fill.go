@@ -209,7 +209,7 @@ func (f *Frame) doubt(slot *frame.Slot, operand int) {
 	}
 }
 
-// suspect does the same as [Frame.doubt] for the live value at a location.
+// suspect clears a slot, which holds the live value at location l, if one of several possible sites leaves it undefined.
 func (f *Frame) suspect(slot *frame.Slot, operand int, l stackmap.Location) {
 	if slot.Status != frame.OK {
 		return
@@ -292,7 +292,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	return nil
 }
 
-// carryOn makes a frame without a layout resume at its own site.
+// carryOn sets the frame to resume at its own site. It is used for a frame that no layout describes.
 func (f *Frame) carryOn() {
 	s := f.match.Site
 	if s == nil || s.Kind == ir.DeoptimizeSite || f.folded() != nil {

@@ -21,8 +21,8 @@ import (
 type stackProgram struct {
 	name    string
 	threads int
-	frames  int // frames that agree
-	signals int // signal frames that agree; a JVM may add frames of its own handlers
+	frames  int // minimum number of frames that agree
+	signals int // minimum number of signal frames that agree; a JVM may add frames of its own handlers
 	start   func(t *testing.T) *livetest.Process
 	symbols func(t *testing.T) string // file with debug information, if not the program itself
 	again   bool                      // similar to another program: only with FIDELITY=all

@@ -80,8 +80,8 @@ func registered(t *testing.T, p *livetest.Process) []*deopt.Frame {
 	return pair.ours
 }
 
-// sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each. The callers of these frames and
-// the frames from main on must be equal, too. It returns the numbers of frames of generated code.
+// sameOutlines requires that two runs have the same frames of generated code, except for the innermost of each. It also requires that the caller of
+// these frames and the frames from main on are equal. It returns the numbers of frames of generated code.
 func sameOutlines(t *testing.T, want, got []*deopt.Frame) (gotJIT, wantJIT int) {
 	t.Helper()
 	wantBegin, wantEnd, wantMain := split(t, want)
@@ -154,8 +154,8 @@ func TestUnregisteredJIT(t *testing.T) {
 	}
 }
 
-// TestInsideUnregisteredJIT stops a thread at any place in unregistered code: in a loop, in a function that the loop calls, or in its prologue or
-// epilogue.
+// TestInsideUnregisteredJIT requires the frames of the registered program at any pc in unregistered code: in a loop, and in a function that the loop
+// calls, also in its prologue or epilogue.
 func TestInsideUnregisteredJIT(t *testing.T) {
 	livetest.Slow(t)
 	want := registered(t, jitted(14, "orc")(t))

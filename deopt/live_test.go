@@ -45,7 +45,8 @@ func recorded(t *testing.T, v *deopt.View) *deopt.Frame {
 	return found[0]
 }
 
-// TestDeoptimizeExit requires the values at the deoptimize call. pause(2) never returns in these programs, so the values do not change.
+// TestDeoptimizeExit requires the values of a frame that waits in the call of llvm.experimental.deoptimize. Its callee waits in pause(2), so the
+// values do not change.
 func TestDeoptimizeExit(t *testing.T) {
 	source, err := os.ReadFile(livetest.Testdata(t, "programs", "deoptimize.ll"))
 	require.NoError(t, err)

@@ -12,9 +12,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestConfusedX87 covers a bug of LLVM, which confuses registers after a stackmap with a value in an x87 register. %w is 7, but the compiled
-// program uses and records 3, the value of %v. The slot of %w must therefore be unavailable, and values computed from %w must be those that the
-// program prints.
+// TestConfusedX87 covers a bug of LLVM: after a stackmap with a value in an x87 register, the compiled code reads wrong x87 registers. %w is 7, but
+// the compiled program uses and records 3, the value of %v. The slot of %w must therefore be unavailable, and values computed from %w must be those
+// that the program prints.
 func TestConfusedX87(t *testing.T) {
 	t.Parallel()
 	const program = prelude + `

@@ -255,8 +255,8 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 		// distinguished.
 		got.Moment = frame.Unknown
 	default:
-		// A stackmap right after a running call has not run yet, but its values are in place. Only registers that the callee may clobber are not, and
-		// the frame does not have these.
+		// A stackmap right after a running call has not run yet, but its values are in place. Only the values in caller-saved registers may be lost,
+		// and these registers are unavailable in the frame.
 		got.Moment = frame.Before
 	}
 	return got, "", nil
@@ -385,7 +385,7 @@ func (m *Match) registersAt(f *unwind.Frame, arch *machine.Arch) *machine.Regist
 	return without(regs, arch, m.written, "by the code of its region, before the call")
 }
 
-// without returns the registers without those in changed (x86-64).
+// without returns regs, in which the registers in changed (x86-64) are unavailable. where is a part of the reason.
 func without(regs *machine.Registers, arch *machine.Arch, changed amd64.Set, where string) *machine.Registers {
 	if changed == 0 {
 		return regs

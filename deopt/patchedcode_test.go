@@ -104,7 +104,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 				target.Close()
 				inCore(how, path)
 			}
-			// There are two kinds of large cores; make test uses one of them for each case.
+			// A large core is written by gcore or by the kernel. Each case uses only one of them, except with FIDELITY=all.
 			for _, how := range livetest.ShareOf([]string{"gcore", "kernel"}, "large core", kind) {
 				p.Quiet(t, 0)
 				path, can := "", true

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways lists how patches.ll is compiled and run.
+// ways lists the ways to compile and run patches.ll: ahead of time, in two code models, and by two JITs.
 var ways = []string{"aot", "aot-large", "mcjit", "orc"}
 
 // patchTally counts the events of one kind.
@@ -25,7 +25,7 @@ type patchTally struct {
 	unmatched                      map[string]int // counts by reason
 }
 
-// patchCampaign is a program that is patched at random, and the results.
+// patchCampaign is a program that the test patches at random, with the results of the test.
 type patchCampaign struct {
 	*patchTarget
 	t       *testing.T

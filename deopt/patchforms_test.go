@@ -85,7 +85,7 @@ func holdsValues(t *testing.T, p *livetest.Process, f *deopt.Frame, unknown stri
 	hasValues(t, p.Output(), f, unknown)
 }
 
-// hasValues does the same as holdsValues for the output of a process that has ended.
+// hasValues does the same as holdsValues, with the output as a string.
 func hasValues(t *testing.T, output string, f *deopt.Frame, unknown string) {
 	t.Helper()
 	require.NotNil(t, f.Record)

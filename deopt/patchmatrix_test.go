@@ -53,8 +53,8 @@ func TestPatchMatrix(t *testing.T) {
 							require.Empty(t, got.unmatched, "%+v", l)
 						}
 					}
-					// A resumed thread restarts its system call, at the instruction before the one where it waits: wait until each thread is
-					// there again.
+					// A resumed thread restarts its system call, so its pc is first at the syscall instruction: wait until each thread is in the call
+					// again.
 					p.Quiet(t, 0)
 					require.Equal(t, shownFrames(t, held), shownFrames(t, p.look(t, false, p.known)), "let go")
 					p.Quiet(t, 0)

@@ -145,7 +145,7 @@ func TestNamesOfPerfMap(t *testing.T) {
 	}
 }
 
-// TestNamesInNamespaces requires the names of a process in a container, which has another process number and another /tmp there.
+// TestNamesInNamespaces requires the names of a process in a container, where the process has another number and another /tmp.
 func TestNamesInNamespaces(t *testing.T) {
 	t.Parallel()
 	p, _ := perfProgram(t, "space")

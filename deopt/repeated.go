@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// repeated returns, for each SSA value that the record has more than once, the numbers of its slots. They are the same for every frame with this
-// record.
+// repeated returns, for each SSA value that the record has more than once, the numbers of its slots. These numbers are the same for every frame with
+// this record.
 func (m *Match) repeated(slots []frame.Slot) [][]int {
 	if m.repeats == nil {
 		m.repeats = [][]int{}

@@ -95,7 +95,7 @@ func (s *Stack) callee() *Frame {
 	return nil
 }
 
-// Prepared is a stack that is ready to run in its Machine, over a copy-on-write view of the target.
+// Prepared is a stack that is ready to run: an interpreter over a copy-on-write view of the target, and the frames to resume.
 type Prepared struct {
 	Machine     *interp.Interp
 	Activations []interp.Activation
@@ -232,7 +232,7 @@ func (f *Frame) activation() (a interp.Activation, err error) {
 		return a, err
 	}
 	a.Values, err = f.inputs(f.to.Module)
-	if f.Resume.At != "" || f.Resume.After != "" { // the frame continues at its own site, so all recorded values are from that moment
+	if f.Resume.At != "" || f.Resume.After != "" { // the frame continues at its own site, where the values were recorded
 		interp.Tell(a.Values)
 	}
 	return a, err

@@ -17,8 +17,8 @@ import (
 // the record of the running one.
 func TestUnregisteredObjectsInOneMapping(t *testing.T) { unregisteredObjects(t) }
 
-// TestUnregisteredObjectsInMemoryMappedTwice requires the same for a memfd that is mapped twice, and that the scan finds each map once. JITs
-// without memory that is both writable and executable use such mappings.
+// TestUnregisteredObjectsInMemoryMappedTwice requires the same as TestUnregisteredObjectsInOneMapping for a memfd that is mapped twice. The scan must
+// find each map once. JITs without memory that is both writable and executable use such mappings.
 func TestUnregisteredObjectsInMemoryMappedTwice(t *testing.T) { unregisteredObjects(t, "-DTWICE") }
 
 func unregisteredObjects(t *testing.T, flags ...string) {

@@ -88,7 +88,7 @@ func (f *Frame) ParseSlot(s *frame.Slot, text string) ([]byte, error) {
 	if !s.Type.IsZero() {
 		bits = s.Type.Bits
 	}
-	if !ok || n.BitLen() > bits { // a pointer narrower than those of x86-64
+	if !ok || n.BitLen() > bits { // ParseValue permits 64 bits for a pointer; the target's may be narrower
 		return nil, fmt.Errorf("%q is not a value of type %s", text, s.Type.Source)
 	}
 	return fixed(n, bits, size, f.view.target.Arch().Order), nil
@@ -104,7 +104,7 @@ func fixed(n *big.Int, bits, size int, order binary.ByteOrder) []byte {
 	return raw
 }
 
-// Masked returns the bytes of a slot with the bits above its type's width cleared; these may hold anything.
+// Masked returns the bytes of a slot with the bits above its type's width cleared, because these bits may be garbage.
 func (f *Frame) Masked(s *frame.Slot) []byte {
 	if s.Type.IsZero() {
 		return s.Bytes

@@ -37,7 +37,7 @@ define i64 @work(i64 %s) noinline {
 	for _, c := range []struct {
 		name, call, kind string
 		slots            int
-		result           string // result of the interpreter from there, "" if the record lacks values
+		result           string // result of the interpreter from the record on; "" if the record lacks values
 	}{
 		{"no bytes", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 0, ptr null, i32 0, i64 %y)`, "patchpoint", 1, "205"},
 		{"no locations", `call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 1, i32 15, ptr null, i32 1, i64 %s)`, "patchpoint", 0, ""},
@@ -65,8 +65,8 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example. A thread in that code must
-// have no record, and a note with its place.
+// TestInsideARegion covers code that is patched into a region and calls nothing, as in the document's second example. A thread in that code must have
+// no record, and a note that its pc is in the record's region.
 func TestInsideARegion(t *testing.T) {
 	text := prelude + again + `
 define i64 @work(i64 %s) noinline {

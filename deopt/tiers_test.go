@@ -10,8 +10,8 @@ import (
 	"example.com/reframe/test/frametest"
 )
 
-// TestResumeTwoTiers has two compilations of a function on the stack. It requires that each frame has the names of its own module, and resumes
-// with the right result. Both have the same ids and counts.
+// TestResumeTwoTiers has frames of two compilations of one function on the stack, whose records have the same ids and numbers of values. It requires
+// that each frame has the names of its own module, and resumes with the right result.
 func TestResumeTwoTiers(t *testing.T) {
 	for _, version := range []int{14, 19, 22} {
 		path, modules := frametest.Tiers(t, version)

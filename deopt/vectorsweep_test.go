@@ -436,8 +436,8 @@ var allSweepFeatures = []sweepFeatures{
 	{flag: "-mattr=+avx512bw,+avx512vl,+avx512dq", needs: []string{"avx512bw", "avx512vl", "avx512dq"}, largest: 64, masks: 8, lane: 8},
 }
 
-// takes reports whether the code generator of a release may accept a vector whose recorded size is one of these. It excludes the vectors that crash
-// the code generator; others that it rejects are counted as not compiled.
+// takes reports whether the code generator of a release may accept the vector v, whose recorded size is one of sizes. It excludes the vectors that
+// crash the code generator; others that it rejects are counted as not compiled.
 func (f sweepFeatures) takes(version int, v frametest.Vector, sizes []int) bool {
 	return slices.ContainsFunc(sizes, func(size int) bool {
 		if size < 16 {
@@ -479,8 +479,9 @@ func sweepWays(t *testing.T) (ways []vectorSites) {
 	return ways
 }
 
-// types returns the types to try with a way. Statepoints accept all types: each way has a quarter, and the ways of a release and a register set have
-// each type three times. Other sites get the types that a processor with these registers may accept, and without any flag all types.
+// types returns the types to try with a way. Statepoints accept all types: each way tries a quarter of them, so that the ways of one release and one
+// register set together try each type three times. Other sites get the types that a processor with these registers may accept, and without any flag
+// all types.
 func (w vectorSites) types(t *testing.T) (types []frametest.Vector) {
 	t.Helper()
 	var lengths []int

@@ -454,8 +454,8 @@ func (v *View) About() frame.Target {
 // maxLostFiles bounds the files with missing code that notes list.
 const maxLostFiles = 8
 
-// Notes lists missing and uncertain data. For a core or a process that a debugger holds: the notes about it, and files with code that are missing
-// or may differ from those that were mapped. For a process: the reasons why its files for perf are not used.
+// Notes lists missing and uncertain data. For a core, or a process that a debugger holds, Notes has the notes about the target, and the files with
+// code that are missing or may differ from those that were mapped. For a process, it has the reasons why the process's files for perf are not used.
 func (v *View) Notes() []string {
 	if v.target.Provider == ptrace.FromProcess {
 		notes := v.perfNotes()

@@ -17,7 +17,7 @@ func EachCore(s Scripts, script string) Job {
 			r.Message = err.Error()
 			return r
 		}
-		s := s // a copy, because each script has its own environment
+		s := s // a copy, because the environment of each script contains its core
 		s.Env = append(s.Env[:len(s.Env):len(s.Env)], "CORE="+path)
 		ran := s.Run(ctx, script)
 		r.Outcome, r.Message, r.Log = ran.Outcome, ran.Message, ran.Log

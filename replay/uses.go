@@ -24,7 +24,7 @@ func withUses(ctx context.Context, u *uses) context.Context {
 	return context.WithValue(ctx, usesKey{}, u)
 }
 
-// use records a file that is about to be read, whether or not it exists, if the context has a uses.
+// use records a file that is about to be read, whether or not it exists, if withUses has made the context.
 func use(ctx context.Context, path string) {
 	u, wanted := ctx.Value(usesKey{}).(*uses)
 	if !wanted {

@@ -124,8 +124,8 @@ Exit status: 0 OK, even if no frame has a record; 1 a recorded value or a frame 
 	return c
 }
 
-// outcome returns the exit status for frames that were printed, and prints why no record is shown. frames and records count all frames, and those
-// with a record, before the user's choice was applied.
+// outcome returns the exit status for frames that were printed. If none of them has a record, it prints the reason. frames and records count all
+// frames, and those with a record, before the user's choice was applied.
 func (a *app) outcome(v *deopt.View, frames, records int) error {
 	switch {
 	case frames == 0:

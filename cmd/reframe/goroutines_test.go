@@ -28,7 +28,7 @@ func TestGoroutinesAfterExec(t *testing.T) {
 	require.Same(t, first, g.reader)
 	modules := target.Modules
 	defer func() { target.Modules = modules }()
-	target.Modules = other.Modules // a survey after the exec sets the modules in this way
+	target.Modules = other.Modules // the survey of a capture sets these modules after the exec
 	require.NotNil(t, g.layout(target))
 	require.NotSame(t, first, g.reader)
 	require.Equal(t, target.GoProgram().Path, g.of.path)

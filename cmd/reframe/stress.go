@@ -29,9 +29,9 @@ type stressed struct {
 	only        []string
 	stdin       string
 	options     stress.Options
-	again       []string // flags that a second run with the same exits needs
-	files       []string // those of the flags that describe the code
-	sites       []string // those of the flags that select sites
+	again       []string // given flags that a second run of stress needs to deoptimize the same exits
+	files       []string // given flags that describe the code
+	sites       []string // given flags that describe the code or select sites
 	command     []string
 }
 

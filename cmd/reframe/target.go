@@ -125,7 +125,7 @@ func (k *inputs) withoutCore(c *cobra.Command, names ...string) {
 	}
 }
 
-// refuseCore rejects these flags.
+// refuseCore rejects the flags that withoutCore has added.
 func (k *inputs) refuseCore(c *cobra.Command) error {
 	switch {
 	case c.Flags().Changed("core"):

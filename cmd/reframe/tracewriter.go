@@ -36,7 +36,7 @@ type exitWriter struct {
 	words *outputQueue // the queue for standard error; the same as queue if exits go to standard error
 
 	ctx    context.Context // ends a wait for the reader
-	letRun func() error    // lets the process run during such a wait
+	letRun func() error    // lets the process run while the writer waits for the reader
 	lossy  bool            // drop exits instead of waiting
 
 	dropped   uint64 // number of exits for which the queue had no room

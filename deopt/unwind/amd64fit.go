@@ -9,7 +9,7 @@ import (
 )
 
 // fit rates how well a call, whose return address is on the stack, fits a frame that it may have called. A return address stays on the stack after
-// its callee has returned. If the call names another function than the frame's, its return address is such a leftover.
+// its callee has returned. If the call names another function than the frame's, the return address is left over from an earlier call.
 type fit uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	fitsAny
 	// The frame is after the start of the function that the call names. That function may reach it by a jump with an unknown target.
 	fitsAround
-	// The call names the function of the frame, or one that jumps there.
+	// The call names the function of the frame, or one that jumps to that function.
 	fitsWell
 )
 
@@ -88,8 +88,8 @@ type part struct {
 	r       *reading
 	reached func(number int) bool
 	whole   bool // all code that the part leads to was read, or is listed in leads
-	// sure means that all of the code belongs to one function. The bytes after a call that does not return may belong to another function. Only
-	// in a function with returns can such calls be found.
+	// sure means that all of the code belongs to one function. That is unknown if a call may not return: the bytes after the call may belong to
+	// another function. The reader finds such calls only in a function with returns.
 	sure  bool
 	leads []machine.Addr
 }

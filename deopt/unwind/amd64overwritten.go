@@ -22,8 +22,8 @@ type Overwritten struct {
 	Sure bool
 	// Trap is set if the frame made no call: its pc is in the written code, or right after a trap in it.
 	Trap bool
-	// Complete is false if unknown code may lead to the call too. Then the place is accepted only if the call that entered its function names the
-	// function.
+	// Complete is false if unknown code may lead to the call too. Then the place is accepted only if the call that entered the function of the place
+	// names that function.
 	Complete bool
 	By       any // data of the package that found the place
 
@@ -99,7 +99,7 @@ type patchedFrame struct {
 	switched bool // the code that ran from the place has switched stacks
 }
 
-// computeAtPatch computes the registers at the place from the code that ran from there to the pc, and rates how well the stack agrees.
+// computeAtPatch computes the registers at the place from the code that ran from there to the pc, and rates how well the stack matches them.
 func (d *patchedFrame) computeAtPatch() {
 	f, o := d.f, d.place
 	at := Frame{Index: f.Index, PC: o.At, code: d.Finder.Code(o.At)}

@@ -131,7 +131,7 @@ func TestEveryInstruction(t *testing.T) {
 		name              string
 		llvm              int
 		llc, flags        []string
-		function, returns float64 // minimum share of frames that each way finds
+		function, returns float64 // minimum share of frames that each method finds
 		long              bool    // only for make fidelity
 	}{
 		{name: "gcc -O0", flags: []string{"-O0"}, function: .96, returns: .90},
@@ -185,7 +185,7 @@ func TestEveryInstruction(t *testing.T) {
 	}
 }
 
-// comparison compares ways to unwind with gdb.
+// comparison compares the methods of unwinding with gdb, and counts the results.
 type comparison struct {
 	*readProgram
 	t                               *testing.T
@@ -199,7 +199,7 @@ type comparison struct {
 
 type counts struct{ frames, registers tally }
 
-// step compares every way for the two innermost frames of a step; before is the step before it.
+// step compares every method with gdb for the two innermost frames of s; before is the previous step, or nil.
 func (c *comparison) step(before, s *stepped) {
 	if before != nil {
 		c.stepped(before, s)
@@ -254,7 +254,7 @@ func (c *comparison) stepped(before, after *stepped) {
 	c.popped = c.popped && inst.Op != x86asm.RET || inst.Op == x86asm.LEAVE || inst.Op == x86asm.POP && inst.Args[0] == x86asm.Arg(x86asm.RBP)
 }
 
-// ask unwinds frame n of a step in one way.
+// ask unwinds frame n of a step by one method, and compares the caller with gdb's.
 func (c *comparison) ask(s *stepped, n int, to *counts, way step, unknown error) {
 	if unknown != nil {
 		to.frames.add(reason(unknown))

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// tally counts the results of one way to unwind.
+// tally counts the results of one method of unwinding.
 type tally struct {
 	right, wrong, unknown int
 	why                   map[string]int // reasons of the unknown ones
@@ -104,7 +104,7 @@ func TestReadLibraries(t *testing.T) {
 	for _, lib := range []struct {
 		name              string
 		one               int     // compare one function in this number
-		function, returns float64 // minimum share that each way finds
+		function, returns float64 // minimum share of rows that each method finds
 	}{
 		// Rows are unknown in code that only a jump table leads to.
 		{"libc.so.6", 3, .96, .95},

@@ -79,7 +79,8 @@ func TestReturnAddresses(t *testing.T) {
 	require.Equal(t, errNotOurs, err)
 }
 
-// TestFillers reads from return addresses. After a call that does not return, there may be padding up to the next function.
+// TestFillers requires that the row of a return address with a no-op at it is not certain: the call may not return, and the no-op may be padding
+// before the next function.
 func TestFillers(t *testing.T) {
 	for _, c := range []struct {
 		code    string
@@ -113,7 +114,7 @@ func TestReturnBehindTwoInstructions(t *testing.T) {
 	require.Equal(t, errNotOurs, err)
 }
 
-// TestReadBounds reads code that is long, has no end or cannot be read.
+// TestReadBounds requires errors for code that is too long, has no end or cannot be read.
 func TestReadBounds(t *testing.T) {
 	nops := strings.Repeat("\x90", 1<<20) + "\xc3"
 	_, _, err := readToReturn(elfText{0x1000, []byte(nops)}, 0x1000, false)

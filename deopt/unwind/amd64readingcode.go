@@ -34,7 +34,7 @@ type reading struct {
 	from machine.Addr
 }
 
-// block is a basic block. A call ends a block too, because it may not return.
+// block is a basic block. A call also ends a block, because the call may not return.
 type block struct {
 	first, last int // indexes of its instructions
 	before      moment

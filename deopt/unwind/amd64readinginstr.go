@@ -82,8 +82,8 @@ func (i *instr) ends() bool {
 // jumps reports whether i may jump to an address that i, or the instruction before i, contains.
 func (i *instr) jumps() bool { return i.op == opJump || i.op == opBranch || i.op == opReturnTo }
 
-// calls reports whether i is a call. It returns true for a call of the next instruction, which may call a function there or only load the address
-// of the code.
+// calls reports whether i is a call. It also returns true for a call of the next instruction. Such a call may enter a function that starts there, or
+// only push the address of the code.
 func (i *instr) calls() bool { return i.op == opCall || i.op == opPush && i.to == i.next() }
 
 // mayEnd reports whether control may not continue with the next instruction.

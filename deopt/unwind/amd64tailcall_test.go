@@ -60,7 +60,7 @@ func TestTailCalls(t *testing.T) {
 			{way: "copies"},
 		} {
 			if !livetest.Whole() && b != w%4 {
-				continue // each way with one of the builds
+				continue // without FIDELITY=all, each kind of tail call is tested with one of the builds
 			}
 			t.Run(build.name+"/"+test.way, func(t *testing.T) {
 				s := stops(t, []string{"run"}, program, test.way)[0]

@@ -44,7 +44,8 @@ func (t trial) arm64Above(at Frame, s *step) evidence {
 	return plausible
 }
 
-// arm64Sized reports whether the stack pointer of a frame has the distance from its CFA that its stack map gives, if there is one.
+// arm64Sized reports whether the stack pointer of a frame has the distance from its CFA that the stack map of its function gives. It returns true if
+// the function has no stack map.
 func (t trial) arm64Sized(f *Frame, s *step) bool {
 	cfa, err := t.cfa(f.Registers, s.row.CFA)
 	sp, errSP := f.Registers.Addr(t.Arch.SP)

@@ -47,7 +47,7 @@ func (c *arm64Code) spend(instructions int) error {
 	return frame.Because(frame.SearchBudget, fmt.Sprintf("%d instructions", most))
 }
 
-// read does the same as arm64Function and caches the result.
+// read returns the result of arm64Function from the cache, or calls arm64Function.
 func (c *arm64Code) read(start machine.Addr) *ARM64Course {
 	course := c.courses[start]
 	if course == nil {
@@ -61,7 +61,7 @@ func (c *arm64Code) read(start machine.Addr) *ARM64Course {
 	return course
 }
 
-// readWritten does the same as CourseARM64 and caches the result.
+// readWritten returns the result of CourseARM64 from the cache, or calls CourseARM64.
 func (c *arm64Code) readWritten(written, own machine.Range) *ARM64Course {
 	course := c.written[written]
 	if course == nil {

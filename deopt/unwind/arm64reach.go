@@ -20,8 +20,8 @@ type arm64Reach struct {
 	known    map[machine.Addr]evidence
 }
 
-// from grades whether the function at start may reach the callee with the stack pointer of its own entry. The grade is plausible if jumps alone
-// lead there, and doubtful if a call that it makes without a frame does. If the budget is used, from returns plausible.
+// from grades whether the function at start may reach the callee with the stack pointer of its own entry. The grade is plausible if jumps alone lead
+// there, and doubtful if the function makes a call without a frame that leads there. If the budget is used up, the grade is plausible.
 func (r *arm64Reach) from(start machine.Addr) evidence {
 	how, known := r.known[start]
 	if known {

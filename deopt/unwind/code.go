@@ -71,7 +71,7 @@ func (f *Frame) place() place {
 // maxWays bounds each cache of a Code. The frames of a process share a few thousand addresses.
 const maxWays = 1 << 16
 
-// way holds the steps that the code alone gives for unwinding a frame at one place.
+// way holds the possible steps from a frame at one place to its caller, as far as the code alone gives them.
 type way struct {
 	cfi *step
 	// popped is the number of bytes of arguments that the callee pops. If the place is not a return address but a call ends there, it is the number

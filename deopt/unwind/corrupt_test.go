@@ -367,7 +367,7 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// segments is a memory that has only these parts.
+// segments is memory that consists of these ranges.
 type segments []segment
 
 func (s segments) ReadMemory(p []byte, addr machine.Addr) error {

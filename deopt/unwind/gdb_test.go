@@ -103,7 +103,7 @@ func TestGDB(t *testing.T) {
 			{name: "caught", least: 8, bare: 4},
 		} {
 			if livetest.Out(3, b+w) {
-				continue // each way with one of the builds
+				continue // without FIDELITY=all, each kind of stack is tested with some of the builds
 			}
 			t.Run(build.name+"/"+way.name, func(t *testing.T) {
 				want, core := underGDB(t, program, way.name)

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// prove does the same as apply for code without unwind information. The row may be wrong there, so prove checks it against the stack. The CFA must be
-// above the known part of the stack, and the return address must follow a call.
+// prove finds the caller of f by a row, as apply does, for code without unwind information. The row may be wrong, so prove checks it against the
+// stack. The CFA must be above the known part of the stack, and the return address must follow a call.
 func (w *walk) prove(f *Frame, s *step) (caller, *End, error) {
 	cfa, err := w.cfa(f.Registers, s.row.CFA)
 	if err != nil {

@@ -167,7 +167,7 @@ func TestWrongWays(t *testing.T) {
 	})
 }
 
-// sized is code without CFI that is one function whose frame has a size.
+// sized is code without CFI whose stack map gives this frame size for every pc.
 type sized uint64
 
 func (s sized) Code(machine.Addr) *Code                             { return &Code{Functions: s} }

@@ -123,7 +123,7 @@ func (f readelfFDE) moved(delta machine.Addr) readelfFDE {
 // stateRow is a row of llvm-dwarfdump: an address and rules.
 var stateRow = regexp.MustCompile(`^  0x([0-9a-f]+): CFA=.*$`)
 
-// TestSigned compares the places with signed return addresses with those of llvm-dwarfdump, which shows them as register 34.
+// TestSigned compares the code ranges with signed return addresses with those that llvm-dwarfdump prints, as values of register 34.
 func TestSigned(t *testing.T) {
 	path := linkedBy(t, "aarch64", "-O2", "-mbranch-protection=standard", "testdata/shapes.c")
 	table, err := NewTable(sectionsOf(t, path, 0))

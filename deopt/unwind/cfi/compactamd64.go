@@ -105,8 +105,8 @@ func (e *CompactEntry) amd64Frameless(row *Row, size int64) error {
 	return nil
 }
 
-// permutation decodes n to count registers, the one at the lowest address first. It returns false if count or n is too large. Each digit of n selects
-// one of the remaining registers; the base of the digit is their number.
+// permutation decodes n to count registers, the one at the lowest address first. It returns false if count or n is too large. n is a number in mixed
+// radix. Each digit selects one of the remaining registers; the base of the digit is the count of those registers.
 func permutation(count, n uint32) ([]machine.DWARFReg, bool) {
 	const all = uint32(len(amd64Saved))
 	if count > all {

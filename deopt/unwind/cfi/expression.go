@@ -130,7 +130,7 @@ func (v *evaluation) register(reg machine.DWARFReg, offset int64) {
 	v.push(x + uint64(offset))
 }
 
-// load replaces an address by the size bytes there.
+// load replaces the address on top of the stack by the size bytes of memory at that address.
 func (v *evaluation) load(size int) {
 	addr := v.pop()
 	if v.err != nil {

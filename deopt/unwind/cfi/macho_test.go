@@ -22,7 +22,7 @@ import (
 type machO struct {
 	path    string
 	arch    *machine.Arch
-	moved   machine.Addr // distance of its addresses from those that tools print
+	moved   machine.Addr // distance between load addresses and those that tools print
 	code    placed
 	image   machine.Addr // address of its header, if it is linked
 	section placed       // __compact_unwind or __unwind_info
