@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// errHalted ends a loop before a block where the run halts, or after one instruction when single-stepping.
+// errHalted ends the loop where the run halts: before a block of [Execution.StopAt], at a number of steps or frames, or after a single step.
 var errHalted = errors.New("halted")
 
-// loop runs until base frames are left. It runs whole blocks where it can. It runs one instruction at a time if the caller asks for that, or if the
-// limits do not allow a whole block.
+// loop runs until base frames are left. It runs whole blocks if possible. It runs single instructions if the caller asks for that, or if the limits
+// do not allow a whole block.
 func (in *Interp) loop(base int) error {
 	for in.frames.n > base {
 		var err error
@@ -27,7 +27,7 @@ func (in *Interp) loop(base int) error {
 	return nil
 }
 
-// singly runs instructions one by one, each by its step, until base frames are left.
+// singly runs single instructions by their steps, without fast paths, until base frames are left.
 func (in *Interp) singly(base int) error {
 	for in.frames.n > base {
 		if in.reachedHalt() {
@@ -63,7 +63,7 @@ func (in *Interp) singly(base int) error {
 	return nil
 }
 
-// enterBlock follows the edge that a terminator chose, and reports whether the run halts there.
+// enterBlock follows the edge that a terminator chose, and reports whether the run halts at the start of the block.
 func (in *Interp) enterBlock(fr *frame) bool {
 	e := fr.next
 	fr.next = nil
@@ -79,7 +79,8 @@ func (in *Interp) enterBlock(fr *frame) bool {
 	return e.to.stop
 }
 
-// admit charges for the rest of the running frame's block. If the limits do not allow all of it, the run continues in single steps.
+// admit counts the remaining instructions of the running frame's block as steps. If the limits do not allow all of them, the run continues in single
+// steps.
 func (in *Interp) admit(fr *frame) error {
 	i := &fr.fn.code[fr.pc]
 	n := uint64(i.rest) + uint64(i.count)
@@ -97,8 +98,8 @@ func (in *Interp) admit(fr *frame) error {
 	return err
 }
 
-// blocks runs instructions and checks the count and the limits once a block. A case that a fast path does not cover leaves the switch, and the
-// instruction's step runs instead.
+// blocks runs until base frames are left, and checks the limits once per block. Each case of its switch is a fast path. A case that cannot compute
+// its instruction leaves the switch, and the instruction's step runs.
 func (in *Interp) blocks(base int) error {
 	var (
 		fr   = in.top()
@@ -590,7 +591,7 @@ func (in *Interp) blocks(base int) error {
 					goto follow
 				}
 			}
-			// The step finds the edge and adds it to targets.
+			// The step computes the target, and adds its edge to targets.
 			fr.pc = pc
 			if err := i.run(fr); err != nil {
 				return in.located(err, true)
@@ -628,7 +629,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		case opCall:
 			fr.pc = pc
-			in.run.steps -= uint64(i.rest) // count these after the callee's steps, because clocks read the count
+			in.run.steps -= uint64(i.rest) // count the rest of the block after the callee's steps, because clocks read the count
 			if err := i.run(fr); err != nil {
 				return in.located(err, true)
 			}
@@ -660,7 +661,7 @@ func (in *Interp) blocks(base int) error {
 				fr.next = nil
 				goto follow
 			}
-			// The step was a ret of more than one word.
+			// Without an edge, the step was a ret of more than one word.
 			fr = in.top()
 			if err := in.admit(fr); err != nil || in.run.single {
 				return err
@@ -669,7 +670,7 @@ func (in *Interp) blocks(base int) error {
 			continue
 		}
 		fr.pc = pc
-		in.run.steps -= uint64(i.rest) // count these after the bulk work of this instruction
+		in.run.steps -= uint64(i.rest) // count the rest of the block after the bulk work of this instruction
 		if err := i.run(fr); err != nil {
 			return in.located(err, true)
 		}
@@ -701,15 +702,15 @@ func (in *Interp) blocks(base int) error {
 	}
 }
 
-// extended sign-extends a narrow number to 64 bits.
+// extended sign-extends a number to 64 bits; cut is 64 minus its width.
 func extended(v uint64, cut uint8) int64 { return int64(v<<(cut&63)) >> (cut & 63) }
 
-// small reports whether x fits in 32 bits, so that a product of two such numbers fits in 64.
+// small reports whether x fits in 32 bits. The product of two such numbers fits in 64.
 func small(x int64) bool { return uint64(x+1<<31) < 1<<32 }
 
 func float(v uint64) float32 { return math.Float32frombits(uint32(v)) }
 
-// order returns the outcome of a comparison as a bit, as the predicates of fcmp count them.
+// order returns the outcome of a float comparison as a bit of the masks in outcomes.
 func order(a, b float64) uint64 {
 	switch {
 	case a == b:

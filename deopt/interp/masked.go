@@ -78,7 +78,7 @@ func (x masked) decode(_ *decoder, i *ir.Instr, args []slot, out slot) (step, er
 	}, nil
 }
 
-// address returns the address of element k. Where the operand is a single address, the element is offset bytes after it.
+// address returns the address of element k. If the operand is a single address, that is the address plus offset bytes.
 func (x masked) address(fr *frame, at slot, k, offset int) (machine.Addr, error) {
 	if x.scattered {
 		return pointer(fr, slot{at.at + k, at.s.elem})

@@ -12,25 +12,25 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// page is 4 KiB of the view: a copy of the target's page, or the interpreter's own.
+// page is 4 KiB of the view: a copy of a page of the target, or a page of the interpreter's own memory.
 type page struct {
 	data [pageSize]byte
-	// shadow marks the undefined bits of data. All bits of an inaccessible byte are undefined, so a byte without undefined bits is also accessible.
+	// shadow marks the undefined bits of data. All bits of an inaccessible byte are marked, so a byte without marked bits is accessible.
 	shadow [pageSize]byte
 	valid  [pageSize / 64]uint64 // a bit for each accessible byte
 	kind   pageKind
-	stored *[pageSize / 8]byte // bytes of a targetPage that were stored to: see [Touched]
+	stored *[pageSize / 8]byte // a bit for each byte of a targetPage that was stored to: see [Touched]
 }
 
 type pageKind uint8
 
 const (
 	ownPage    pageKind = iota
-	targetPage          // stores are counted; a byte that could not be read is read again at the next access
-	fixedPage           // constants: no store may change them
+	targetPage          // stores are counted; a byte that the target could not supply is read again at its next access
+	fixedPage           // holds constants, which no store may change
 )
 
-// allows reports whether bytes [off, off+n) may be accessed.
+// allows reports whether bytes [off, off+n) are accessible.
 func (p *page) allows(off, n int) bool {
 	for n > 0 {
 		have := p.valid[off/64] >> uint(off%64)
@@ -69,16 +69,16 @@ func (p *page) note(off, n int) {
 	}
 }
 
-// view is the memory that a run sees: copies of the target's pages, made at first access, and the memory that the program allocated.
+// view is the memory of a run: copies of the target's pages, made at their first access, and memory that the interpreter allocated.
 type view struct {
 	target      machine.Memory
 	ranges      *ranges
 	pages       map[uint64]*page
-	recent      [recentPages]recentPage // a cache for pages
+	recent      [recentPages]recentPage // a cache of pages, indexed by recentAt
 	used, limit uint64
 	writes      int      // number of stores to the target's addresses
-	unlocked    bool     // set while constants are initialized
-	kept        []uint64 // numbers of the stack's pages, which outlive the allocations in them
+	unlocked    bool     // stores to constants are allowed while initializers are written
+	kept        []uint64 // numbers of the stack's pages, also of those without live allocations
 	why         func(addr machine.Addr) string
 }
 
@@ -103,7 +103,7 @@ func (v *view) hot(addr uint64) *page {
 	return nil
 }
 
-// hotOwn is hot for stores, and returns only pages whose stores are not counted.
+// hotOwn is hot for stores. It returns only pages on which stores need no counting and no check for constants.
 func (v *view) hotOwn(addr uint64) *page {
 	if p := v.hot(addr); p != nil && p.kind == ownPage {
 		return p
@@ -142,7 +142,8 @@ func (v *view) drop(number uint64) {
 	}
 }
 
-// reach returns how many of the n bytes at addr, within its page, may be accessible. It reads nothing: all bytes of a target's page count.
+// reach returns the number of bytes at addr, at most n and within its page, that may be accessible. It does not read the target, so it counts all
+// bytes of a target's page.
 func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	off := uint64(addr % pageSize)
 	n = min(n, pageSize-off)
@@ -153,7 +154,7 @@ func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	have := uint64(0)
 	for have < n {
 		at := off + have
-		run := uint64(bits.TrailingZeros64(^(p.valid[at/64] >> (at % 64)))) // length of the run of ones in this word
+		run := uint64(bits.TrailingZeros64(^(p.valid[at/64] >> (at % 64)))) // number of ones from bit at%64 on
 		have += run
 		if run < 64-at%64 {
 			break
@@ -162,7 +163,7 @@ func (v *view) reach(addr machine.Addr, n uint64) uint64 {
 	return min(have, n)
 }
 
-// touch returns the page of addr with bytes [addr, addr+n) accessible. They must lie in one page.
+// touch makes bytes [addr, addr+n) accessible, which must lie in one page, and returns the page. It reads them from the target if necessary.
 func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 	p := v.lookup(addr)
 	off := int(addr % pageSize)
@@ -190,8 +191,8 @@ func (v *view) touch(addr machine.Addr, n int, write bool) (*page, error) {
 	return p, nil
 }
 
-// fetch copies a page of the target. If the target cannot supply the whole page (a snapshot contains pieces), the copy starts empty and is filled by
-// later reads.
+// fetch copies a page of the target. If the target cannot supply the whole page, because a snapshot contains only pieces, the copy starts empty and
+// later accesses read single bytes.
 func (v *view) fetch(addr machine.Addr) (*page, error) {
 	if err := v.charge(pageSize); err != nil {
 		return nil, err
@@ -207,7 +208,7 @@ func (v *view) fetch(addr machine.Addr) (*page, error) {
 	return p, nil
 }
 
-// fill reads those of the bytes that are not accessible yet. It keeps stored bytes.
+// fill reads those of the bytes [addr, addr+n) from the target that are not accessible yet. Bytes that the run stored are accessible, so they stay.
 func (p *page) fill(target machine.Memory, addr machine.Addr, n int) error {
 	fresh := make([]byte, n)
 	if err := target.ReadMemory(fresh, addr); err != nil {
@@ -231,7 +232,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// read copies len(data) bytes and their undefined bits from addr. shadow is as long as data; if it is nil, undefined bits are an error.
+// read copies len(data) bytes from addr, and marks their undefined bits in shadow, which is as long as data. If shadow is nil, an undefined bit is an
+// error.
 func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 	return v.each(addr, uint64(len(data)), false, func(p *page, off, at, n int) error {
 		copy(data[at:at+n], p.data[off:])
@@ -249,12 +251,12 @@ func (v *view) read(data, shadow []byte, addr machine.Addr) error {
 	})
 }
 
-// write stores data and its undefined bits at addr; a nil shadow means none.
+// write stores data at addr. shadow marks the undefined bits of data; nil means that all bits are known.
 func (v *view) write(addr machine.Addr, data, shadow []byte) error {
 	return v.counted(addr, v.put(addr, data, shadow))
 }
 
-// put is write without counting the store.
+// put is write, but does not count the store.
 func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	return v.each(addr, uint64(len(data)), true, func(p *page, off, at, n int) error {
 		if p.kind == targetPage {
@@ -266,12 +268,12 @@ func (v *view) put(addr machine.Addr, data, shadow []byte) error {
 	})
 }
 
-// check returns an error if n bytes at addr cannot be accessed. Callers check before they allocate memory for the bytes.
+// check returns an error if any of n bytes at addr cannot be accessed. Callers check before they allocate a buffer of n bytes.
 func (v *view) check(addr machine.Addr, n uint64, write bool) error {
 	return v.each(addr, n, write, func(*page, int, int, int) error { return nil })
 }
 
-// counted counts a successful store to the target's addresses.
+// counted counts a store at addr if the address is the target's and err is nil. It returns err.
 func (v *view) counted(addr machine.Addr, err error) error {
 	if err == nil && !v.ranges.own(addr) {
 		v.writes++
@@ -292,7 +294,7 @@ func (v *view) fill(addr machine.Addr, b word, n uint64) error {
 	}))
 }
 
-// move copies n bytes and their undefined bits; the ranges may overlap. It copies a page at a time, so that a huge length needs no memory.
+// move copies n bytes and their undefined bits; the ranges may overlap. It copies one page at a time, so that its buffer is small.
 func (v *view) move(to, from machine.Addr, n uint64) error {
 	if err := v.check(from, n, false); err != nil {
 		return err
@@ -304,7 +306,7 @@ func (v *view) move(to, from machine.Addr, n uint64) error {
 	for done := uint64(0); done < n; {
 		run := min(n-done, pageSize)
 		at := machine.Addr(done)
-		if to > from { // copy from the end, because the ranges may overlap
+		if to > from { // copy from the end, because the store could overwrite bytes that are not read yet
 			at = machine.Addr(n - done - run)
 		}
 		if err := v.read(data[:run], shadow[:run], from+at); err != nil {
@@ -326,7 +328,8 @@ func (p *page) setShadow(off, n int, shadow []byte, at int) {
 	}
 }
 
-// each visits the pages of [addr, addr+n). It checks all of them before the first visit, so that a failed store stores nothing.
+// each calls visit for each page of [addr, addr+n). Before the first visit it checks that all pages are accessible, so that a failed store stores
+// nothing.
 func (v *view) each(addr machine.Addr, n uint64, write bool, visit func(p *page, off, at, n int) error) error {
 	if n == 0 {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Processors differ in the NaN that an operation yields: the first NaN operand, a signaling one, or a default NaN, whose sign also differs. A
-// program can print or store that NaN, so it must not depend on the processor that runs the interpreter. The interpreter therefore always follows
-// x86-64 (Intel SDM vol. 1, 4.8.3.5 and table 4-7): the first operand that is a NaN, made quiet, else the default NaN.
+// Processors differ in the NaN that an operation yields: the first NaN operand, a signaling one, or a default NaN, whose sign also differs. A program
+// can print or store the NaN, so the result must not depend on the processor that runs the interpreter. The interpreter always follows x86-64 (Intel
+// SDM vol. 1, 4.8.3.5 and table 4-7): the result is the first NaN operand, made quiet, or else the default NaN.
 const (
 	defaultNaN = 0xfff8 << 48 // "QNaN floating-point indefinite"
 	quietBit   = 1 << 51
 )
 
-// nanOf returns the NaN that an operation on doubles yields.
+// nanOf returns the NaN that an operation on doubles yields if its result is a NaN.
 func nanOf(operands ...float64) float64 {
 	for _, x := range operands {
 		if math.IsNaN(x) {
@@ -24,7 +24,8 @@ func nanOf(operands ...float64) float64 {
 	return math.Float64frombits(defaultNaN)
 }
 
-// double returns the bits of the result r of an operation on the doubles a and b; single does so for floats.
+// double returns the bits of r, the result of an operation on the doubles a and b. If r is a NaN, it returns the NaN of nanOf. single does the same
+// for floats.
 func double(r float64, a, b uint64) uint64 {
 	if r != r {
 		return nanBits(ir.DoubleKind, a, b)

@@ -17,13 +17,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// outcome is the result of a program.
+// outcome holds the output and the exit status of a program.
 type outcome struct {
 	Output string
 	Status int
 }
 
-// parse parses a module and all of its bodies.
+// parse parses a module and all of its function bodies.
 func parse(t testing.TB, src string) *ir.Module {
 	t.Helper()
 	m, err := ir.Parse("test.ll", []byte(src))
@@ -41,7 +41,7 @@ func machineOf(t testing.TB, src string) (*interp.Interp, *ir.Module) {
 	return in, m
 }
 
-// interpreted runs @main.
+// interpreted runs @main in the interpreter.
 func interpreted(t *testing.T, src string) outcome {
 	t.Helper()
 	in, _ := machineOf(t, src)
@@ -55,7 +55,7 @@ func interpreted(t *testing.T, src string) outcome {
 	return outcome{res.Output, int(v & 0xff)}
 }
 
-// status runs a command, which may end with any exit status.
+// status runs a command and returns its output and exit status. Any exit status is valid.
 func status(t *testing.T, name string, args ...string) outcome {
 	t.Helper()
 	livetest.NeedsTools(t)
@@ -91,7 +91,7 @@ func sameAsJIT(t *testing.T, src string, versions ...string) {
 	}
 }
 
-// sameAsLinked compares the interpreter with a native program, compiled by llc and linked by gcc, which adds the functions of libgcc that lli cannot
+// sameAsLinked compares the interpreter with a native program that llc compiles and gcc links. gcc adds the functions of libgcc, which lli cannot
 // find.
 func sameAsLinked(t *testing.T, src, version string) {
 	t.Helper()

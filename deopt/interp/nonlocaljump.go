@@ -2,16 +2,16 @@ package interp
 
 import "errors"
 
-// nonLocalJump is a pending non-local jump: the run continues in a frame further out. Until the jump reaches that frame, it is passed up as an error, also
-// through built-in functions that called back.
+// nonLocalJump is a pending non-local jump (longjmp or a thrown exception) to a frame further out. It is returned as an error until the jump reaches
+// that frame, also through built-in functions that called back.
 type nonLocalJump interface {
 	error
-	// perform removes frames down to the one where the run continues, and sets its next instruction or edge. If that frame is not above base, perform
-	// removes the frames above base and returns the jump itself.
+	// perform removes the frames inside the one where the run continues, and sets the next instruction or edge of that one. If that frame has an index
+	// below base, perform removes all frames from base on, and returns the jump itself.
 	perform(in *Interp, base int) error
 }
 
-// handle handles an error of the running frame. It performs a pending non-local jump and returns any other error.
+// handle performs a pending non-local jump if err is one. It returns any other error of the running frame.
 func (in *Interp) handle(base int, err error) error {
 	var f nonLocalJump
 	if !errors.As(err, &f) {
@@ -37,12 +37,12 @@ func (in *Interp) handle(base int, err error) error {
 	return nil
 }
 
-// leave removes the running frame, which waits for a call that will not return.
+// leave removes the running frame during a non-local jump. The frame waits for a call that will not return.
 func (in *Interp) leave() {
 	fr := in.top()
 	fr.abandon(true)
 	if fr.owes != nil {
-		fr.owes.result.value.s = nil // the frame returns nothing
+		fr.owes.result.value.s = nil // without a result, there is nothing to check on return
 	}
 	in.pop()
 }

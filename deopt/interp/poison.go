@@ -1,15 +1,15 @@
 package interp
 
-// A word distinguishes poison from undefined bits: an undefined bit has u set and v clear, a poison bit has both set. Poison applies to whole
-// scalars (LangRef, "Poison Values"). So if one bit of a scalar is poison, all are, and checking one bit is enough.
+// A word distinguishes poison from undefined bits: an undefined bit has u set and v clear, and a poison bit has both set. Poison applies to whole
+// scalars (LangRef, "Poison Values"): if one bit of a scalar is poison, all are. So checking one bit is enough.
 
-// poisonOf returns a word whose bits in the mask are poison.
+// poisonOf returns a word in which the bits of the mask m are poison.
 func poisonOf(m uint64) word { return word{m, m} }
 
 // isPoison reports whether a word belongs to a scalar that is poison.
 func isPoison(w word) bool { return w.v&w.u != 0 }
 
-// anyPoison reports whether any of the scalars is poison.
+// anyPoison reports whether any word of the list is poison.
 func anyPoison(list ...[]word) bool {
 	for _, words := range list {
 		for _, w := range words {
@@ -35,8 +35,8 @@ func undefWords(w []word, width int) {
 	}
 }
 
-// unknownWords sets dst to the result of an operation that cannot be computed bit by bit and has an operand with unknown bits: poison if an operand
-// is poison, else undefined.
+// unknownWords sets dst to the result of an operation with unknown operand bits that cannot be computed bit by bit. The result is poison if an
+// operand is poison, else undefined.
 func unknownWords(dst []word, width int, operands ...[]word) {
 	if anyPoison(operands...) {
 		poisonWords(dst, width)
@@ -60,7 +60,7 @@ func (s *shape) poison() []word {
 	return w
 }
 
-// fillPoison sets every scalar of a value of this shape to poison.
+// fillPoison sets the words of a value of this shape to poison.
 func (s *shape) fillPoison(w []word) {
 	s.fillUndefined(w)
 	poisonAll(w)
@@ -72,7 +72,7 @@ func poisonAll(w []word) {
 	}
 }
 
-// notKnown returns the error of a run that would depend on unknown bits. The error says whether they are poison or undefined.
+// notKnown returns the error for an operand with unknown bits on which the run would depend. The error says whether the bits are poison or undefined.
 func notKnown(w []word, format string, args ...any) error {
 	if anyPoison(w) {
 		return troublef(KindUndef, format+" is poison", args...)

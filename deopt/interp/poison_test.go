@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// results checks %r for bodies of @f.
+// results runs @f with each body and requires the text of %r.
 func results(t *testing.T, list []struct{ body, result, want string }) {
 	t.Helper()
 	for _, c := range list {
@@ -54,7 +54,8 @@ declare { double, i32 } @llvm.frexp.f64.i32(double)
 declare <2 x i1> @llvm.get.active.lane.mask.v2i1.i32(i32, i32)
 `
 
-// TestFlagsMakePoison checks which operations result in poison (LangRef, "Poison Values" and each instruction's flags).
+// TestFlagsMakePoison requires poison for operations that violate their flags (LangRef, "Poison Values" and each instruction's flags), and no poison
+// otherwise.
 func TestFlagsMakePoison(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = add nsw i8 127, 1", "i8", "poison"}, {"%r = add nsw i8 127, -1", "i8", "126"},
@@ -87,7 +88,7 @@ func TestFlagsMakePoison(t *testing.T) {
 	})
 }
 
-// TestPoisonTravels checks which results an operand that is poison affects.
+// TestPoisonTravels requires poison for results that depend on a poison operand, and known values for others.
 func TestPoisonTravels(t *testing.T) {
 	results(t, []struct{ body, result, want string }{
 		{"%r = and i8 poison, 0", "i8", "poison"}, {"%r = or i8 poison, -1", "i8", "poison"}, {"%r = mul i8 poison, 0", "i8", "poison"},
@@ -157,7 +158,7 @@ func TestFloatsThatAreHandedOnArePromised(t *testing.T) {
 	const nan, inf = "double 0x7FF8000000000000", "double 0x7FF0000000000000"
 	results(t, []struct{ body, result, want string }{
 		{"%r = select nnan i1 true, " + nan + ", double 1.0", "double", "poison"},
-		{"%r = select nnan i1 false, " + nan + ", double 1.0", "double", "1.0"}, // an operand that is not selected is not a result
+		{"%r = select nnan i1 false, " + nan + ", double 1.0", "double", "1.0"}, // the operand that is not selected may violate the flag
 		{"%r = select ninf i1 true, " + nan + ", double 1.0", "double", "nan"},
 		{"%r = select ninf <2 x i1> <i1 true, i1 false>, <2 x double> <" + inf + ", double 1.0>, <2 x double> <double 3.0, double 2.0>", "<2 x double>", "<poison, 2.0>"},
 		{"br label %b\nb:\n  %r = phi nnan double [ 0x7FF8000000000000, %0 ]", "double", "poison"},

@@ -7,17 +7,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// maxField bounds the width and precision of one conversion.
+// maxField is the maximum width and precision of one conversion.
 const maxField = 1 << 16
 
-// printer describes the positions of the arguments of one form of printf.
+// printer describes one form of printf: where it writes, and the indices of its arguments.
 type printer struct {
 	to     sink
-	dest   int // position of the stream, descriptor or buffer
-	size   int // position of the buffer's size, -1 if there is no limit
-	object int // position of the object's size for _FORTIFY_SOURCE, -1 for none
+	dest   int // index of the stream, descriptor or buffer
+	size   int // index of the buffer's size, -1 if there is no limit
+	object int // index of the object's size for _FORTIFY_SOURCE, -1 for none
 	format int
-	list   bool // a va_list follows the format, instead of the arguments
+	list   bool // the function takes a va_list instead of variadic arguments
 }
 
 type sink uint8
@@ -32,8 +32,8 @@ const (
 
 var printfFuncs = printfTable()
 
-// printfTable returns the forms of C17 7.21.6, POSIX and glibc. Those of _FORTIFY_SOURCE have an additional flag. Each form also exists with a
-// va_list.
+// printfTable returns the forms of printf in C17 7.21.6, POSIX and glibc. Those of _FORTIFY_SOURCE have an additional flag argument. Each form also
+// has a variant with a va_list.
 func printfTable() map[string]Builtin {
 	table := map[string]Builtin{}
 	for name, p := range map[string]printer{
@@ -117,14 +117,14 @@ type conversion struct {
 type formatter struct {
 	c    *ccall
 	list bool
-	next int          // the first argument of the call after the format
-	va   machine.Addr // address of the va_list, once known
+	next int          // index of the call's first argument after the format
+	va   machine.Addr // address of the va_list, 0 before its first use
 	args []argument
 	out  []byte
 }
 
-// format returns the formatted text. It returns false if printf fails by the C standard. Then errno is set, and the text is the part before the
-// failed conversion, which glibc prints.
+// format returns the formatted text. It returns false if printf must return an error: then it has set errno, and the text ends before the failed
+// conversion, because glibc prints that part.
 func (f *formatter) format(format []byte) ([]byte, bool) {
 	list, rest, err := parseFormat(format)
 	f.c.fail(err)
@@ -149,11 +149,11 @@ func (f *formatter) add(text []byte) {
 		f.c.err = troublef(KindMemory, "formatted text of more than %d bytes", f.c.in.view.limit)
 	}
 	if f.c.err == nil {
-		f.out = append(f.out, text...) // append at once, because %n counts the bytes of out
+		f.out = append(f.out, text...) // append before the next conversion, because %n stores the number of bytes in out
 	}
 }
 
-// parseFormat splits a format into conversions; rest is the text after the last one.
+// parseFormat returns the conversions of a format, and the text after the last one.
 func parseFormat(format []byte) (list []conversion, rest []byte, err error) {
 	next := 0
 	for {
@@ -174,7 +174,7 @@ func parseFormat(format []byte) (list []conversion, rest []byte, err error) {
 
 type formatParser struct {
 	rest []byte
-	next *int // the next argument for a conversion without a number
+	next *int // the next argument for a conversion without an argument number
 }
 
 func (p *formatParser) at() byte {
@@ -257,7 +257,7 @@ func (p *formatParser) conversion() (v conversion, err error) {
 	return v, v.bounded()
 }
 
-// maxPositions bounds the arguments of one format; C guarantees 127.
+// maxPositions is the maximum number of arguments of one format; C guarantees 127.
 const maxPositions = 4096
 
 func (v conversion) bounded() error {
@@ -299,7 +299,7 @@ func (f *formatter) convert(v conversion) bool {
 	return f.c.err == nil
 }
 
-// stars sets the width and the precision from the arguments of *.
+// stars sets a width or precision of * from its argument.
 func (f *formatter) stars(v *conversion) bool {
 	if v.widthArg >= 0 {
 		v.width = int(int32(f.args[v.widthArg].low))

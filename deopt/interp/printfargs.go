@@ -24,7 +24,7 @@ var argTypes = map[byte]*ir.Type{
 	argInt: ir.I32, argLong: ir.I64, argPtr: ir.Ptr, argDbl: {Kind: ir.DoubleKind}, argWide: {Kind: ir.X86FP80Kind},
 }
 
-// asks returns the type of a conversion's argument (C17 7.21.6.1p7), or an error.
+// asks returns the type of the argument that a conversion needs (C17 7.21.6.1p7), or an error if the conversion is not supported.
 func (v conversion) asks(long int) (byte, error) {
 	switch v.verb {
 	case 'd', 'i', 'u', 'x', 'X', 'o':
@@ -56,7 +56,7 @@ func (v conversion) asks(long int) (byte, error) {
 	return 0, unsupported("", "the conversion %%%s%c", v.length, v.verb)
 }
 
-// size returns the width of an integer conversion in bits, 0 for an invalid length modifier. A long has long bytes.
+// size returns the width in bits of an integer conversion, or 0 for an invalid length modifier. long is the size of C's long in bytes.
 func (v conversion) size(long int) int {
 	switch v.length {
 	case "":
@@ -73,7 +73,7 @@ func (v conversion) size(long int) int {
 	return 0
 }
 
-// fit reduces an integer to the width of the conversion, and sign-extends it for d and i.
+// fit reduces an integer to the width of the conversion. For d and i it sign-extends the result.
 func (v conversion) fit(n uint64, long int) uint64 {
 	n &= maskAt(v.size(long), 0)
 	if v.verb == 'd' || v.verb == 'i' {
@@ -82,7 +82,8 @@ func (v conversion) fit(n uint64, long int) uint64 {
 	return n
 }
 
-// fetch reads the arguments of the conversions, in order. If no conversion uses an argument between others, it counts as an int, as in glibc.
+// fetch reads the arguments of the conversions, in order. An argument that no conversion uses, before one that is used, is read as an int, as in
+// glibc.
 func (f *formatter) fetch(list []conversion) {
 	var kinds []byte
 	var by []conversion
@@ -151,7 +152,7 @@ func (f *formatter) passed(kind byte, i int, v conversion) argument {
 	return argument{low: low}
 }
 
-// listed reads the next argument of the va_list that follows the format.
+// listed reads the next argument of the call's va_list.
 func (f *formatter) listed(kind byte) argument {
 	if f.va == 0 {
 		f.va = f.c.addr(f.next)
@@ -160,8 +161,8 @@ func (f *formatter) listed(kind byte) argument {
 	return argument{low, high}
 }
 
-// vaArg reads the next argument of a va_list that a function received. On x86-64 a va_list is an array: list holds its address, and the array
-// advances. On 32-bit x86 it is a pointer: list holds a copy, which advances.
+// vaArg reads the next argument of a va_list that a function received, and advances the list. On x86-64 a va_list is an array, and *list is its
+// address. On 32-bit x86 it is a pointer to the next argument, and *list is a copy of the pointer.
 func (c *ccall) vaArg(list *machine.Addr, kind byte) (low, high uint64) {
 	if !c.in.knowsLists() {
 		c.fail(unsupported("", "@%s for %s, whose va_list has another layout,", c.Name, c.in.opt.Arch.Title))
@@ -189,12 +190,13 @@ type number struct {
 	negative bool
 	special  string // "nan", "inf" or ""
 	double   float64
-	wide     *big.Float // instead of double
+	wide     *big.Float // the exact value of a long double, nil for a double
 	high     uint64     // exponent bits of wide
 	low      uint64     // significand bits of wide
 }
 
-// cost returns the bulk work of printing a number: printing the decimal digits of a power of two takes time quadratic in the exponent.
+// cost returns the bytes of bulk work to charge for printing a number. Printing the decimal digits of a power of two takes time quadratic in the
+// exponent.
 func (x number) cost() uint64 {
 	if x.wide == nil {
 		return 64
@@ -220,7 +222,7 @@ func (a argument) number(wide bool) number {
 	case n.high == 0x7fff && n.low<<1 == 0:
 		n.special = "inf"
 	case n.high == 0x7fff, n.high > 0 && n.low>>63 == 0:
-		n.special = "nan" // or an encoding that x87 treats as an invalid operand
+		n.special = "nan" // also for encodings that x87 rejects as invalid operands
 	default:
 		n.wide = new(big.Float).SetMantExp(new(big.Float).SetPrec(64).SetUint64(n.low), max(int(n.high), 1)-16383-63)
 	}

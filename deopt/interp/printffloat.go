@@ -61,7 +61,7 @@ func (v conversion) decimal(x number) string {
 	return v.trim(x.text('f', precision-1-exponent))
 }
 
-// point appends the decimal point that # requires if no digits follow.
+// point appends a decimal point if the flag # is set and s has none.
 func (v conversion) point(s string) string {
 	if !v.alt || strings.Contains(s, ".") {
 		return s
@@ -72,7 +72,7 @@ func (v conversion) point(s string) string {
 	return s + "."
 }
 
-// trim removes trailing zeros, which %g does not print without #.
+// trim removes trailing zeros for %g, unless the flag # is set.
 func (v conversion) trim(s string) string {
 	if v.alt || !strings.Contains(s, ".") {
 		return v.point(s)
@@ -80,8 +80,8 @@ func (v conversion) trim(s string) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// hexadecimal formats %a without its 0x. The first digit is glibc's choice: 1 for a double, 0 for a subnormal double, the upper four bits of the
-// significand for a long double.
+// hexadecimal formats %a, without the 0x. C leaves the first digit open; glibc prints 1 for a double, 0 for a subnormal double, and the upper four
+// bits of the significand for a long double.
 func (v conversion) hexadecimal(x number) string {
 	lead, fraction, digits, exponent := uint64(0), uint64(0), 13, 0
 	if x.wide != nil {

@@ -47,7 +47,7 @@ func (v conversion) integer(n uint64) string {
 	return v.pad(sign, digits, v.zero && v.precision < 0)
 }
 
-// pad pads to the width; zeros go between the sign and the digits.
+// pad pads to the width. Zeros go between the sign and the digits.
 func (v conversion) pad(sign, body string, zero bool) string {
 	n := v.width - len(sign) - len(body)
 	switch {
@@ -61,7 +61,7 @@ func (v conversion) pad(sign, body string, zero bool) string {
 	return strings.Repeat(" ", n) + sign + body
 }
 
-// pointer formats as glibc does: like %#lx, including the sign flags, and (nil) for null.
+// pointer formats a pointer as glibc does: like %#lx with the flags for signs, and as (nil) if it is null.
 func (v conversion) pointer(p uint64) string {
 	if p == 0 {
 		return v.pad("", "(nil)", false)
@@ -80,7 +80,7 @@ func (v conversion) pointer(p uint64) string {
 	return v.pad(sign, digits, v.zero && v.precision < 0)
 }
 
-// clipped returns a string cut to the precision, in bytes, and padded.
+// clipped cuts a string to as many bytes as the precision, and pads it to the width.
 func (v conversion) clipped(s string) string {
 	if v.precision >= 0 {
 		s = s[:min(len(s), v.precision)]
@@ -111,7 +111,7 @@ func (f *formatter) character(v conversion) bool {
 
 func (f *formatter) str(v conversion) bool {
 	a := machine.Addr(f.args[v.arg].low)
-	if a == 0 { // glibc prints (null) if it fits
+	if a == 0 { // glibc prints (null), unless the precision is less than its length
 		word := "(null)"
 		if v.precision >= 0 && v.precision < len(word) {
 			word = ""

@@ -41,7 +41,7 @@ func (in *Interp) Profile() []Profiled {
 	return list
 }
 
-// unfinished calls tell once for each active frame. b is the frame's current block, and n the number of its instructions that have not run.
+// unfinished calls tell for each active frame, with the frame's current block and the number of instructions in it that have not run.
 func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	x := in.run.of
 	begun := x != nil && x.done && !in.run.before
@@ -50,7 +50,7 @@ func (in *Interp) unfinished(tell func(b *block, n int64)) {
 	}
 }
 
-// unfinished is [Interp.unfinished] for one frame. In a waiting frame, the instruction at which it waits counts as run.
+// unfinished is [Interp.unfinished] for one frame. If the frame waits, the instruction at which it waits counts as run.
 func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	i := fr.at(waits)
 	if i == nil {
@@ -65,7 +65,7 @@ func (fr *frame) unfinished(waits bool, tell func(b *block, n int64)) {
 	tell(b, int64(next.rest)+int64(next.count))
 }
 
-// abandon records, for a frame that is removed, the instructions of its current block that will not run.
+// abandon is called before a frame is removed. It records that the remaining instructions of the frame's current block will not run.
 func (fr *frame) abandon(waits bool) {
 	fr.unfinished(waits, func(b *block, n int64) { b.short += n })
 }

@@ -18,7 +18,7 @@ func profiled(in *interp.Interp) (sum uint64) {
 	return sum
 }
 
-// TestProfileAddsUp requires that the instructions of a profile add up to the steps of the run, for each way in which a run ends.
+// TestProfileAddsUp requires that the instruction counts of a profile add up to the steps of the run, however the run ends.
 func TestProfileAddsUp(t *testing.T) {
 	const (
 		trailing = "\nwith:\n  %y = add i32 %x, 1\n  %z = add i32 %y, 1\n  ret i32 %z\n}\n"
@@ -51,7 +51,7 @@ func TestProfileAddsUp(t *testing.T) {
 	}
 }
 
-// TestProfileOfStepsAddsUp requires that a profile can be read wherever a run stops.
+// TestProfileOfStepsAddsUp requires that the instruction counts of a profile add up to the steps after each single step.
 func TestProfileOfStepsAddsUp(t *testing.T) {
 	in, x, _ := startMain(t, twoFunctions, interp.Options{})
 	for range 23 {

@@ -54,7 +54,7 @@ func (in *Interp) StartMain(args []string) (*Execution, error) {
 	return in.StartProgram(f, values)
 }
 
-// pointers writes strings to memory, and a null-terminated array of pointers to them.
+// pointers stores strings and a null-terminated array of pointers to them in memory, and returns the address of the array.
 func (in *Interp) pointers(list []string) (machine.Addr, error) {
 	size := uint64(in.layout.PointerBytes(0))
 	array, err := in.heap.alloc(size*uint64(len(list)+1), 16, true)

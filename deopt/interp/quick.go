@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// quick selects the fast path of an instruction. An instruction has none if a value is not a scalar of one word, or if a flag requires a check
-// that the loop does not make.
+// quick selects the fast path of an instruction. It selects none if an operand or the result is not a scalar of one word, or if a flag requires a
+// check that the loop does not make.
 func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 && i.Op != ir.OpGEP {
 		return
@@ -109,7 +109,7 @@ func (d *decoder) quickInt(c *inst, i *ir.Instr, args []slot, out slot) {
 	}
 }
 
-// quickExtract turns the extraction of a scalar from a struct into a move.
+// quickExtract makes extractvalue of a scalar a move of one word.
 func (d *decoder) quickExtract(c *inst, i *ir.Instr, from, out slot) {
 	if part, err := inside(from, i.Path); err == nil && out.s.words == 1 && part.s.words == 1 {
 		c.op, c.dst, c.a = opMove, int32(out.at), int32(part.at)
@@ -123,7 +123,7 @@ func pickOp(first bool, a, b opcode) opcode {
 	return b
 }
 
-// comparisons maps the predicates of icmp to opcodes; a "greater" predicate swaps the operands.
+// comparisons maps the predicates of icmp to opcodes. For a "greater" predicate, the operands are swapped.
 var comparisons = map[string]opcode{
 	"eq": opEq, "ne": opNe, "ult": opULT, "ule": opULE, "slt": opSLT, "sle": opSLE,
 	"ugt": opULT, "uge": opULE, "sgt": opSLT, "sge": opSLE,
@@ -202,7 +202,7 @@ func (d *decoder) quickConversion(c *inst, i *ir.Instr, from, to slot) {
 	}
 }
 
-// loads and stores map a number of bytes to the opcode.
+// loads and stores map the number of bytes to the opcode of the fast path.
 var (
 	loads  = map[int]opcode{1: opLoad8, 2: opLoad16, 4: opLoad32, 8: opLoad64}
 	stores = map[int]opcode{1: opStore8, 2: opStore16, 4: opStore32, 8: opStore64}
@@ -223,11 +223,11 @@ func (d *decoder) quickAccess(c *inst, i *ir.Instr, args []slot, out slot) {
 	}
 }
 
-// maxScale bounds the size of an indexed element, so that two products with small indices and an offset stay below 63 bits.
+// maxScale bounds the size of an indexed element. Below it, the sum of two products with small indices and an offset stays below 2^63.
 const maxScale = 1 << 30
 
-// quickGEP handles a constant offset with at most two indices. The fast path requires that nothing overflows, which satisfies inbounds, nusw and
-// nuw. The step handles a negative index or offset with nuw.
+// quickGEP selects the fast path of a getelementptr with a constant offset and at most two variable indices. If no overflow occurs, inbounds, nusw
+// and nuw hold, so the fast path runs only without overflow. With nuw it also leaves a negative index or offset to the step.
 func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	offset, indices, err := d.path(i, args)
 	if err != nil || args[0].s.bits != 64 && args[0].s.bits != 32 || d.in.opt.Strict {
@@ -236,7 +236,7 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	var rest []scaled
 	at := address{offset: offset}
 	for _, x := range indices {
-		// A constant index is in the template.
+		// Add a constant index, whose value is in the template, to the offset.
 		if w := d.fn.template[x.index.at]; d.fixed[x.index.at] && w.u == 0 {
 			at.add(word{v: uint64(extended(w.v, uint8(64-x.index.s.bits)))}, x.by)
 			continue
@@ -247,8 +247,8 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	if offset = at.offset; at.signed || nuw && int64(offset) < 0 || int64(offset) >= math.MaxInt32 || int64(offset) <= math.MinInt32 {
 		return
 	}
-	// The address must stay in the lower half of the address space. For 32-bit addresses the loop can check that only with one index and a small
-	// offset.
+	// The loop checks overflow by the address: it must stay in the lower half of the address space. For 32-bit addresses this check suffices only with
+	// one index and a small offset.
 	if c.top = 63; args[0].s.bits == 32 {
 		if c.top = 31; len(rest) > 1 || len(rest) == 1 && (offset >= 1<<20 || rest[0].index.s.bits > 32) {
 			return
@@ -266,7 +266,7 @@ func (d *decoder) quickGEP(c *inst, i *ir.Instr, args []slot) {
 	}
 }
 
-// fuse merges a comparison with the branch on it that ends the block.
+// fuse merges a comparison and the branch on its result into one instruction, if they end the block.
 func (d *decoder) fuse(b *block) {
 	n := len(d.fn.code)
 	if n-b.start < 2 {

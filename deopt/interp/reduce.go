@@ -4,8 +4,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// orderedSum folds a vector of floats in element order, beginning with a start value. Without reassoc LLVM requires that order; with reassoc it
-// allows it (LangRef, "llvm.vector.reduce.fadd").
+// orderedSum adds or multiplies the elements of a vector of floats to a start value, in the order of the elements. LLVM requires that order without
+// the flag reassoc, and allows it with the flag (LangRef, "llvm.vector.reduce.fadd").
 type orderedSum struct{ op ir.Op }
 
 func (x orderedSum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
@@ -24,13 +24,13 @@ func (x extremum) decode(d *decoder, i *ir.Instr, args []slot, out slot) (step, 
 		return nil, wrongUse(i)
 	}
 	kind, r := out.s.typ.Kind, d.rulesOf(out.s.typ.Kind).exact()
-	start := slot{args[0].at, out.s} // starts with the first element; folding it twice does not change the result
+	start := slot{args[0].at, out.s} // start with the first element; fold applies it twice, which does not change an extremum
 	return fold(i, out, start, args[0], func(dst, a, b []word) {
 		r.set(kind, dst, x.of(r.number(kind, a), r.number(kind, b)))
 	}), nil
 }
 
-// fold applies f to the intermediate result and each element of a vector.
+// fold returns a step that starts with a value and applies f to the intermediate result and each element of a vector in turn.
 func fold(i *ir.Instr, out, start, v slot, f func(dst, a, b []word)) step {
 	n := out.s.words
 	return func(fr *frame) error {

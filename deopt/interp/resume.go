@@ -6,7 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// pendingResults returns the gc.results that are reachable from p without running their statepoint again: their statepoint ran before p.
+// pendingResults returns the gc.results that a run from p can reach without running their statepoint. The statepoint of such a gc.result ran before
+// p.
 func pendingResults(p Point) []*ir.Instr {
 	body, err := p.Block.Func.Body()
 	if err != nil {
@@ -26,7 +27,7 @@ func pendingResults(p Point) []*ir.Instr {
 	return found
 }
 
-// pending reports whether the statepoint token ran before p and its gc.result r has not run yet.
+// pending reports whether the statepoint token has run at p, and its gc.result r has not.
 func pending(p Point, r, token *ir.Instr) bool {
 	if r.Block != token.Block {
 		return reaches(p, r, token)
@@ -34,7 +35,7 @@ func pending(p Point, r, token *ir.Instr) bool {
 	return p.Block == r.Block && token.Index < p.Index && p.Index <= r.Index
 }
 
-// reaches reports whether a path from p reaches the instruction to without running the instruction before.
+// reaches reports whether a path from p reaches the instruction `to` without passing the instruction `before`.
 func reaches(p Point, to, before *ir.Instr) bool {
 	seen := map[*ir.Block]bool{}
 	blocks, start := []*ir.Block{p.Block}, p.Index

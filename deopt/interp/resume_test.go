@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// given returns the values of a frame, by name.
+// given returns values for a frame, keyed by the parameters and instructions of f with the given names.
 func given(t *testing.T, f *ir.Func, values map[string]interp.Value) map[ir.Value]interp.Value {
 	t.Helper()
 	_, err := f.Body()
@@ -72,7 +72,7 @@ func TestResumeNamesAllThatIsMissing(t *testing.T) {
 	require.EqualError(t, err, "cannot resume @sum in block %loop: no value for %n, %i")
 }
 
-// TestResumeOfWhatIsTold requires that Resume derives a missing value from another value that contains it: its extension, or its elements.
+// TestResumeOfWhatIsTold requires that Tell derives a missing value from given values: an integer from its extension, and a struct from its elements.
 func TestResumeOfWhatIsTold(t *testing.T) {
 	in, m := machineOf(t, `define i32 @f(i1 %c, i8 %n, { i32, { i8, i1 } } %s) {
 entry:
@@ -124,7 +124,7 @@ func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	require.EqualError(t, err, "the block has no instruction at index 99")
 }
 
-// pieces is a target with a few ranges.
+// pieces is a target whose memory consists of a few ranges, by their start addresses.
 type pieces map[machine.Addr][]byte
 
 func (p pieces) ReadMemory(b []byte, addr machine.Addr) error {

@@ -13,31 +13,31 @@ type run struct {
 	of      *Execution
 	ctx     context.Context
 	steps   uint64         // instructions run
-	bulk    uint64         // bulk work in steps, which MaxSteps bounds together with steps
+	bulk    uint64         // bulk work in steps; MaxSteps bounds the sum of steps and bulk
 	seen    uint64         // value of bulk at the last check of the context
 	look    uint64         // value of steps at which to check the limits again
 	halt    uint64         // value of steps at which to halt; 0 for none
-	floor   int            // halt when there are fewer frames; 0 for none
+	floor   int            // halt when fewer frames than this are left; 0 for none
 	single  bool           // single-step: the limits do not allow a whole block, or the run is traced
 	once    bool           // halt after one instruction
-	stages  []func() error // parts of the program that have not started; each makes its frames
+	stages  []func() error // parts of the program that have not started; each function pushes the first frame of its part
 	nested  int            // number of nested runs that built-in functions started
 	entered bool           // the last step pushed a frame
-	before  bool           // the error occurred before an instruction started
-	stops   []*block       // blocks of StopAt
-	output  []byte         // standard output and standard error, collected or not written yet
+	before  bool           // the error occurred before the current instruction started
+	stops   []*block       // blocks at which StopAt was changed in this run
+	output  []byte         // standard output that is collected, or not passed to its writer yet
 	errors  []byte
 	called  called
-	site    *callSite        // call site that is calling a built-in function
+	site    *callSite        // call site of the built-in function that runs now
 	jumps   map[uint64]*jump // valid targets of longjmp, by number
 	cxx     cxx
-	landed  bool // an exception has landed; the landingpad runs next
+	landed  bool // an exception has reached a landing pad; the landingpad instruction runs next
 }
 
-// between is the number of steps between two checks of the context, about a tenth of a millisecond.
+// between is the number of steps between two checks of the context. They take about a tenth of a millisecond.
 const between = 1 << 16
 
-// exited ends the run of a program that calls exit.
+// exited is the error that ends a run whose program called exit.
 type exited struct{ code int }
 
 func (e *exited) Error() string { return fmt.Sprintf("exit status %d", e.code) }
@@ -57,11 +57,11 @@ func (in *Interp) checkLimits(more uint64) error {
 	if in.run.halt > 0 {
 		in.run.look = min(in.run.look, in.run.halt)
 	}
-	return in.flush() // do not delay output for a user who watches it
+	return in.flush() // flush at each check, so that a user who watches the output sees it soon
 }
 
-// pause checks the limits before a block whose steps are already counted. If the run cannot finish the block, pause subtracts its steps, and the
-// block runs in single steps.
+// pause checks the limits and halts at the start of block b, whose steps are already counted. If the run cannot finish the block, pause subtracts
+// these steps, and the block runs in single steps.
 func (in *Interp) pause(b *block) error {
 	err := in.checkLimits(0)
 	halts, beyond := b.stop && in.run.nested == 0, in.run.beyond(0)
@@ -79,16 +79,16 @@ func (in *Interp) pause(b *block) error {
 	return in.located(err, false)
 }
 
-// beyond reports whether the run would pass its halt within this many more steps.
+// beyond reports whether this many more steps exceed the step count at which the run halts.
 func (r *run) beyond(more uint64) bool { return r.halt > 0 && r.steps+more > r.halt }
 
-// reachedHalt reports whether the run has reached its halt.
+// reachedHalt reports whether the run must halt before the next instruction.
 func (in *Interp) reachedHalt() bool {
 	r := &in.run
 	return (r.halt > 0 && r.steps >= r.halt || in.frames.n < r.floor) && r.nested == 0
 }
 
-// work counts bulk work: one step for 64 bytes.
+// work counts bulk work on n bytes: one step for each 64 bytes.
 func (in *Interp) work(n uint64) error {
 	r := &in.run
 	r.bulk += n / 64
@@ -106,8 +106,8 @@ func (in *Interp) work(n uint64) error {
 	return nil
 }
 
-// located adds the place to an error, unless an inner run has added one. If begun is set, the place is the instruction that has started, else the
-// next one.
+// located adds the instruction of the running frame to an error, unless the error already names one. If begun is set, that is the instruction that
+// has started, else the next one.
 func (in *Interp) located(err error, begun bool) error {
 	var r *RunError
 	var x *exited
@@ -141,7 +141,7 @@ func describe(i *ir.Instr) string {
 	return s
 }
 
-// fits returns an error if a value from the caller does not have type t.
+// fits returns an error if v, which the caller of the interpreter passed, does not have type t.
 func (in *Interp) fits(v Value, t *ir.Type) error {
 	s, err := in.shapes.of(t)
 	if err != nil {
@@ -153,7 +153,7 @@ func (in *Interp) fits(v Value, t *ir.Type) error {
 	return nil
 }
 
-// alike reports whether the words of both shapes have the same meaning. Pointers are alike whatever they point to, structs whatever their names.
+// alike reports whether the words of both shapes have the same meaning. It ignores pointee types and the names of structs.
 func alike(a, b *shape) bool {
 	if a == b {
 		return true

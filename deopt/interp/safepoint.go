@@ -41,7 +41,7 @@ func statepointResult(i *ir.Instr) *ir.Type {
 	return t.Elem
 }
 
-// counted reads the number of call arguments at position n and returns that many arguments from position first on.
+// counted returns the call arguments of a patchpoint or statepoint. Operand n is their number, and operand first is the first of them.
 func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 	args, err := d.operands(i, len(i.Args))
 	if err != nil {
@@ -55,8 +55,8 @@ func (d *decoder) counted(i *ir.Instr, n, first int) ([]slot, error) {
 	return nil, troublef(KindModule, "%s has an invalid count of arguments", i.Call.Callee.Ref())
 }
 
-// patchpoint decodes patchpoint(id, bytes, target, count, arguments…, live values…). It calls its target; a null target reserves space for code that
-// is patched in later.
+// patchpoint decodes patchpoint(id, bytes, target, count, arguments…, live values…). It calls its target. If the target is null, it calls nothing,
+// because the runtime patches code into the reserved bytes later.
 func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 	args, err := d.counted(i, 3, 4)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *decoder) patchpoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// sled returns the step of a statepoint or patchpoint whose nops were not patched: it calls nothing, and its result is undefined.
+// sled returns the step of a statepoint or patchpoint whose reserved bytes are not patched. It calls nothing, and its result is undefined.
 func sled(out slot) step {
 	return func(fr *frame) error {
 		out.s.fillUndefined(out.in(fr))
@@ -76,7 +76,8 @@ func sled(out slot) step {
 	}
 }
 
-// statepoint decodes statepoint(id, bytes, target, count, flags, arguments…, 0, 0). It calls its target, unless bytes reserves space to patch.
+// statepoint decodes statepoint(id, bytes, target, count, flags, arguments…, 0, 0). It calls its target if bytes is 0; otherwise bytes of code are
+// reserved for patching.
 func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	args, err := d.counted(i, 3, 5)
 	if err != nil {
@@ -88,8 +89,8 @@ func (d *decoder) statepoint(i *ir.Instr, out slot) (step, error) {
 	return d.callOf(i, i.Args[2], args, out)
 }
 
-// relocated returns the gc-live operand to which a gc.relocate(token, base, derived) refers. The interpreter moves no objects, so its value is that
-// of the operand.
+// relocated returns the slot of the gc-live operand to which a gc.relocate(token, base, derived) refers. The interpreter moves no objects, so this
+// operand is the relocated pointer.
 func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	if len(i.Args) == 3 {
 		token, ok := i.Args[0].(*ir.Instr)
@@ -111,7 +112,7 @@ func (d *decoder) relocated(i *ir.Instr) (slot, error) {
 	return slot{}, unsupported("", "a gc.relocate whose token is not a statepoint with a gc-live bundle")
 }
 
-// invokeOf returns the invoke that unwinds to a block, or nil. A block with statepoint results has only one such invoke.
+// invokeOf returns the invoke that unwinds to a block, or nil. If the block has gc.relocates, only one invoke unwinds to it.
 func (d *decoder) invokeOf(pad *ir.Block) *ir.Instr {
 	if d.invokes == nil {
 		d.invokes = map[*ir.Block]*ir.Instr{}

@@ -53,8 +53,8 @@ define i32 @main() {
 	}
 }
 
-// TestBasesOfPointersAreAsNative requires that intrinsics for the base of a pointer, which rewrite-statepoints-for-gc replaces ("GC Transitions"),
-// are refused when they are reached. It also requires that the output of that pass runs as native code does.
+// TestBasesOfPointersAreAsNative requires that the intrinsics for the base of a pointer are refused when a run reaches them ("GC Transitions"). The
+// pass rewrite-statepoints-for-gc replaces these intrinsics; its output must run as native code does.
 func TestBasesOfPointersAreAsNative(t *testing.T) {
 	const src = `declare i32 @printf(ptr, ...)
 declare ptr addrspace(1) @llvm.experimental.gc.get.pointer.base.p1.p1(ptr addrspace(1))

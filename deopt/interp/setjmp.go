@@ -7,17 +7,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. The first word of a buffer holds a number that the interpreter assigned;
-// the frame keeps the state for that number.
+// jumpFuncs holds setjmp and longjmp (C17 7.13) by their names in glibc. setjmp stores a number in the first word of the buffer, by which longjmp
+// finds the saved state.
 var jumpFuncs = map[string]Builtin{
 	"setjmp": setJump, "_setjmp": setJump, "sigsetjmp": setJump, "__sigsetjmp": setJump,
 	"longjmp": longJump, "_longjmp": longJump, "siglongjmp": longJump, "__longjmp_chk": longJump,
 }
 
-// jump is the place where longjmp continues.
+// jump is the state that setjmp saved for longjmp.
 type jump struct {
 	fr     *frame
-	pc     int // after the call that returns twice
+	pc     int // index of the inst after the setjmp call
 	out    slot
 	buffer machine.Addr
 	number uint64 // the number in the buffer
@@ -25,15 +25,15 @@ type jump struct {
 	live   int    // number of stack allocations at the time of setjmp
 }
 
-// jumpMark marks the numbers of jumps. A marked number is no address of a process, and other data rarely has its value. The mark is in the upper
-// half, or with 32-bit pointers in the highest byte.
+// jumpMark marks the numbers in buffers, so that other data is rarely taken for a number: no address of a process has the mark. The mark is in the
+// upper 16 bits, or with 32-bit pointers in the upper 8.
 const (
 	jumpMark       = 0xa5e7 << 48
 	narrowJumpMark = 0xa5 << 24
 	maxNarrowJumps = 1 << 24
 )
 
-// setJump records the current place, and returns 0.
+// setJump implements setjmp: it saves the state of the calling frame, and returns 0.
 func setJump(c *Invocation) (Value, error) {
 	a, err := c.Addr(0)
 	if err != nil {
@@ -64,7 +64,7 @@ func longJump(i *Invocation) (Value, error) {
 	return Value{}, &jumping{j, v}
 }
 
-// setJump records a jump to the running frame, which waits for the call whose result is out.
+// setJump saves the state of the running frame for a longjmp, and stores its number in buffer. out is the slot for the result of the setjmp call.
 func (in *Interp) setJump(buffer machine.Addr, out slot) error {
 	fr := in.top()
 	if err := in.work(8 * uint64(len(fr.w))); err != nil {
@@ -102,7 +102,7 @@ func (in *Interp) setJump(buffer machine.Addr, out slot) error {
 	return in.view.write(buffer, p, nil)
 }
 
-// jumpAt returns the jump that a buffer refers to.
+// jumpAt returns the state whose number is in a buffer.
 func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
 	size := in.layout.PointerBytes(0)
 	p := make([]byte, size)
@@ -126,7 +126,7 @@ func (in *Interp) jumpAt(buffer machine.Addr) (*jump, error) {
 	return nil, troublef(KindFault, "longjmp to %v, which no setjmp has filled", buffer)
 }
 
-// forget invalidates the jumps into a removed frame.
+// forget invalidates the jumps to a frame that is removed.
 func (in *Interp) forget(fr *frame) {
 	for _, j := range fr.jumps {
 		in.view.release(frameCost(len(j.words)))
@@ -135,7 +135,7 @@ func (in *Interp) forget(fr *frame) {
 	fr.jumps = nil
 }
 
-// jumping is a longjmp in progress.
+// jumping is a pending longjmp.
 type jumping struct {
 	to    *jump
 	value uint64
@@ -165,12 +165,12 @@ func (f *jumping) perform(in *Interp, base int) error {
 		fr.w[j.out.at+k] = word{v: f.value >> min(64*k, 63) & maskAt(j.out.s.bits, k)}
 		f.value = 0
 	}
-	fr.unfinished(true, func(b *block, n int64) { b.short -= n }) // the rest of the block runs again
+	fr.unfinished(true, func(b *block, n int64) { b.short -= n }) // the rest of the block runs again, so its instructions count again
 	return nil
 }
 
-// uncertain marks the frame's values that changed since setjmp as undefined. Compiled code has the old value of a register and the new value of a
-// stack slot (C17 7.13.2.1, paragraph 3). Memory, including allocas, keeps its content.
+// uncertain makes the frame's values that changed since setjmp undefined: compiled code restores the old value if it is in a register, but not if it
+// is in a stack slot (C17 7.13.2.1, paragraph 3). Memory, including allocas, keeps its content.
 func (fr *frame) uncertain(then []word) {
 	if slices.Equal(fr.w, then) {
 		return
@@ -182,8 +182,8 @@ func (fr *frame) uncertain(then []word) {
 	}
 }
 
-// jumpIntrinsics holds the intrinsics for clang's __builtin_setjmp and __builtin_longjmp. A buffer holds the frame address, the address to continue
-// at and the stack address. The program sets the first and the last (LLVM's "Exception Handling", llvm.eh.sjlj.setjmp).
+// jumpIntrinsics holds the intrinsics of clang's __builtin_setjmp and __builtin_longjmp. Their buffer has three words: the frame address, the address
+// to continue at and the stack address. The program sets the first and the third (LLVM's "Exception Handling", llvm.eh.sjlj.setjmp).
 var jumpIntrinsics = map[string]intrinsicDecoder{"eh.sjlj.setjmp": sjljSetJump, "eh.sjlj.longjmp": sjljLongJump}
 
 func sjljSetJump(d *decoder, i *ir.Instr, args []slot, out slot) (step, error) {

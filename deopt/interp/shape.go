@@ -6,41 +6,42 @@ import (
 
 // Bounds on the size of one value.
 const (
-	maxWords = 1 << 16 // in 64-bit words, and in elements of an array or vector
-	maxNest  = 64      // depth of nested types
+	maxWords = 1 << 16 // number of 64-bit words, and number of elements of an array or vector
+	maxNest  = 64      // depth of nesting of types
 )
 
-// word is 64 bits of a value; the last word may have fewer. A bit whose u is clear is known, and v holds it. If u is set, the bit is undefined with
-// v clear and poison with v set. A scalar is poison as a whole, so each word of a poison scalar has all its bits set in v and u. Bits above the
-// width are clear in both. u != 0 is the test for anything unusual.
+// word is 64 bits of a value; the last word of a scalar may have fewer. A bit whose u is clear is known, and v holds it. A bit whose u is set is
+// undefined if v is clear, and poison if v is set. A scalar is poison as a whole, so each word of a poison scalar has all its bits set in v and u.
+// Bits above the width are clear in both. So a word with u == 0 is completely known.
 type word struct{ v, u uint64 }
 
-// shape is the layout of a value of a type, in words and in memory. A scalar takes ceil(bits/64) words, least significant first. Any other type is
-// its elements one after the other.
+// shape is the layout of the values of a type, in words and in memory. A scalar takes ceil(bits/64) words, least significant first. A value of any
+// other type consists of the words of its elements, in order.
 type shape struct {
 	typ   *ir.Type
-	bits  int // for a scalar, else 0
+	bits  int // width of a scalar, else 0
 	words int
-	elem  *shape   // of vectors and arrays
-	n     int      // elements of vectors and arrays, fields of structs
-	field []*shape // of structs
-	at    []int    // word at which each field starts
-	leaf  []leaf   // scalars in memory; complete before the shape is used
+	elem  *shape   // element of a vector or array
+	n     int      // number of elements of a vector or array, or of fields of a struct
+	field []*shape // fields of a struct
+	at    []int    // index of the first word of each field
+	leaf  []leaf   // the scalars of the type, with their offsets in memory
 
 	memory *passedMemory // for a byval argument of a call, else nil
 }
 
-// leaf is a scalar inside a value, as in memory. If packed > 1, it is a vector of packed elements of bits each, whose elements are not whole bytes.
+// leaf is the position of a scalar of a type, in memory and in words. If packed > 1, the leaf is a vector of that many elements whose bits are not
+// whole bytes.
 type leaf struct {
-	off    uint64 // in memory
-	at     int    // first word
+	off    uint64 // offset in memory in bytes
+	at     int    // index of the first word
 	bits   int
 	packed int
 }
 
 func (l leaf) bytes() int { return (l.bits*l.packed + 7) / 8 }
 
-// buffers returns memory for the bytes of the leaf and their shadow: small, if they fit.
+// buffers returns buffers for the bytes of the leaf and for their shadow. It uses small if the bytes fit.
 func (l leaf) buffers(small *[2][16]byte) (data, shadow []byte) {
 	n := l.bytes()
 	if n > len(small[0]) {
@@ -175,7 +176,8 @@ func (c *shapes) layoutOrDefault() *ir.DataLayout {
 	return c.layout
 }
 
-// lane returns the shape of the scalar on which an operation works, and the number of lanes: one for a scalar, the number of elements for a vector.
+// lane returns the shape of one lane and the number of lanes: the element and the number of elements for a vector, or s itself and 1 for any other
+// type.
 func (s *shape) lane() (*shape, int) {
 	if s.typ.Kind == ir.VectorKind {
 		return s.elem, s.n
@@ -183,7 +185,7 @@ func (s *shape) lane() (*shape, int) {
 	return s, 1
 }
 
-// part returns the shape and first word of element or field i.
+// part returns the shape of element or field i, and the index of its first word. It returns false if there is none.
 func (s *shape) part(i int) (*shape, int, bool) {
 	switch {
 	case i < 0 || i >= s.n:
@@ -210,7 +212,7 @@ func (s *shape) fillUndefined(w []word) {
 	}
 }
 
-// maskAt returns a mask of the bits in word i of a scalar of that width.
+// maskAt returns the mask of the used bits in word i of a scalar of that many bits.
 func maskAt(bits, i int) uint64 {
 	if left := bits - 64*i; left < 64 {
 		return 1<<uint(left) - 1

@@ -6,14 +6,15 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// shortWay is the fast path of an operation on at most three scalars of one word with all bits known. It returns the result, or false where the step
-// must run, for example for poison or an error. Bits above the width are clear in operands and results.
+// shortWay is the fast path of an operation on at most three scalars of one word with all bits known. It returns the result, or false if the step
+// must compute it, for example because the result is poison or an error. Bits above the width are clear in operands and results.
 type shortWay func(a, b, c uint64) (uint64, bool)
 
-// shortPair is the fast path of an operation on two scalars with two results, such as add with overflow: the number, and whether it overflowed.
+// shortPair is the fast path of an operation on two scalars that returns a number and whether the operation overflowed, such as
+// llvm.sadd.with.overflow.
 type shortPair func(a, b uint64) (uint64, bool)
 
-// shorten makes the loop run an instruction with f.
+// shorten makes f the fast path of an instruction.
 func (d *decoder) shorten(c *inst, f shortWay, out slot, args ...slot) {
 	c.op, c.k, c.dst = opShort, uint64(len(d.fn.shorts)), int32(out.at)
 	d.fn.shorts = append(d.fn.shorts, f)
@@ -67,7 +68,7 @@ func (d *decoder) quickCall(c *inst, i *ir.Instr, out slot) {
 	}
 }
 
-// overloaded finds the entry of a table for the intrinsic llvm.NAME.TYPES; key is NAME.
+// overloaded returns the table's entry for the intrinsic llvm.KEY.TYPES, and the key.
 func overloaded[T any](table map[string]T, full string) (x T, key string, ok bool) {
 	for key = strings.TrimPrefix(full, "llvm."); ; {
 		if x, ok = table[key]; ok {
@@ -81,7 +82,8 @@ func overloaded[T any](table map[string]T, full string) (x T, key string, ok boo
 	}
 }
 
-// lane applies f to element k of the operands; a scalar operand applies to all elements. It returns false if the slow path must compute the element.
+// lane applies f to element k of the operands, where a scalar operand stands for each element. It stores the result in element k of out, or returns
+// false if the slow path must compute the element.
 func (f shortWay) lane(fr *frame, out int, k int, args []slot) bool {
 	var v [3]uint64
 	for j, a := range args {

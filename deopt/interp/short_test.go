@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// edges returns numbers of width bits: all of them if there are few bits, else the limits, the powers of two and their neighbours, and random ones.
+// edges returns numbers of width bits. For at most 4 bits these are all numbers, else the powers of two, their neighbours and negatives, and random
+// numbers.
 func edges(width int, r *mathrand.Rand) (list []uint64) {
 	if width <= 4 {
 		for v := range uint64(1) << width {
@@ -32,8 +33,8 @@ func edges(width int, r *mathrand.Rand) (list []uint64) {
 	return append(list, uint64(width)&m, m-1)
 }
 
-// TestIntShortsAreExact compares the fast paths of integer intrinsics with arithmetic on integers of any width. It tests all values of few bits, and
-// the edges of wider ones.
+// TestIntShortsAreExact compares the fast paths of integer intrinsics with arithmetic on big integers. For small widths it tests all values, and for
+// others the edges.
 func TestIntShortsAreExact(t *testing.T) {
 	r := mathrand.New(mathrand.NewPCG(1, 2))
 	require.Len(t, intShorts, len(intIntrinsics))
@@ -246,8 +247,8 @@ func declarationOf(instr string) string {
 	return fmt.Sprintf("declare %s %s(%s)\n", m[1], m[2], types)
 }
 
-// TestShortLanesAreAsScalars requires that a vector's lanes equal the results of the same operation on each scalar, computed without fast paths.
-// Lanes are known, undefined and poison.
+// TestShortLanesAreAsScalars requires that each lane of a vector operation has the result of the same operation on scalars, computed without fast
+// paths. Lanes are known, undefined and poison.
 func TestShortLanesAreAsScalars(t *testing.T) {
 	lanes := []string{"0", "-1", "2147483647", "-2147483648", "undef", "poison", "7", "31"}
 	floats := []string{"0.0", "-0.5", "0x41EFFFFFFFE00000", "0x41DFFFFFFFC00000", "undef", "poison", "0x7FF8000000000000", "-2147483648.0"}

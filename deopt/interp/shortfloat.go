@@ -6,7 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// floatShort holds the fast paths of a function for doubles and for floats, nil if there is none. If the result is a NaN, the step computes it.
+// floatShort holds the fast paths of a function for doubles and for floats. A field is nil if that type has no fast path. The fast paths leave a NaN
+// result to the step.
 type floatShort struct{ double, single shortWay }
 
 func (x floatShort) of(k ir.TypeKind) shortWay {
@@ -64,7 +65,7 @@ func ofOne(f func(float64) float64) floatShort {
 	}
 }
 
-// extreme returns the lesser (-1) or the greater (1) of two floats without NaNs. It leaves zeros with different signs to the step.
+// extreme returns the fast path of the minimum (-1) or maximum (1) of two floats. It leaves NaNs, and zeros of different signs, to the step.
 func extreme(sign int) floatShort {
 	pick := func(a, b uint64, x, y float64) (uint64, bool) {
 		switch {
@@ -127,7 +128,7 @@ func intToFloatShort(signed, notNegative bool, bits int, to ir.TypeKind) shortWa
 	return nil
 }
 
-// floatToIntShort converts numbers for which Go's conversion is defined. That excludes NaN.
+// floatToIntShort converts numbers for which Go defines the conversion. It leaves others, and NaN, to the step.
 func floatToIntShort(signed bool, from ir.TypeKind, bits int) shortWay {
 	var value func(a uint64) float64
 	switch from {

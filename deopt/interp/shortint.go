@@ -44,7 +44,7 @@ func bitsOf(f func(w int, a uint64) uint64) func(int, int) shortWay {
 	return func(w, _ int) shortWay { return func(a, _, _ uint64) (uint64, bool) { return f(w, a), true } }
 }
 
-// flipped returns the bit whose inversion turns a signed order into an unsigned one.
+// flipped returns the sign bit if isSigned is set, else 0. With that bit flipped in both numbers, an unsigned comparison gives their order.
 func flipped(w int, isSigned bool) uint64 {
 	if isSigned {
 		return 1 << (w - 1)
@@ -52,7 +52,7 @@ func flipped(w int, isSigned bool) uint64 {
 	return 0
 }
 
-// chosen returns the first number if first is true for "the first is less", else the second.
+// chosen returns the fast path of a minimum if first(true) is true, else of a maximum.
 func chosen(isSigned bool, first func(less bool) bool) func(int, int) shortWay {
 	return func(w, _ int) shortWay {
 		flip := flipped(w, isSigned)
@@ -63,7 +63,7 @@ func chosen(isSigned bool, first func(less bool) bool) func(int, int) shortWay {
 	}
 }
 
-// threeWay returns -1, 0 or 1 in the width of the result.
+// threeWay returns the fast path of scmp or ucmp: -1, 0 or 1 in the width of the result.
 func threeWay(isSigned bool) func(int, int) shortWay {
 	return func(w, to int) shortWay {
 		flip, less := flipped(w, isSigned), maskAt(to, 0)
@@ -79,7 +79,7 @@ func threeWay(isSigned bool) func(int, int) shortWay {
 	}
 }
 
-// saturated is a sum or difference that is clamped to the range.
+// saturated returns the fast path of a sum or difference that is clamped to the range of the type.
 func saturated(op ir.Op, isSigned bool) func(int, int) shortWay {
 	return func(w, _ int) shortWay {
 		m, sign := maskAt(w, 0), uint64(1)<<(w-1)
@@ -129,7 +129,7 @@ func shiftSaturated(isSigned bool) func(int, int) shortWay {
 	}
 }
 
-// funnelled shifts the double word a:b by c modulo the width.
+// funnelled returns the fast path of a funnel shift of the double word a:b by c modulo the width.
 func funnelled(right bool) func(int, int) shortWay {
 	return func(w, _ int) shortWay {
 		m, n := maskAt(w, 0), uint64(w)
@@ -160,7 +160,7 @@ func (x overflowIntrinsic) short(w int) shortPair {
 	}
 }
 
-// exactShort is a division or right shift whose result is poison if it loses a bit.
+// exactShort returns the fast path of a division or right shift with the flag exact, whose result is poison if a remainder or bit is lost.
 func exactShort(op ir.Op, w int) shortWay {
 	cut, m, n := uint8(64-w), maskAt(w, 0), uint64(w)
 	switch op {

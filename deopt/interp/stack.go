@@ -14,7 +14,7 @@ type Activation struct {
 	Point Point
 	// Call is the call, invoke or statepoint for whose result the activation waits, nil if it does not wait. The result of a void call is ignored.
 	Call *ir.Instr
-	// Values holds the values that are live at Point, as for [Interp.Resume].
+	// Values holds the values that are live at Point, with the keys of [Interp.Resume].
 	Values map[ir.Value]Value
 }
 
@@ -54,7 +54,7 @@ func (a Activation) results() []*ir.Instr {
 	return results
 }
 
-// taken returns the phis after an invoke, each with its value for the invoke's block.
+// taken returns the phis at the start of an invoke's normal destination, each with its operand for the invoke's block.
 func (a Activation) taken() map[*ir.Instr]ir.Value {
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return nil
@@ -94,8 +94,8 @@ func (a Activation) check() error {
 	return nil
 }
 
-// behind reports whether Point follows Call in its block, or for an invoke is the start of the normal destination. Execution continues there after
-// the call has returned.
+// behind reports whether execution continues at Point after Call has returned: Point follows Call in its block, or is the start of the normal
+// destination of an invoke.
 func (a Activation) behind() bool {
 	if a.Call.Op == ir.OpInvoke {
 		return a.Point.Index == 0 && len(a.Call.Blocks) > 0 && a.Call.Blocks[0] == a.Point.Block
@@ -103,7 +103,7 @@ func (a Activation) behind() bool {
 	return a.Call.Op == ir.OpCall && a.Call.Block == a.Point.Block && a.Call.Index < a.Point.Index
 }
 
-// activate pushes a frame for an activation whose result goes to ret.
+// activate pushes a frame for an activation. The frame returns its result to ret.
 func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 	p := a.Point
 	fn, err := in.function(p.Block.Func)
@@ -131,18 +131,18 @@ func (in *Interp) activate(a Activation, ret []word) (*frame, error) {
 		}
 		fr.resumed.given[key] = true
 	}
-	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // no entry of the block was counted
+	defer fr.unfinished(false, func(b *block, n int64) { b.short -= n }) // the run starts inside the block
 	if a.Call == nil || a.Call.Op != ir.OpInvoke {
 		return fr, nil
 	}
-	// The frame resumes at the branch of the invoke, which sets the phis. Set the operands that the phis read there.
+	// The frame resumes at the branch after the invoke, and the branch sets the phis. So set the operands that the branch reads.
 	from := fn.blocks[a.Call.Block.Index]
 	fr.pc = from.start + a.Call.Index - from.phis + 1
 	given := map[ir.Value]*ir.Instr{}
 	for _, phi := range p.Block.Instrs[:b.phis] {
 		v, value := taken[phi], values[phi]
 		if _, computed := fn.slots[v]; !computed || value.IsNone() || v == ir.Value(a.Call) {
-			continue // without a value, the phi has no uses
+			continue // a phi for which no value was given has no uses
 		}
 		if other := given[v]; other != nil && !values[other].Equal(value) {
 			return nil, troublef(KindArgument, "%s and %s both have the operand %s, but were given different values", other.Ref(), phi.Ref(), v.Ref())
@@ -168,7 +168,7 @@ func (fr *frame) set(key ir.Value, v Value) error {
 	return nil
 }
 
-// complete returns the values for a frame that starts at p, and the live ones that were not given.
+// complete returns the values with which a frame starts at p, and the live values that were not given.
 func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, missing []ir.Value, err error) {
 	live, err := ir.LiveAt(p.Block, p.Index)
 	if err != nil {
@@ -199,7 +199,7 @@ func complete(p Point, given map[ir.Value]Value) (values map[ir.Value]Value, mis
 	return values, missing, nil
 }
 
-// Tell adds the values that follow from those in values ([ir.Told]). All values must come from one point in time, such as a recorded site.
+// Tell adds the values that can be derived from those in values ([ir.Told]). All values must be those of one point in time, such as a recorded site.
 func Tell(values map[ir.Value]Value) {
 	for _, t := range ir.Told(slices.Collect(maps.Keys(values))) {
 		of := t.Value.Type()
@@ -213,7 +213,7 @@ func Tell(values map[ir.Value]Value) {
 		complete := err == nil
 		for n, by := range t.By {
 			part, _ := whole.Elem(n)
-			v := values[by] // missing if it is itself derived and that failed
+			v := values[by] // none if this value must also be derived, and could not be
 			if complete = complete && v.s != nil && part.s != nil && alike(part.s, v.s); complete {
 				copy(part.w, v.w)
 			}
@@ -224,7 +224,7 @@ func Tell(values map[ir.Value]Value) {
 	}
 }
 
-// stacked pushes frames for activations, given innermost first. ret receives the result of the outermost one.
+// stacked pushes frames for activations, which are given innermost first. ret receives the result of the outermost one.
 func (in *Interp) stacked(stack []Activation, ret []word) error {
 	for _, a := range stack {
 		if err := a.check(); err != nil {
@@ -247,7 +247,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 			}
 			return nil
 		}
-		// The call waits for the result of the next inner frame.
+		// The next inner frame returns its result to this call.
 		call := stack[k].Call
 		if call == nil {
 			return troublef(KindArgument, "@%s does not wait for a call", fr.fn.ir.Name)
@@ -263,7 +263,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 					stack[k-1].Point.Block.Func.Name, inner.typ, call.Ref(), out.s.typ)
 			}
 			ret = out.in(fr)
-			owes = callPromises(call, nil, out).owed(fr) // no arguments: the process passed them before the run
+			owes = callPromises(call, nil, out).owed(fr) // without arguments: the process passed them before the run
 		}
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // StartProgram is [Interp.StartCall] for a program that has not started. Before f it runs the functions of @llvm.global_ctors, such as the
-// constructors of C++ globals. After f it runs the handlers of atexit and the functions of @llvm.global_dtors. The execution stops before the first
-// instruction of all these.
+// constructors of C++ globals. After f it runs the handlers of atexit and then the functions of @llvm.global_dtors. The execution stops before the
+// first instruction of the first of these functions.
 func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	if err := in.takes(f, args); err != nil {
 		return nil, located(err)
@@ -23,7 +23,7 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	if err != nil {
 		return nil, located(err)
 	}
-	// As the loader does, run these after all handlers, the last one first.
+	// Run these after all handlers, the last one first, as the dynamic loader does.
 	for _, d := range end {
 		if err := in.view.charge(handlerCost); err != nil {
 			return nil, located(err)
@@ -43,14 +43,14 @@ func (in *Interp) StartProgram(f *ir.Func, args []Value) (*Execution, error) {
 	return x, err
 }
 
-// nextStage pushes the frame for the next part of a program.
+// nextStage pushes the first frame of the next part of a program.
 func (in *Interp) nextStage() error {
 	stage := in.run.stages[0]
 	in.run.stages = in.run.stages[1:]
 	return stage()
 }
 
-// prepareHandler pushes a frame of a function without arguments, and ignores its result.
+// prepareHandler pushes a frame of a function without arguments. Its result is ignored.
 func (in *Interp) prepareHandler(a machine.Addr) error {
 	f, name := in.names.funcAt(a)
 	f, err := in.body(f)
@@ -70,8 +70,8 @@ func (in *Interp) prepareHandler(a machine.Addr) error {
 }
 
 // structors returns the functions that all modules list in @llvm.global_ctors or @llvm.global_dtors, by ascending priority and then by position
-// (LangRef, "The 'llvm.global_ctors' Global Variable"). A null function ends a list. An entry whose associated data is defined elsewhere is
-// skipped.
+// (LangRef, "The 'llvm.global_ctors' Global Variable"). A null function ends a list. An entry is skipped if its associated data is not defined in its
+// module.
 func (in *Interp) structors(list string) ([]machine.Addr, error) {
 	type entry struct {
 		priority uint64

@@ -28,7 +28,7 @@ func TestCxxProgramsAreAsNative(t *testing.T) {
 					program, module := filepath.Join(dir, name), filepath.Join(dir, name+".ll")
 					standard := "-std=c++17"
 					if name == "strings" {
-						standard = "-std=c++20" // with an earlier standard, the library contains the code of std::string
+						standard = "-std=c++20" // with an earlier standard, only the library contains the code of std::string
 					}
 					clang(t, version, standard, "-fno-exceptions", level, "-o", program, file, "-lstdc++", "-lm")
 					clang(t, version, standard, "-fno-exceptions", level, "-S", "-emit-llvm", "-o", module, file)

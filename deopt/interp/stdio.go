@@ -13,7 +13,7 @@ import (
 // stream is a FILE of the program: standard input, output or error. All three behave as pipes.
 type stream struct {
 	addr   machine.Addr // address of its FILE, 0 before the program uses it
-	pushed []byte       // bytes pushed by ungetc; the last one is read next
+	pushed []byte       // bytes pushed back by ungetc; the last one is read next
 	flags  uint64       // streamEOF and streamError
 }
 
@@ -24,8 +24,8 @@ const (
 	fileSize    = 216 // sizeof(FILE)
 )
 
-// streamAddr returns the address of the FILE of stream fd. All members except for the flags are zero, which makes the inline functions of <stdio.h>
-// call __uflow and __overflow.
+// streamAddr returns the address of the FILE of stream fd. All members but the flags are zero, so that the inline functions of <stdio.h> find empty
+// buffers and call __uflow and __overflow.
 func (in *Interp) streamAddr(fd int) (uint64, error) {
 	s := &in.clib.streams[fd]
 	if s.addr == 0 {
@@ -38,10 +38,10 @@ func (in *Interp) streamAddr(fd int) (uint64, error) {
 	return uint64(s.addr), nil
 }
 
-// streamCall reads and writes the standard streams.
+// streamCall implements the functions that read and write the standard streams.
 type streamCall struct{ *ccall }
 
-// noStream is the stream number of a failed lookup.
+// noStream is returned for a FILE that is no standard stream.
 const noStream = -1
 
 // stream returns the number of the stream whose FILE argument i points to.
@@ -66,7 +66,7 @@ func (c streamCall) stream(i int) int {
 	return noStream
 }
 
-// targetStream returns the address of glibc's FILE in the target, or 0.
+// targetStream returns the address in the target of glibc's FILE for stream fd, or 0.
 func (c streamCall) targetStream(fd int) machine.Addr {
 	a, _ := c.in.names.symbol(c.in.mods[0], []string{"_IO_2_1_stdin_", "_IO_2_1_stdout_", "_IO_2_1_stderr_"}[fd])
 	return a
@@ -80,10 +80,10 @@ func (c streamCall) mark(fd int, flags uint64) {
 	}
 }
 
-// flushAt is the number of buffered bytes that triggers a flush.
+// flushAt is the number of buffered bytes at which output is flushed.
 const flushAt = 1 << 15
 
-// emit writes to standard output or standard error. A program that aborts loses no output, as if stdout had no buffer.
+// emit writes to standard output or standard error. Output is not lost if the program aborts, as if stdout had no buffer.
 func (in *Interp) emit(fd int, p []byte) error {
 	if err := in.work(uint64(len(p))); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (in *Interp) pass(buffer *[]byte, w io.Writer) error {
 
 func (in *Interp) flush() error { return in.pass(&in.run.output, in.opt.Stdout) }
 
-// print writes to a stream. Writing to standard input sets the stream's error flag and errno EBADF.
+// print writes to a stream, and reports success. For standard input it sets the stream's error flag and errno EBADF.
 func (c streamCall) print(fd int, p []byte) bool {
 	if c.err != nil {
 		return false
@@ -132,7 +132,7 @@ func (c streamCall) print(fd int, p []byte) bool {
 	return c.err == nil
 }
 
-// eof is EOF, and the -1 of POSIX functions.
+// eof is EOF, and the -1 that POSIX functions return.
 const eof = ^uint64(0)
 
 // streamFuncs holds the output functions of <stdio.h> other than printf (C17 7.21.7, 7.21.8), and the functions for whole streams.
@@ -190,7 +190,7 @@ func puts(c streamCall) uint64 {
 	if !c.print(1, s) {
 		return eof
 	}
-	return uint64(len(s)) // C requires a number that is not negative; glibc returns the bytes written
+	return uint64(len(s)) // C only requires a number that is not negative; glibc returns the number of bytes
 }
 
 func fputs(c streamCall) uint64 {
@@ -223,7 +223,7 @@ func fflush(c streamCall) uint64 {
 	return 0
 }
 
-// fclose flushes a stream. It does not close the three standard streams: later output still needs them.
+// fclose flushes a stream. It does not close a standard stream, because later output still needs it.
 func fclose(c streamCall) uint64 {
 	c.stream(0)
 	return fflush(c)
@@ -237,7 +237,7 @@ func closeDescriptor(c streamCall) uint64 {
 	return 0
 }
 
-// seekPipe implements functions that set or return the position of a stream or descriptor: a pipe has none.
+// seekPipe implements functions that set or return a file position. They fail, because a pipe has none.
 func seekPipe(c streamCall) uint64 { return c.failed(errSeek) }
 
 // perror writes its argument and the text for errno to standard error (C17 7.21.10.4).

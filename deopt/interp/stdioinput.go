@@ -28,7 +28,7 @@ func inputTable() map[string]Builtin {
 	return table
 }
 
-// next reads the next byte of a stream. It returns false at the end.
+// next reads the next byte of a stream. It returns false at the end of the stream, and after an error.
 func (c streamCall) next(fd int) (byte, bool) {
 	if c.err == nil {
 		c.err = c.in.work(64)
@@ -59,14 +59,14 @@ func (c streamCall) next(fd int) (byte, bool) {
 	return b, true
 }
 
-// beforeRead flushes the output where the next read might block, so that a user sees a prompt.
+// beforeRead flushes the output if the next read may block, so that a user sees a prompt.
 func (c streamCall) beforeRead() {
 	if c.in.input().Buffered() == 0 {
 		c.fail(c.in.flush())
 	}
 }
 
-// ended records the end of standard input. A read error is not the end.
+// ended sets the end-of-file flag of standard input. For any other read error it also fails the call.
 func (c streamCall) ended(err error) {
 	if !errors.Is(err, io.EOF) {
 		c.fail(&trouble{KindContext, fmt.Errorf("the program's input cannot be read: %w", err)})
@@ -74,7 +74,7 @@ func (c streamCall) ended(err error) {
 	c.mark(0, c.in.clib.streams[0].flags|streamEOF)
 }
 
-// back pushes a byte back.
+// back pushes a byte back, so that it is read next.
 func (c streamCall) back(fd int, b byte) {
 	s := &c.in.clib.streams[fd]
 	s.pushed = append(s.pushed, b)
@@ -91,7 +91,7 @@ func (c streamCall) getChar(fd int) uint64 {
 	return uint64(b)
 }
 
-// maxPushed bounds the bytes that ungetc pushes back; C guarantees one.
+// maxPushed is the maximum number of bytes that ungetc pushes back; C guarantees one.
 const maxPushed = 4096
 
 func ungetc(c streamCall) uint64 {
@@ -116,7 +116,7 @@ func (c streamCall) gets(to machine.Addr, size int64, fd int) uint64 {
 	return c.copyText(to, line)
 }
 
-// line reads up to and including the end of a line, at most limit bytes. ended reports whether the stream is at its end.
+// line reads a line including its newline, but at most limit bytes. ended reports whether it reached the end of the stream.
 func (c streamCall) line(limit uint64, fd int) (line []byte, ended bool) {
 	for uint64(len(line)) < limit && c.err == nil {
 		b, ok := c.next(fd)
@@ -158,7 +158,7 @@ func read(c streamCall) uint64 {
 	return c.readInto(c.addr(1), c.uint(2), false)
 }
 
-// readInto reads standard input into memory, a block at a time. With all it reads every requested byte, else those that one read returns.
+// readInto reads standard input into memory. If all is set, it reads until it has total bytes, else it returns the bytes of one read.
 func (c streamCall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 	got := uint64(0)
 	s := &c.in.clib.streams[0]
@@ -178,7 +178,7 @@ func (c streamCall) readInto(to machine.Addr, total uint64, all bool) uint64 {
 		c.write(to+machine.Addr(got), block[:n])
 		got += uint64(n)
 		if err == nil && n == 0 {
-			err = c.in.work(64) // a reader may return no bytes for some time
+			err = c.in.work(64) // count steps, because a reader may return no bytes for some time
 			c.fail(err)
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestStringsOfLibstdcxx checks the statements of doc/user/interpreter.md about std::string in libstdc++. With the flags given there, the module contains
-// all of its code. Otherwise the library contains it, even with -D_GLIBCXX_EXTERN_TEMPLATE=0.
+// TestStringsOfLibstdcxx requires that statements of doc/user/interpreter.md about std::string in libstdc++ are true. With the compiler flags given
+// there, a module contains all code of std::string. Without them only the library contains it, even with -D_GLIBCXX_EXTERN_TEMPLATE=0.
 func TestStringsOfLibstdcxx(t *testing.T) {
 	livetest.Slow(t)
 	const program = `#include <cstdio>

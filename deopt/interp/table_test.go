@@ -77,7 +77,7 @@ func (t typ) suffix() string {
 	return n + elem
 }
 
-// raw returns the lanes as in memory, the first in the lowest bits.
+// raw returns the bytes of a value in memory, with the first lane in the lowest bits.
 func (t typ) raw(lanes ...*big.Int) []byte {
 	all := new(big.Int)
 	mod := new(big.Int).Lsh(big.NewInt(1), uint(t.bits))
@@ -92,7 +92,7 @@ func (t typ) raw(lanes ...*big.Int) []byte {
 	return b
 }
 
-// table is a module of test cases under construction.
+// table builds a module of test cases.
 type table struct {
 	text  strings.Builder
 	calls strings.Builder
@@ -100,7 +100,7 @@ type table struct {
 	rows  int
 }
 
-// add adds a case: a body that computes %r of type out from %a, %b, %c of the types in, run for each row of operands.
+// add adds a case. Its body computes %r of type out from %a, %b and %c of the types in. The case runs once for each row of operands.
 func (g *table) add(name string, in []typ, out typ, body string, rows [][]byte) {
 	if len(rows) == 0 {
 		return
@@ -185,7 +185,7 @@ func (g *table) module() string {
 	return runner + g.text.String() + "define i32 @main() {\n" + g.calls.String() + "  ret i32 0\n}\n"
 }
 
-// check compares the table's results with native code, for the lowest and highest optimization level of llc.
+// check compares the table's results with native code, which each version of llc compiles with -O0 and with -O2.
 func (g *table) check(t *testing.T, versions ...string) {
 	t.Helper()
 	src := g.module()
@@ -219,7 +219,7 @@ func sameTable(t *testing.T, want, got outcome, by string) {
 	require.Equal(t, want, got, by)
 }
 
-// cross returns rows of all combinations of operands for which keep is true.
+// cross returns a row for each combination of operands for which keep returns true.
 func cross(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool) [][]byte {
 	var rows [][]byte
 	var walk func(v []*big.Int)
@@ -270,7 +270,7 @@ func mixed(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool, limit
 	return rows
 }
 
-// rowsOf returns rows of operands of a type with any number of lanes.
+// rowsOf returns rows of operands for a type, which may have lanes.
 func rowsOf(types []typ, values [][]*big.Int, keep func(v []*big.Int) bool) [][]byte {
 	for _, t := range types {
 		if t.lanes > 0 {

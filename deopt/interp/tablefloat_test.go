@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// float is a format of the tables: its exponent and fraction bits, and the bits of a quiet NaN as a literal.
+// float is a float type of the tables: the widths of its exponent and fraction, and the IR literal of a quiet NaN.
 type float struct {
 	typ
 	exp, frac int
@@ -24,7 +24,7 @@ var tableFloats = []float{
 	{typ{"x86_fp80", 80, 0}, 15, 63, "0xK7FFFC000000000000000"}, {typ{"fp128", 128, 0}, 15, 112, "0xL00000000000000007FFF800000000000"},
 }
 
-// number returns a float with a binary exponent, and a fraction with the given leading and last bits.
+// number returns the bits of a float: its sign, its unbiased exponent, and the first and last bits of its fraction.
 func (f float) number(neg bool, exp int, high, low int64) *big.Int {
 	bias := 1<<(f.exp-1) - 1
 	frac := new(big.Int).Lsh(big.NewInt(high), uint(f.frac-4))
@@ -48,8 +48,8 @@ func (f float) join(neg bool, biased int, frac *big.Int) *big.Int {
 	return v
 }
 
-// values returns zeros, infinities, NaN, the limits of subnormal and normal numbers, and numbers for arithmetic. Sums, products and quotients of
-// these are exact, round either way, tie, cancel, overflow and underflow.
+// values returns zeros, infinities, NaN, the limits of subnormal and normal numbers, and numbers for arithmetic. Among the sums, products and
+// quotients of these are exact results, results that are rounded up, down and at ties, cancellation, overflow and underflow.
 func (f float) values() []*big.Int {
 	top := 1<<f.exp - 1
 	bias := top >> 1
@@ -85,8 +85,8 @@ func oneNaN(t typ, nan string) string {
 	return fmt.Sprintf("  %%nan = fcmp uno %s %%x, %%x\n  %%r = select %s %%nan, %s %s, %s %%x\n", t.ir, one.ir, t.ir, constant, t.ir)
 }
 
-// lanesOf returns the vector and scalar forms of a format to test. Vectors of x86_fp80 are not among them: llc gives their elements the stride of an
-// array in memory, but LangRef says there is no padding.
+// lanesOf returns the scalar and vector types of a format to test. There are no vectors of x86_fp80, because llc puts their elements at the stride of
+// an array in memory, but LangRef says that vectors have no padding.
 func (f float) lanesOf() []typ {
 	if f.explicit() {
 		return []typ{f.typ}
@@ -164,7 +164,7 @@ func TestFloatCastsAreAsNative(t *testing.T) {
 	g.check(t, "19")
 }
 
-// inRange reports whether a float's integer part fits an integer type. It looks only at the exponent, so it excludes some that fit.
+// inRange reports whether a float fits an integer type after truncation. It looks only at the exponent, so it excludes some floats that fit.
 func (f float) inRange(v *big.Int, bits int, signed bool) bool {
 	width := f.frac
 	if f.explicit() {

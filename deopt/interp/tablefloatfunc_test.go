@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestFloatIntrinsicTableIsAsNative compares the functions for which IEEE 754 requires correct rounding, and those that split floats. Package libm
-// tests those that C libraries round differently.
+// TestFloatIntrinsicTableIsAsNative compares the functions for which IEEE 754 requires correct rounding, and those that split floats, with native
+// code. Functions that C libraries round differently are tested in package libm.
 func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	var g table
 	for _, f := range tableFloats {
 		if f.ir == "bfloat" {
-			continue // llc 19 lacks the functions of bfloat
+			continue // llc 19 cannot compile these functions for bfloat
 		}
 		for _, x := range []typ{f.typ, f.vector(3)} {
 			if x.lanes > 0 && (f.explicit() || f.bits == 128) {
@@ -33,7 +33,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 			single, pairs := rowsOf(one, [][]*big.Int{v}, nil), rowsOf(two, [][]*big.Int{v, v}, nil)
 			names := []string{"fabs", "sqrt", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "roundeven"}
 			if f.bits == 128 {
-				names = names[:1] // the others call sqrtl and so on, which take x86_fp80
+				names = names[:1] // the other functions call sqrtl and so on, which take x86_fp80
 			}
 			for _, name := range names {
 				add(name, one, x, single, "."+x.suffix())
@@ -51,7 +51,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 					add(name, two, x, pairs, "."+x.suffix())
 				}
 			}
-			// Without an fma instruction, llc computes fma of a half as that of a float, and rounds twice.
+			// If the processor has no fma instruction, llc computes fma of halfs as fma of floats, and rounds twice.
 			if f.ir == "float" || f.ir == "double" || f.explicit() {
 				add("fma", three, x, rowsOf(three, [][]*big.Int{v, v[5:], v[:12]}, nil), "."+x.suffix())
 			}
@@ -59,7 +59,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 				for _, name := range []string{"fptosi.sat", "fptoui.sat"} {
 					to := x.with(intType(bits))
 					if f.bits == 128 || x.lanes > 0 && bits == 100 {
-						continue // llc uses maxnum of fp128 for it, which calls fmaxl
+						continue // for fp128, llc uses maxnum, which calls fmaxl
 					}
 					add(name, one, to, single, "."+to.suffix()+"."+x.suffix())
 				}

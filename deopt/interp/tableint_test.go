@@ -23,7 +23,7 @@ var tableInts = func() []typ {
 	return append(list, intType(1).vector(17), intType(8).vector(16), intType(32).vector(8), intType(128).vector(2))
 }()
 
-// fewEdges returns edges, fewer of them for wide types, whose rows are long.
+// fewEdges returns edges, but only some of them for wide types, because their rows are long.
 func fewEdges(bits int) []*big.Int {
 	list := edges(bits)
 	if bits > 256 {

@@ -121,7 +121,7 @@ func TestVectorIntrinsicTableIsAsNative(t *testing.T) {
 		g.add("get.active.lane.mask "+out.ir, []typ{i32, i32}, out, "  %r = "+g.call("llvm.get.active.lane.mask."+out.suffix()+".i32", []typ{i32, i32}, out.ir),
 			cross([]typ{i32, i32}, [][]*big.Int{edges(32), edges(32)[1:]}, func(v []*big.Int) bool { return v[1].Sign() != 0 }))
 	}
-	// Masked accesses, through the operands' own memory.
+	// Masked loads and stores access the memory of an operand.
 	for _, x := range []typ{intType(8).vector(4), intType(32).vector(4), intType(64).vector(3), typ{"double", 64, 0}.vector(4)} {
 		mask := intType(1).vector(x.lanes)
 		in := []typ{x, x, mask}
@@ -145,7 +145,7 @@ func TestVectorIntrinsicTableIsAsNative(t *testing.T) {
 		g.add("masked.store "+x.ir, in, x, spill+"  "+masked("store."+x.suffix()+".p0", "void", b, "ptr %p", "i32 1", c)+back, list)
 		g.add("masked.compressstore "+x.ir, in, x, spill+"  "+masked("compressstore."+x.suffix(), "void", b, "ptr %p", c)+back, list)
 		pointers := fmt.Sprintf("<%d x ptr>", x.lanes)
-		// In reverse, so that elements change places.
+		// Use indices in descending order, so that elements change places.
 		indices := make([]string, x.lanes)
 		for k := range indices {
 			indices[k] = fmt.Sprintf("i64 %d", x.lanes-1-k)

@@ -10,10 +10,10 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// opaque returns a type without lanes and with this size in memory.
+// opaque returns the type that an IR text names, without lanes and with this size in memory.
 func opaque(text string, bytes int) typ { return typ{text, 8 * bytes, 0} }
 
-// bytesOf returns rows of random bytes, in which the bytes that a type does not use are fixed.
+// bytesOf returns n rows of random bytes. The bytes in unused, which a store does not write, have the initial content of the result.
 func bytesOf(n int, size int, unused ...int) [][]byte {
 	r := rand.New(rand.NewPCG(5, 6))
 	var rows [][]byte
@@ -23,7 +23,7 @@ func bytesOf(n int, size int, unused ...int) [][]byte {
 			row[k] = byte(r.Uint32())
 		}
 		for _, k := range unused {
-			row[k] = 0xaa // the initial content of the result
+			row[k] = 0xaa // initial content of the result
 		}
 		rows = append(rows, row)
 	}
@@ -47,7 +47,7 @@ func TestLoadsAndStoresAreAsNative(t *testing.T) {
 	g.check(t, "19", "22")
 }
 
-// aggregates are types with the bytes of padding that a store leaves unchanged.
+// aggregates lists types, with the indices of their padding bytes, which a store leaves unchanged.
 var aggregates = []struct {
 	typ
 	padding []int
@@ -170,7 +170,7 @@ func TestAddressesAreAsNative(t *testing.T) {
 
 func TestAtomicsAreAsNative(t *testing.T) {
 	var g table
-	// both adds two cases: one results in the old content, the other in the new content.
+	// both adds two cases for an atomic operation: the result of one is the old content of the memory, and of the other the new content.
 	both := func(name string, x typ, body string, in []typ, rows [][]byte) {
 		for _, v := range []string{"old", "new"} {
 			g.add(name+" "+x.ir+" "+v, in, x, fmt.Sprintf("  %%p = alloca %s, align 16\n  store %s %%a, ptr %%p, align 16\n%s  %%new = load %s, ptr %%p, align 16\n  %%r = select i1 true, %s %%%s, %s %%%s\n",

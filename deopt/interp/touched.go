@@ -7,13 +7,12 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Touched is a page of the target's addresses to which the runs of an Interp stored. It has the stored bytes, and elsewhere the target's. Its slices
-// are valid until the next run.
+// Touched is a page of the target to which the runs of an Interp stored. Its slices are valid until the next run.
 type Touched struct {
 	Addr machine.Addr // address of the first byte
 	Data []byte       // PageSize bytes
-	// Undefined has a bit for each bit of Data, set if that bit is not known because the program stored an undefined bit. If all bits of a byte are
-	// set, the target may also lack that byte.
+	// Undefined has a bit for each bit of Data, set if that bit is unknown. A bit is unknown if the program stored an undefined bit there, or if the
+	// target does not have the byte.
 	Undefined []byte
 	// Stored has a bit for each byte of Data, lowest byte first, that was stored to, even if the store did not change it.
 	Stored []byte // PageSize / 8 bytes
@@ -41,8 +40,8 @@ func (in *Interp) Touched() iter.Seq[Touched] {
 	}
 }
 
-// Made reports whether v is an address of the Interp's own. Native code has the corresponding object at another address, so a pointer to it never
-// equals the native pointer.
+// Made reports whether v is an address that the Interp allocated. Native code has the corresponding object at another address, so a pointer to the
+// object never equals the native pointer.
 func (in *Interp) Made(v uint64) bool {
 	own := in.view.ranges
 	for _, r := range [...]machine.Range{
@@ -60,7 +59,7 @@ func (in *Interp) Made(v uint64) bool {
 	return false
 }
 
-// Unknown reports whether v is an address of a global whose value is unknown. Native code has that global at another address.
+// Unknown reports whether v is the Interp's address of a global whose value is unknown. Native code has that global at another address.
 func (in *Interp) Unknown(v uint64) bool {
 	return machine.Addr(v) >= in.view.ranges.unknown && machine.Addr(v) < in.unknown.next
 }

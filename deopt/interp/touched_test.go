@@ -66,7 +66,7 @@ text:
 }
 `
 
-// storingTarget returns five pages at 0x10000. The fourth is missing, and the last is incomplete.
+// storingTarget returns a target with memory from 0x10000 on: three pages, a missing page, and the first 8 bytes of a fifth page.
 func storingTarget() pieces {
 	return pieces{0x10000: make([]byte, 3*interp.PageSize), 0x14000: {9, 9, 9, 9, 9, 9, 9, 9}}
 }
@@ -175,7 +175,7 @@ func TestCalledFunctions(t *testing.T) {
 	for range 2 {
 		require.Equal(t, want, call("calls", pointerTo(0x10000), x))
 	}
-	want[3].Effect = interp.EffectState // it has set errno
+	want[3].Effect = interp.EffectState // this call has set errno
 	require.Equal(t, want, call("calls", pointerTo(0x11000), x))
 	require.Empty(t, call("look", pointerTo(0x10000)))
 	require.Equal(t, want[1].Name, call("exits", pointerTo(0x10000))[0].Name, "of a run that failed too")

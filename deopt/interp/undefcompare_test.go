@@ -28,8 +28,8 @@ define i32 @main() {
 `, memory, predicate, than)
 }
 
-// TestOrderIsKnownWhereUndefinedBitsHaveNoSay requires a known result of icmp where the undefined bits cannot change it. csmith's seed 181 at -O1
-// has such a comparison: a field of a struct, with undefined padding in the bits below it.
+// TestOrderIsKnownWhereUndefinedBitsHaveNoSay requires a known result of icmp if no value of the undefined bits changes it. csmith's seed 181 at -O1
+// has such a comparison: of a field of a struct, with undefined padding in the bits below it.
 func TestOrderIsKnownWhereUndefinedBitsHaveNoSay(t *testing.T) {
 	livetest.Slow(t)
 	const low, high, negative = "i8 undef, i8 5", "i8 5, i8 undef", "i8 undef, i8 -123"

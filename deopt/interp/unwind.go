@@ -8,11 +8,11 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// unwinding is a pending exception. It is in the second phase, which runs cleanups up to the frame that the first phase found (Itanium C++ ABI:
-// Exception Handling, 1.3).
+// unwinding is a pending exception in the second phase of unwinding. That phase runs cleanups up to the frame whose handler the first phase found
+// (Itanium C++ ABI: Exception Handling, 1.3).
 type unwinding struct {
 	x *exception
-	// handler is the index of the frame that handles the exception. If a built-in function handles it and n frames remain, handler is -1-n.
+	// handler is the index of the frame that handles the exception. It is -1-n if a built-in function handles the exception after unwinding to n frames.
 	handler  int
 	selector uint32
 	adjusted machine.Addr
@@ -20,7 +20,7 @@ type unwinding struct {
 
 func (u *unwinding) Error() string { return "an exception is being thrown" }
 
-// search is the first phase: it finds the handler of x, from frame number from outwards. It returns nil if there is none.
+// search is the first phase of unwinding: it finds the handler of x in frame number from or further out. It returns nil if there is none.
 func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	least := 0
 	if b := in.run.cxx.barriers; len(b) > 0 {
@@ -56,7 +56,8 @@ func (in *Interp) search(x *exception, from int) (*unwinding, error) {
 	return nil, nil
 }
 
-// handles finds the first clause that accepts the exception. It sets the selector and the value for the handler.
+// handles reports whether a clause of p accepts the exception of u. For the first such clause, it sets the selector of u and the value for the
+// handler.
 func (in *Interp) handles(fr *frame, p *pad, u *unwinding) (bool, error) {
 	for _, c := range p.clauses {
 		words := c.types.in(fr)
@@ -127,7 +128,7 @@ func (u *unwinding) perform(in *Interp, base int) error {
 	return u
 }
 
-// raise throws x from the running frame. It returns nil if no frame handles it.
+// raise throws x from the running frame. It returns nil if no frame handles x.
 func (in *Interp) raise(x *exception) (*unwinding, error) {
 	u, err := in.search(x, in.frames.n-1)
 	if err == nil && u == nil && !in.whole() {
@@ -137,11 +138,11 @@ func (in *Interp) raise(x *exception) (*unwinding, error) {
 	return u, err
 }
 
-// whole reports whether the frames include the program's outermost one.
+// whole reports whether the frames include the outermost frame of the program.
 func (in *Interp) whole() bool { return in.run.of != nil && in.run.of.after != nil }
 
-// resumeException continues the second phase at frame number from. It repeats the first phase, which finds the same handler because the frames have
-// not changed.
+// resumeException continues the second phase of unwinding at frame number from. It repeats the search of the first phase, which finds the same
+// handler because the outer frames have not changed.
 func (in *Interp) resumeException(header machine.Addr, from int) error {
 	x, err := in.exceptionAt(header)
 	if err != nil {
@@ -160,14 +161,14 @@ func (in *Interp) resumeException(header machine.Addr, from int) error {
 	return u
 }
 
-// activated holds additional state of a frame made from an [Activation].
+// activated holds the additional state of a frame that was made from an [Activation].
 type activated struct {
 	call  *ir.Instr // the call at which it waits when it is resumed
 	given map[ir.Value]bool
 }
 
-// landable returns an error if the frame lacks a value that its landing pad needs. A frame resumed at a call was given only the values that are live
-// where the call returns. Once it has run, it has all values.
+// landable returns an error if the frame lacks a value that its landing pad needs. A frame that was resumed at a call has only the values that are
+// live after the call returns, until it has run.
 func (in *Interp) landable(at int, p *pad) error {
 	fr := in.frames.list[at]
 	if fr.resumed == nil || at+1 >= in.frames.n || in.frames.list[at+1].resumed == nil || fr.resumed.call != fr.at(true) {

@@ -20,7 +20,7 @@ func TestLandingPadsAreAsNative(t *testing.T) {
 	same(t, native(t, nil, program), endedAs(t, file, program))
 }
 
-// stackOf returns activations of @outer, at its invoke, and @inner; given names the values of @outer that are set.
+// stackOf returns activations of @inner and of @outer, which waits at its invoke. given names the values of @outer to set.
 func stackOf(t *testing.T, m *ir.Module, given ...string) []interp.Activation {
 	outer, err := m.Func("outer").Body()
 	require.NoError(t, err)
@@ -60,8 +60,8 @@ declare ptr @__cxa_begin_catch(ptr)
 declare void @__cxa_end_catch()
 `
 
-// TestResumedFramesAreUnwound requires that an exception unwinds to a frame resumed at an invoke as to any other, with the values live at its
-// landing pad.
+// TestResumedFramesAreUnwound requires that an exception unwinds to a frame that was resumed at an invoke, if the frame has the values that are live
+// at its landing pad.
 func TestResumedFramesAreUnwound(t *testing.T) {
 	outer := func(clause string) *ir.Module {
 		return parse(t, throwing+`define i64 @outer(i64 %a, i64 %b) personality ptr @__gxx_personality_v0 {
@@ -94,7 +94,7 @@ pad:
 	require.Equal(t, "23", res.Value.Format()) // 5 * 4 + 3
 	_, err = run(m, "a")
 	require.ErrorContains(t, err, "cannot resume with the exception in @outer, block %pad: no value for %b, %c")
-	// No frame here handles it, and the next outer frame is unknown: no cleanup runs.
+	// No interpreted frame handles the exception, and the next outer frame is unknown. So no cleanup may run.
 	_, err = run(outer("cleanup catch ptr @_ZTIi"), "a", "b", "c")
 	require.ErrorContains(t, err, "an exception of type 'long', which leaves the outermost interpreted frame, is not supported: resume a frame further out")
 }

@@ -77,7 +77,7 @@ func Undef(t *ir.Type) (Value, error) {
 	return Value{s, s.undefined()}, nil
 }
 
-// FromScalars makes a value of an aggregate type from its scalars, in order.
+// FromScalars makes a value of an aggregate type from the scalars that it contains, in order.
 func FromScalars(t *ir.Type, scalars []Value) (Value, error) {
 	v, err := Undef(t)
 	if err != nil {
@@ -201,7 +201,7 @@ func toBig(w []word) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// toSigned is toBig for a number in two's complement.
+// toSigned is toBig for a signed number, in two's complement.
 func toSigned(w []word, bits int) *big.Int {
 	z := toBig(w)
 	if z.Bit(bits-1) == 1 {

@@ -24,7 +24,7 @@ var (
 	fp128  = &ir.Type{Kind: ir.FP128Kind}
 )
 
-// TestFrameTypeIsBounded requires that a small frame type has parts, and a large one only its number of bits.
+// TestFrameTypeIsBounded requires that the frame type of a small type lists its parts, and that of a large type has only its number of bits.
 func TestFrameTypeIsBounded(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)
@@ -49,8 +49,8 @@ func vector(n uint64, elem *ir.Type) *ir.Type {
 	return &ir.Type{Kind: ir.VectorKind, Len: n, Elem: elem}
 }
 
-// TestFormatOfBytes requires the text of values from their bytes in memory. The bytes of floats are those that gcc emits for constants of
-// _Float16, __bf16, float, double, long double and __float128.
+// TestFormatOfBytes requires the text of values that are decoded from memory. The bytes of floats are those that gcc emits for constants of _Float16,
+// __bf16, float, double, long double and __float128.
 func TestFormatOfBytes(t *testing.T) {
 	dl, err := ir.ParseDataLayout("")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ const (
 	vaSaved    = 16
 )
 
-// vaArea holds the va_list for the variadic arguments of one frame. Every va_list of the frame starts as a copy of it.
+// vaArea holds the initial va_list of one frame. va_start copies it.
 type vaArea struct{ list [vaSize]byte }
 
 // vaIntrinsics holds the intrinsics of <stdarg.h> (LangRef, "Variable Argument Handling Intrinsics").
@@ -37,12 +37,12 @@ func (in *Interp) listSize() uint64 {
 	return vaSize
 }
 
-// knowsLists reports whether the interpreter supports the layout of the target's va_lists.
+// knowsLists reports whether the interpreter supports the target's layout of va_lists.
 func (in *Interp) knowsLists() bool {
 	return in.opt.Arch.Name == machine.AMD64.Name || in.opt.Arch.Name == machine.I386.Name
 }
 
-// sysV returns an error for a target whose va_list layout is not supported.
+// sysV returns an error if the target's layout of va_lists is not supported.
 func (d *decoder) sysV(what string) error {
 	if !d.in.knowsLists() {
 		return unsupported("run a caller that is not variadic", "%s for %s, whose va_list has another layout,", what, d.in.opt.Arch.Title)
@@ -97,10 +97,10 @@ func vaEnd(d *decoder, i *ir.Instr, args []slot, _ slot) (step, error) {
 	})
 }
 
-// passing counts the registers that the arguments have used.
+// passing holds the number of general and of vector registers that the arguments so far use.
 type passing struct{ general, vector uint64 }
 
-// spill stores the variadic arguments of a frame, and returns a va_list that refers to them.
+// spill stores the variadic arguments of a frame in memory, and returns a va_list that refers to them.
 func (fr *frame) spill() (*vaArea, error) {
 	if fr.in.opt.Arch.Pointer != vaWord {
 		return fr.in.spill(fr.fn.ir, fr.variadic)
@@ -111,8 +111,8 @@ func (fr *frame) spill() (*vaArea, error) {
 	return fr.in.spillWords(fr.variadic)
 }
 
-// inAllocaList returns a va_list for a variadic function with inalloca. The caller puts all arguments into one struct, and the variadic ones
-// follow the part that the callee declares.
+// inAllocaList returns a va_list for a variadic function with an inalloca parameter n. The caller passes all arguments in one struct; the variadic
+// ones follow the part that the callee declares.
 func (fr *frame) inAllocaList(n int) (*vaArea, error) {
 	a, err := pointer(fr, fr.fn.params[n])
 	if err != nil {
@@ -124,7 +124,7 @@ func (fr *frame) inAllocaList(n int) (*vaArea, error) {
 	return area, nil
 }
 
-// spillWords stores variadic arguments as 32-bit x86 passes them.
+// spillWords stores variadic arguments in memory in the layout of 32-bit x86.
 func (in *Interp) spillWords(args []Value) (*vaArea, error) {
 	over := overflow{word: vaWord}
 	for _, a := range args {
@@ -149,7 +149,7 @@ func (in *Interp) spillWords(args []Value) (*vaArea, error) {
 	return area, in.view.write(memory, over.data, over.shadow)
 }
 
-// wordAlign returns the alignment of a piece when all arguments are in memory: 16 for vectors of 16 bytes or more, else that of a word.
+// wordAlign returns the alignment of a piece on 32-bit x86: 16 for vectors of 16 bytes or more, else 4.
 func (p piece) wordAlign() int {
 	if p.s.typ.Kind == ir.VectorKind && vectorBytes(p.s) >= 16 {
 		return 16
@@ -157,7 +157,8 @@ func (p piece) wordAlign() int {
 	return vaWord
 }
 
-// spill stores variadic arguments as the calling convention passes them (psABI §3.2.3), after the named arguments of fn have used their registers.
+// spill stores variadic arguments in memory: a save area for those passed in registers, and an overflow area for the others (psABI §3.2.3). The named
+// arguments of fn use registers first.
 func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	var p passing
 	for _, n := range fn.Params {
@@ -218,7 +219,7 @@ func (in *Interp) spill(fn *ir.Func, args []Value) (*vaArea, error) {
 	return area, nil
 }
 
-// piece is a part of an argument that is passed separately: LLVM splits structs and arrays.
+// piece is a part of an argument that is passed separately, because LLVM splits structs and arrays.
 type piece struct {
 	s  *shape
 	at int // first word
@@ -236,8 +237,8 @@ func pieces(s *shape, at int) []piece {
 	return list
 }
 
-// take allocates registers for a piece and returns their offset in the save area. It returns false if none are left, and for x86_fp80 and vectors of
-// more than 16 bytes, which never use registers.
+// take allocates registers for a piece, and returns their offset in the save area. It returns false if too few are left. It also returns false for
+// x86_fp80 and for vectors of more than 16 bytes, which are never passed in registers.
 func (p *passing) take(s *shape) (uint64, bool) {
 	switch k := s.typ.Kind; {
 	case s.words == 0:
@@ -259,7 +260,7 @@ func vectorBytes(s *shape) uint64 {
 	return last.off + uint64(last.bytes())
 }
 
-// align returns the alignment of a piece in the overflow area: that of its type, or of C's __int128 for a 128-bit integer.
+// align returns the alignment of a piece in the overflow area: that of its type, or 16 for an integer of more than 64 bits, as for C's __int128.
 func (p piece) align(in *Interp) int {
 	if p.s.typ.Kind == ir.IntKind && p.s.bits > 64 {
 		return 16
@@ -284,14 +285,14 @@ func roundUp8(n uint64) uint64 { return roundUpTo(n, 8) }
 
 func roundUpTo(n, word uint64) uint64 { return (n + word - 1) &^ (word - 1) }
 
-// overflow collects the arguments passed in memory, in slots of word bytes.
+// overflow collects the arguments that are passed in memory. Each starts at a multiple of word bytes.
 type overflow struct {
 	data, shadow []byte
 	align        int
 	word         int
 }
 
-// add appends an argument that fills whole slots.
+// add appends an argument whose size is a multiple of word.
 func (o *overflow) add(data, shadow []byte, align int) {
 	o.align = max(o.align, align, 16)
 	for len(o.data)%max(align, o.word) != 0 {
@@ -300,7 +301,7 @@ func (o *overflow) add(data, shadow []byte, align int) {
 	o.data, o.shadow = append(o.data, data...), append(o.shadow, shadow...)
 }
 
-// passCopy appends the memory of a byval argument.
+// passCopy appends a copy of the memory of a byval argument.
 func (in *Interp) passCopy(o *overflow, a Value) error {
 	from, ok := a.Uint()
 	size := roundUpTo(a.s.memory.size, uint64(o.word))
@@ -321,7 +322,7 @@ func (in *Interp) passCopy(o *overflow, a Value) error {
 	return nil
 }
 
-// vaArg decodes va_arg. clang does not emit it for x86-64, but reads the list itself.
+// vaArg decodes va_arg. clang does not emit va_arg for x86-64, but code that reads the list.
 func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
 	args, err := d.operands(i, 1)
 	if err != nil {
@@ -349,7 +350,7 @@ func (d *decoder) vaArg(i *ir.Instr, out slot) (step, error) {
 	}, nil
 }
 
-// vaNext returns the address of the next argument of a va_list, which has shape s, and advances the list (psABI §3.5.7, "The va_arg Macro").
+// vaNext returns the address of the next argument of a va_list, whose shape is s, and advances the list (psABI §3.5.7, "The va_arg Macro").
 func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	if in.opt.Arch.Pointer == vaWord {
 		return in.vaNextWord(list, s)
@@ -360,7 +361,7 @@ func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	}
 	order := in.opt.Arch.Order
 	used := passing{uint64(order.Uint32(raw[0:])), uint64(order.Uint32(raw[4:]))}
-	// Convert the offsets to counts of used registers; clamp them, because a corrupt list may hold anything.
+	// Convert the offsets to numbers of used registers. Clamp them first, because a corrupt list may have any offset.
 	now := passing{min(used.general, vaGeneral) / 8, (min(max(used.vector, vaGeneral), vaVector) - vaGeneral) / 16}
 	if at, ok := now.take(s); ok {
 		order.PutUint32(raw[0:], uint32(8*now.general))

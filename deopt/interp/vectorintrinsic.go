@@ -12,7 +12,7 @@ var moves = map[string]intrinsicDecoder{
 	"vector.splice": vectorSplice, "vector.interleave2": interleave, "vector.deinterleave2": deinterleave,
 }
 
-// permute copies elements of the frame; from holds the word where each starts.
+// permute returns a step that copies elements of the frame to out. from lists the word where each element starts.
 func permute(out slot, from []int) step {
 	n := out.s.elem.words
 	return func(fr *frame) error {
@@ -23,7 +23,7 @@ func permute(out slot, from []int) step {
 	}
 }
 
-// vectors reports whether all slots are vectors with elements like those of the first.
+// vectors reports whether all slots are vectors of the same element type.
 func vectors(list ...slot) bool {
 	for _, v := range list {
 		if v.s.typ.Kind != ir.VectorKind || !alike(v.s.elem, list[0].s.elem) {
@@ -33,7 +33,7 @@ func vectors(list ...slot) bool {
 	return true
 }
 
-// starts lists where the elements of vectors start, one vector after the other.
+// starts lists the word at which each element of the vectors starts, one vector after another.
 func starts(list ...slot) []int {
 	var at []int
 	for _, v := range list {
@@ -79,8 +79,8 @@ func vectorReverse(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error)
 	return permute(out, from), nil
 }
 
-// vectorSplice selects consecutive elements of the two concatenated vectors, from a constant index on. A negative index counts from the end of the
-// first.
+// vectorSplice concatenates two vectors, and yields consecutive elements from a constant index on. A negative index counts from the end of the first
+// vector.
 func vectorSplice(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 3 || !vectors(args[0], args[1], out) || !alike(args[0].s, out.s) || !alike(args[1].s, out.s) {
 		return nil, wrongUse(i)
@@ -116,7 +116,7 @@ func interleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	return permute(out, from), nil
 }
 
-// deinterleave yields the elements with even and with odd indices.
+// deinterleave yields two vectors: the elements with even indices, and those with odd indices.
 func deinterleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 1 || out.s.field == nil || out.s.n != 2 {
 		return nil, wrongUse(i)
@@ -138,7 +138,7 @@ func deinterleave(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) 
 	}, nil
 }
 
-// stepVector counts up from zero, modulo 2^width.
+// stepVector yields the vector <0, 1, 2, …>, modulo 2^width.
 func stepVector(_ *decoder, i *ir.Instr, args []slot, out slot) (step, error) {
 	if len(args) != 0 || out.s.typ.Kind != ir.VectorKind || out.s.elem.typ.Kind != ir.IntKind {
 		return nil, wrongUse(i)

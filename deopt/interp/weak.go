@@ -2,17 +2,17 @@ package interp
 
 import "example.com/reframe/internal/llvm/ir"
 
-// presence says whether a program contains the object that a declaration names.
+// presence tells whether the program defines a declared name.
 type presence int
 
 const (
 	present presence = iota
-	absent           // nothing defines it: the address of an extern_weak declaration is null
-	unsure           // nothing here defines it, but the target may
+	absent           // nothing defines the name, so the address of an extern_weak declaration is null
+	unsure           // no module defines the name, but the target may
 )
 
-// weak reports whether a weak declaration (LangRef, "Linkage Types", extern_weak) has a definition. It reports all other names as present: using one
-// without a definition is an error.
+// weak reports whether the name of an extern_weak declaration is defined (LangRef, "Linkage Types"). It reports any other name as present, because
+// using such a name without a definition is an error.
 func (b *binding) weak(v ir.Value) (presence, error) {
 	var name string
 	var m *ir.Module
@@ -47,5 +47,5 @@ func (b *binding) weak(v ir.Value) (presence, error) {
 	return absent, nil
 }
 
-// knows reports whether a function without a body can be called by name.
+// knows reports whether a function without a body is built in, or in [Options].Funcs.
 func (in *Interp) knows(name string) bool { return in.opt.Funcs[name] != nil || libc[name] != nil }

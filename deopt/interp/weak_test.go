@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// weakNames returns a bit for each of its names that is defined: 1, 2, 4, 8, 16.
+// weakNames returns a mask with a bit for each of five names that is defined.
 const weakNames = `declare extern_weak void @nowhere()
 declare extern_weak i32 @puts(ptr)
 declare extern_weak void @given()

@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// x87 is a normal number of x86_fp80: m, whose highest bit is set, times a power of two (Intel SDM vol. 1, 4.2.2 and 4.4.2). Package softfloat
-// computes operations on zeros, subnormals, infinities and NaNs.
+// x87 is a normal number of x86_fp80: m times a power of two, where the highest bit of m is set (Intel SDM vol. 1, 4.2.2 and 4.4.2). Package
+// softfloat computes operations on zeros, subnormals, infinities and NaNs.
 type x87 struct {
 	neg bool
 	exp int // biased exponent
@@ -19,13 +19,14 @@ const (
 	x87Most = 1<<15 - 2
 )
 
-// x87Of decodes words with all bits known. It returns false unless the number is normal.
+// x87Of decodes the words of an x86_fp80 whose bits are all known. It returns false unless the number is normal.
 func x87Of(w []word) (x87, bool) {
 	e := int(w[1].v & (1<<15 - 1))
 	return x87{w[1].v>>15 == 1, e, w[0].v}, w[0].v>>63 == 1 && e >= 1 && e <= x87Most
 }
 
-// put rounds m and the 64 bits after it to nearest, ties to even, into dst. It returns false if the result is not a normal number.
+// put rounds the 128-bit significand m:rest to 64 bits, to nearest with ties to even, and stores the number in dst. It returns false if the result is
+// not a normal number.
 func (x x87) put(dst []word, rest uint64) bool {
 	if rest > 1<<63 || rest == 1<<63 && x.m&1 == 1 {
 		if x.m++; x.m == 0 {
@@ -72,7 +73,7 @@ func x87Short(op ir.Op, dst, a, b []word) bool {
 			r.m, rem = bits.Div64(x.m, 0, y.m)
 			r.exp--
 		}
-		// Describe the remainder by its size relative to the divisor: less than half, half, or more.
+		// Replace the remainder by rest, which rounds in the same way: 0, half, or more than half of the last place.
 		rest := uint64(0)
 		switch half := y.m - rem; {
 		case rem > half:
@@ -89,7 +90,7 @@ func (x x87) sum(y x87, dst []word) bool {
 	if x.exp < y.exp || x.exp == y.exp && x.m < y.m {
 		x, y = y, x
 	}
-	// y is shifted right by d bits. One sticky bit stands for the bits shifted out of the lower word.
+	// Shift y right by d bits into hi:lo. If bits of y are shifted out of lo, set its lowest bit.
 	var hi, lo uint64
 	switch d := uint(x.exp - y.exp); {
 	case d < 64:
