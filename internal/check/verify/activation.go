@@ -30,8 +30,8 @@ type activation struct {
 	reached  map[ir.Value]uint64 // the arrival of the last exit, by the instruction at which the exit resumes
 }
 
-// maxExitless bounds the activations of a function without a verified exit: After that ByLayout follows no further activation of the function,
-// because each one is single-stepped.
+// maxExitless bounds the followed activations of a function without a verified exit. After that ByLayout follows no further activation of the
+// function, because each one is single-stepped.
 const maxExitless = 100
 
 // byLayout reports whether the layouts decide which activations are followed from their entry.
@@ -55,7 +55,7 @@ func (v *verifier) described(function string, record uint64) bool {
 	return slices.ContainsFunc(v.options.Layouts, func(l *layout.Layout) bool { return l.Meant(function, record) })
 }
 
-// wants returns false for hits at entries of functions that are no longer followed, so that they cost little.
+// wants returns false for hits at entries of functions that are no longer followed, so that no frames are built for them.
 func (v *verifier) wants(_ machine.Thread, points []*trace.Tracepoint) bool {
 	return slices.ContainsFunc(points, func(p *trace.Tracepoint) bool { return !p.Entry || !v.isExitless(p.Function) })
 }
@@ -90,7 +90,7 @@ func (v *verifier) notFollowed(x *trace.Exited, why error) {
 	v.unfollow(to, why)
 }
 
-// unfollow records the reason by the return address of the activation.
+// unfollow records the reason why the activation with a return address is not followed from its entry.
 func (v *verifier) unfollow(to ptrace.Return, why error) {
 	if !v.byLayout() {
 		return

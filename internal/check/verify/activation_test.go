@@ -182,8 +182,8 @@ func TestVerifyRunsTheBaselineForAllExits(t *testing.T) {
 	for _, c := range []struct {
 		pairs  []string
 		status string
-		runs   int // repeated runs, of the baseline
-		own    int // repeated runs, of the function's own IR
+		runs   int // number of repeated runs of the baseline
+		own    int // number of repeated runs of the function's own IR
 	}{
 		{nil, Same, 2, 0},
 		{[]string{"i64 95, i32 0, i64 %n, i64 %i, i64 %acc)", "i64 95, i32 0, i64 %n, i64 %acc, i64 %i)"}, Different, 1, 2},

@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// budget bounds the instructions and the time that native code may still take until the return, or until the next followed exit or entry.
+// budget holds the instructions and the time that native code may still take until the return, or until the next followed exit or entry.
 type budget struct {
 	steps    uint64
 	time     time.Duration
@@ -17,14 +17,15 @@ type budget struct {
 // minTime is the time that native code still gets once its time is used up.
 const minTime = time.Millisecond
 
-// firstCheck is the number of instructions before the stack is checked for the first time; each later check comes after twice as many. Most exits
-// return before the first. With the default [Options].Steps it is also so large that, once the interpreter has used up [interpSteps], the exit is not
-// comparable ([nativeRun.atMost]).
+// firstCheck is the number of instructions of native code before its stack is checked for the first time. Each later check comes after twice as many.
+// Most activations return before the first check. With the default [Options].Steps, firstCheck is also large enough that [nativeRun.atMost] exceeds
+// [interpSteps]: the exit is then not comparable if the interpreter has used up its instructions.
 const firstCheck = 1 << 14
 
 func newBudget(o *Options) *budget { return &budget{o.Steps, o.Time, firstCheck, firstCheck} }
 
-// next returns the number of instructions until the next check of the stack, or all of them.
+// next returns the number of instructions until the next check of the stack. If unchecked is set, it returns the number of all remaining
+// instructions.
 func (b *budget) next(unchecked bool) uint64 {
 	if unchecked {
 		return b.steps

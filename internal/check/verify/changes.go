@@ -117,7 +117,7 @@ func appendDifferent(list []changed, addr machine.Addr, was, now []byte) []chang
 	return list
 }
 
-// with returns a copy of an image with changes applied, up to a later image.
+// with returns a copy of an image with changes applied. after is the later image in which they were found.
 func (img *memoryImage) with(list []changed, after *memoryImage) *memoryImage {
 	out := &memoryImage{ranges: slices.Clone(img.ranges), blocks: slices.Clone(img.blocks), zero: img.zero.with(after.zero), shared: after.shared, larger: img.larger}
 	for _, c := range list {

@@ -118,7 +118,7 @@ func (c *comparison) differs(failed string) {
 	}
 }
 
-// memoryWhy returns the reason why memory cannot be compared.
+// memoryWhy returns why with the prefix "memory: ", unless why is [errSharedMemory], which already names the memory.
 func memoryWhy(why error) error {
 	if why == errSharedMemory {
 		return why
@@ -126,7 +126,7 @@ func memoryWhy(why error) error {
 	return frame.Errorf("memory: %w", why)
 }
 
-// report returns the difference in the form of reports.
+// report returns the difference in the form in which a report shows it.
 func (d *memoryDiff) report() MemoryDifference {
 	out := MemoryDifference{Address: frame.HexOf(d.Addr), addr: d.Addr, Size: d.Size,
 		Before: hexBytes(d.Before, nil), Interpreter: hexBytes(d.Interp, d.Undefined), Native: hexBytes(d.Native, nil)}

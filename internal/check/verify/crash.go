@@ -22,7 +22,7 @@ func (v *verifier) handleCrash(run *ptrace.SingleThreadRun) error {
 	return v.concludeCrash(f)
 }
 
-// fatal describes a synchronous signal that ended the process.
+// fatal describes a signal, raised by an instruction, that ends the process.
 type fatal struct {
 	signal  int
 	fault   machine.Addr // the address that the instruction accessed; 0 if the kernel does not report it

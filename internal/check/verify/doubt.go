@@ -5,7 +5,8 @@ import "errors"
 // pointerKept is the reason why a difference may not be an error.
 const pointerKept = "native code has stored a pointer to an object that the interpreter has elsewhere"
 
-// withdraw removes a difference that may have another cause: a pointer that native code has kept, or a store of another process.
+// withdraw removes a difference that is not evidence of an error, because a pointer that native code has kept, or a store of another process, may
+// have caused it.
 func (c *comparison) withdraw() {
 	var why error
 	switch {

@@ -8,10 +8,10 @@ import (
 
 // effects holds the memory in which the interpreter runs: the process's memory at the start, with the effects of the native calls since then.
 type effects struct {
-	first *memoryImage  // at the start
+	first *memoryImage  // the memory at the start
 	now   *memoryImage  // first, with the effects of the calls
-	calls []callEffects // in order; nil if they are too large to be kept
-	size  int           // bytes of all calls
+	calls []callEffects // in the order of the calls; nil if they are too large to be kept
+	size  int           // bytes that all calls have changed
 }
 
 // callEffects holds the effects of native code that ran in place of one call of the interpreter.
@@ -25,10 +25,10 @@ type callEffects struct {
 // maxEffects bounds the bytes of the effects that are kept for a repeated run.
 const maxEffects = 64 << 20
 
-// errTooMuch is the reason why a run cannot be repeated.
+// errTooMuch is the reason why a run cannot be repeated if the effects of its native calls are too large to be kept.
 var errTooMuch = errors.New("native code stored too much for the run to be repeated")
 
-// start sets the memory at the start.
+// start sets the memory in which the interpreter starts.
 func (e *effects) start(img *memoryImage) { e.first, e.now = img, img }
 
 // tooLarge reports whether the effects are too large to be kept, so that the run cannot be repeated.
@@ -47,7 +47,7 @@ func (e *effects) add(c callEffects) {
 	e.calls = append(e.calls, c)
 }
 
-// applyTo passes the memory that native code changed to an interpreter.
+// applyTo applies the changes of native code to the memory of an interpreter.
 func (c *callEffects) applyTo(in *interp.Interp) error {
 	for _, list := range [][]changed{c.memory, c.objects} {
 		for _, m := range list {

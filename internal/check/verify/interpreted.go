@@ -30,7 +30,7 @@ type interpreted struct {
 	incomparable error
 }
 
-// stop records that the interpreter stopped at a native call, or ended (nil). It returns an error if the run cannot be compared.
+// stop records that the interpreter stopped at the native call c, or that it ended if c is nil. It returns an error if the run cannot be compared.
 func (r *interpreted) stop(ctx context.Context, c *interp.Invocation) error {
 	r.pending = c
 	if c == nil {
@@ -102,7 +102,7 @@ func (r *interpreted) end(ctx context.Context) error {
 	return incomparablef("the interpreter cannot run it: %w", err)
 }
 
-// atLimit reports whether one of its bounds ended the interpreter.
+// atLimit reports whether the interpreter ended because it reached one of its bounds.
 func (r *interpreted) atLimit() bool {
 	return r.failed != nil && (r.failed.Kind == interp.KindSteps || r.failed.Kind == interp.KindDepth)
 }

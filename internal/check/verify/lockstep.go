@@ -30,7 +30,7 @@ type Lockstep struct {
 
 	breakpoints []ptrace.Breakpoint
 	sites       map[*ir.Instr]bool
-	running     bool          // native code is running as well
+	running     bool          // true during Go, in which native code runs
 	site        *trace.Exited // the site that native code has reached
 	outcome     *Verified
 }
@@ -257,8 +257,9 @@ func (b *Lockstep) Go(ctx context.Context, run func(context.Context) (*interp.Re
 	return b.arrival(), nil
 }
 
-// insertBreakpoints inserts the breakpoints, and consumes the hit of a breakpoint at which the thread is already stopped. A thread that runs without
-// stepping first reports such a breakpoint, and steps over it at the next run. After an event the order is reversed, so it tries twice.
+// insertBreakpoints inserts the breakpoints. If the thread is already stopped at one of them, it also consumes the hit of that breakpoint. A thread
+// that runs without stepping first reports such a hit, and steps over the breakpoint at the next run. After an event it does so in the other order,
+// so insertBreakpoints tries twice.
 func (b *Lockstep) insertBreakpoints() error {
 	err := b.v.session.Insert(b.breakpoints...)
 	for tries := 0; err == nil && tries < 2; tries++ {
@@ -273,7 +274,8 @@ func (b *Lockstep) insertBreakpoints() error {
 // errArrived stops native code at a site.
 var errArrived = errors.New("it is at a site")
 
-// handleSite handles the sites that the thread reaches, in any activation.
+// handleSite is called when the thread has reached a site, in any activation. It returns errArrived, which stops native code, unless the site belongs
+// to a deeper activation or is no common site of both sides.
 func (b *Lockstep) handleSite(x *trace.Exited) error {
 	to := b.p.origin.to
 	switch at := x.Frames[0].Physical(); {
@@ -291,7 +293,7 @@ func (b *Lockstep) handleSite(x *trace.Exited) error {
 // leftWithoutReturn is the reason why an activation that ended without a return cannot be compared.
 const leftWithoutReturn = "its frame was left without a return"
 
-// arrival returns the places at which both sides are stopped.
+// arrival returns the places at which native code and the interpreter are stopped.
 func (b *Lockstep) arrival() *Stop {
 	p := b.p
 	a := &Stop{Exit: b.site, Moved: true, Ended: b.v.threadEnded}

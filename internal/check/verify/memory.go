@@ -23,13 +23,13 @@ const (
 
 	// Larger mappings are reserved for bookkeeping, such as the terabytes of AddressSanitizer's shadow. They have too many pages to query.
 	maxImageMapping = 64 << 30
-	maxImage        = 256 << 30 // of all mappings together
+	maxImage        = 256 << 30 // bounds the size of all copied mappings together
 )
 
 // memoryImage is a copy of writable memory. Blocks of zeros take no space.
 type memoryImage struct {
 	ranges []imageRange
-	blocks []memoryBlock   // in order
+	blocks []memoryBlock   // in ascending order
 	zero   untouched       // ranges without blocks that are zero because the process never touched them
 	shared []machine.Range // mappings that are shared
 	larger []machine.Range // mappings larger than maxImageMapping, which are not copied
@@ -136,7 +136,7 @@ func (img *memoryImage) blockFrom(addr machine.Addr) int {
 	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
 }
 
-// same returns the image's own bytes if they equal those of a block, or nil.
+// same returns the image's bytes at an address if they equal the given block, or nil. A later image can then share them.
 func (img *memoryImage) same(addr machine.Addr, block []byte) []byte {
 	if b := img.block(addr); b != nil && b.addr == addr && bytes.Equal(b.data, block) {
 		return b.data
@@ -173,7 +173,8 @@ var zeroBlock [imageBlock]byte
 // untouched holds parts of memory that are known to be zero, in ascending order.
 type untouched []machine.Range
 
-// untouchedOf returns the untouched memory, if mem can tell ([ptrace.Target.Untouched]). Reading reserved heaps of gigabytes would take long.
+// untouchedOf returns the memory that the process never touched, or nil if mem does not know it ([ptrace.Target.Untouched]). It saves reading
+// reserved heaps of gigabytes.
 func untouchedOf(mem machine.Memory) untouched {
 	if t, ok := mem.(interface{ Untouched() []machine.Range }); ok {
 		return t.Untouched()
@@ -181,7 +182,7 @@ func untouchedOf(mem machine.Memory) untouched {
 	return nil
 }
 
-// holds reports whether a block lies in one of the parts.
+// holds reports whether size bytes at an address lie in one of the parts.
 func (u untouched) holds(addr machine.Addr, size int) bool {
 	i := u.index(addr)
 	return i < len(u) && u[i].Start <= addr && addr+machine.Addr(size) <= u[i].End
@@ -352,7 +353,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []me
 	for at := range c.blocks {
 		for i := before.zero.index(at); i < len(before.zero) && before.zero[i].Start < at+imageBlock; i++ {
 			start, end := max(at, before.zero[i].Start), min(at+imageBlock, before.zero[i].End)
-			if zero.holds(start, int(end-start)) { // still zero or already added
+			if zero.holds(start, int(end-start)) { // if the block has pages now, the loop above has added it
 				add(start, end)
 			}
 		}
@@ -405,7 +406,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 		}
 		addr := p.Addr + machine.Addr(at)
 		live := (want ^ have) &^ unknown &^ c.deadBytes(addr)
-		if shared || c.left || c.stack.Contains(addr) { // another program part may have stored a byte that the interpreter did not store
+		if shared || c.left || c.stack.Contains(addr) { // other code may have stored a byte that the interpreter did not store
 			live &= bytesStored(p.Stored[at/diffWord])
 		}
 		switch {
@@ -418,7 +419,7 @@ func (c *memoryComparison) page(p interp.Touched, was, got []byte, shared bool) 
 	}
 }
 
-// deadBytes returns a mask of the meaningless bytes of the word at addr.
+// deadBytes returns a mask of the bytes of the word at addr that lie in dead ranges.
 func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 	for _, r := range c.dead {
 		if r.End <= addr || r.Start >= addr+diffWord {
@@ -433,7 +434,7 @@ func (c *memoryComparison) deadBytes(addr machine.Addr) (mask uint64) {
 	return mask
 }
 
-// bytesStored returns a mask of the bytes of a word whose bits are set, starting with the lowest byte.
+// bytesStored returns a mask of the bytes of a word that were stored. Bit n of bits is set if byte n, counted from the lowest, was stored.
 func bytesStored(bits byte) (mask uint64) {
 	for i := range diffWord {
 		if bits>>i&1 != 0 {

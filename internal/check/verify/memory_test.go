@@ -316,7 +316,7 @@ func TestCompareReservedMemory(t *testing.T) {
 	}
 }
 
-// TestChangesOfReservedMemory requires that changes by native code in untouched memory, and memory that it releases, are passed on.
+// TestChangesOfReservedMemory requires that the interpreter gets changes by native code in untouched memory, and memory that native code releases.
 func TestChangesOfReservedMemory(t *testing.T) {
 	const start, size = machine.Addr(0x5000_0000_0000), machine.Addr(1 << 30)
 	const page = start + 1<<29 + 0x3000

@@ -61,8 +61,8 @@ type stretch struct {
 	budget  *budget
 	options ptrace.SingleThreadOptions
 	atSpeed bool          // the steps are used up, and native code runs at full speed
-	fast    bool          // a [Lockstep] needs no single-stepping any more
-	hits    []ptrace.Hits // the counts before, if exits may pass without a stop
+	fast    bool          // a [Lockstep] no longer needs single-stepping
+	hits    []ptrace.Hits // the counts of hits before the run, if the thread may pass exits without a stop
 	began   time.Time
 	run     *ptrace.SingleThreadRun
 	check   bool // check the stack after the run
@@ -73,7 +73,7 @@ func (s *stretch) atHit() bool {
 	return s.run.Fatal == 0 && s.run.Stopped == "" && s.run.Return < 0 && s.run.Entered == 0
 }
 
-// newStretch selects the events that end the next run.
+// newStretch returns the next run of native code, with the events and bounds that end it.
 func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 	s := &stretch{budget: budget, atSpeed: budget.steps == 0, fast: v.atFullSpeed()}
 	exits, _ := v.exitsPending(0)
@@ -101,7 +101,7 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 	case v.call.native != nil:
 	case s.fast, s.atSpeed:
 		for _, p := range v.pending {
-			p.native.ranOutside = true // native code may have called outside code, unseen
+			p.native.ranOutside = true // verify does not see whether native code calls outside code
 		}
 	default:
 		o.Inside = v.watcher.Code()
@@ -165,7 +165,8 @@ func (v *verifier) handleStop(s *stretch) error {
 	return v.watcher.HandleHit(run.Hit, run.Thread)
 }
 
-// handleBound handles native code that a bound has stopped: native code continues, or its predictions are given up.
+// handleBound is called when a bound has stopped native code. If the time or the steps of the budget are used up, it gives up the pending
+// predictions. Otherwise native code continues. It also continues without steps if [verifier.mayRunAtSpeed] returns true.
 func (v *verifier) handleBound(s *stretch) error {
 	run, budget := s.run, s.budget
 	switch {
@@ -190,7 +191,7 @@ func (v *verifier) handleBound(s *stretch) error {
 // whole activation. Such an activation cannot be compared at the next hit of a record.
 func (v *verifier) mayRunAtSpeed() bool { return v.options.EntriesOf != nil && !v.timedOutAtSpeed }
 
-// boundReason returns the reason why native code was stopped. It names the whole bound, not the part that was left after calls and exits.
+// boundReason returns the reason why a bound stopped native code. It names the complete bound, not the part that remained after calls and exits.
 func (v *verifier) boundReason(run *ptrace.SingleThreadRun, o *ptrace.SingleThreadOptions) string {
 	switch {
 	case run.Late:

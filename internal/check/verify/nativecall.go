@@ -17,12 +17,12 @@ import (
 // interpreter.
 type nativeCall struct {
 	call        *call
-	before      *memoryImage // at the callee's entry
+	before      *memoryImage // memory at the callee's entry
 	predictions []*prediction
 }
 
-// stopped handles the interpreter when it stops: at a native call, or at the end of the run (nil). It returns an error if the run cannot be compared.
-// A run from an entry keeps that reason for later exits.
+// stopped is called when the interpreter has stopped at the native call c, or has ended if c is nil. It returns an error if the run cannot be
+// compared. For a run from an entry it records the reason for later exits, and returns nil.
 func (p *prediction) stopped(v *verifier, c *interp.Invocation) error {
 	err := p.interp.stop(v.ctx, c)
 	if r := p.interp.result; r != nil {
@@ -50,7 +50,7 @@ func (v *verifier) handleCall(run *ptrace.SingleThreadRun) error {
 	var decided []*prediction
 	for _, p := range v.inStep() {
 		if p.interp.pending == nil || p.interp.callee != run.Entered {
-			p.native.ranOutside = true // the interpreter of this prediction does not make the call, or has not reached it
+			p.native.ranOutside = true // the interpreter of this prediction does not make this call, or is not yet stopped at it
 			continue
 		}
 		p.out.Calls++
@@ -124,7 +124,7 @@ func lazyBinding(before, now *memoryImage, entry machine.Addr, maps []machine.Ma
 	return slots
 }
 
-// reportDecided reports exits that are decided, and removes them.
+// reportDecided removes predictions that are decided before the return, and reports their outcomes.
 func (v *verifier) reportDecided(done []*prediction) error {
 	if len(done) == 0 {
 		return nil

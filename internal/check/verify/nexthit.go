@@ -8,14 +8,14 @@ import (
 
 // nextHit is the next hit of the record of an exit in the same activation.
 type nextHit struct {
-	p       *prediction // at the hit, or nil
+	p       *prediction // the prediction that begins at the hit, or nil
 	between uint64      // number of hits before it that were not verified
 	inexact bool        // between may be too low or too high
 }
 
 // Again is the comparison of an exit with the next hit of its record in the same activation. It is made if native code did not return.
 type Again struct {
-	Hit    uint64            `json:"hit"`             // of the record
+	Hit    uint64            `json:"hit"`             // number of the next hit, as [Verified].Hit
 	Slots  []SlotDifference  `json:"slots,omitempty"` // the slots that differ; Baseline is the interpreter's value
 	Words  uint64            `json:"memory_words,omitempty"`
 	Memory *MemoryDifference `json:"memory,omitempty"`
@@ -49,8 +49,8 @@ func (c *comparison) atNextHit() bool {
 	return true
 }
 
-// atNextHit compares the state at the next hit of the record with the run from the exit, once the run has reached the record the same number of
-// times. between is the number of hits between the two.
+// atNextHit compares the state at the next hit of the record with the interpreter's run from the exit, after that run has reached the record the same
+// number of times. between is the number of hits between the exit and the next verified hit.
 func (s *stateComparison) atNextHit(between uint64) *State {
 	out := &State{}
 	if s.exit.origin.fn != s.run.origin.fn {

@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// objectPair is memory that the interpreter made, and the memory that native code has in its place.
+// objectPair is an object of the interpreter, and the memory that native code uses for the same object.
 type objectPair struct{ own, native machine.Range }
 
 // objectPairs holds the objects to which pointers were passed in native calls.
@@ -23,7 +23,7 @@ type objectPairs struct {
 // maxObjectPairs bounds the pairs of one prediction.
 const maxObjectPairs = 1024
 
-// add adds the pair of n bytes at two addresses, unless a pair already contains them. It removes earlier pairs with the same memory of the
+// add adds the pair of n bytes at two addresses, unless a pair already contains both. It removes earlier pairs with the same memory of the
 // interpreter. It returns false if there are too many pairs.
 func (o *objectPairs) add(own, native machine.Addr, n uint64) bool {
 	if slices.ContainsFunc(o.list, func(t objectPair) bool { return t.own.Contains(own) && native-t.native.Start == own-t.own.Start }) {

@@ -21,11 +21,11 @@ type origin struct {
 	native  *ir.Func     // the function whose native code runs, or nil if it is unknown
 	cc      string       // the calling convention of native code
 	prepare func(interp.Options) (*prepared, error)
-	start   interp.Activation // of an exit: the activation with which the interpreter begins
+	start   interp.Activation // for an exit: the activation with which the interpreter begins
 
 	// These are set by [origin.findStack].
 	to     ptrace.Return
-	floats *machine.FloatControl // of the thread, or nil if unknown
+	floats *machine.FloatControl // floating-point environment of the thread, or nil if unknown
 	dead   []machine.Range       // memory whose bytes are meaningless; the first range is the stack below the frame
 	below  machine.Range         // memory that is either stack below the frame or other data
 }
@@ -33,9 +33,9 @@ type origin struct {
 // prepared is an interpreter that is ready to run from an origin.
 type prepared struct {
 	machine *interp.Interp
-	start   interp.Activation                             // of an exit: where it begins
-	run     func(context.Context) (*interp.Result, error) // runs it to the end
-	step    func() (x *interp.Execution, err error)       // begins a run that is stopped before the first instruction
+	start   interp.Activation                             // for an exit: the activation with which the interpreter begins
+	run     func(context.Context) (*interp.Result, error) // runs the interpreter to the end
+	step    func() (x *interp.Execution, err error)       // starts a run that is stopped before the first instruction
 }
 
 // exitOrigin returns the origin of an exit: the outermost frame of a stack.

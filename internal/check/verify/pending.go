@@ -12,9 +12,9 @@ import (
 // These bound the exits that are pending at the same time, until their activations return. For each exit the interpreter runs to the return, and one
 // activation may pass as many exits as a loop has iterations.
 const (
-	maxPending  = 16  // of all records
-	maxOfRecord = 4   // of each record, once maxPending is reached
-	maxInAll    = 256 // of all records together
+	maxPending  = 16  // exits of all records, before maxOfRecord applies
+	maxOfRecord = 4   // exits of each record, once maxPending is reached
+	maxInAll    = 256 // exits of all records together
 	maxEntries  = 16  // runs from entries
 )
 
@@ -78,7 +78,7 @@ func (s skippedRecords) of(p *trace.Tracepoint) *struct{ verified, skipped uint6
 	return s[key]
 }
 
-// never lists the records without a verified exit.
+// never lists the records of which exits were skipped and none was verified.
 func (s skippedRecords) never() (list []SkippedRecord) {
 	for key, n := range s {
 		if n.verified == 0 && n.skipped > 0 {

@@ -17,8 +17,9 @@ import (
 //   - [interpreted]: the run of the interpreter, up to a native call or to its end
 //   - [nativeRun]: the record of the run of native code
 //   - [effects] and [objectPairs]: the changes by native calls, which are passed to the interpreter
-//   - [comparison]: the comparison at the return or at a crash; [stateComparison]: that of the state at an exit; both set out
-//   - [reruns]: the run of the interpreter, repeated to explain a difference
+//   - [comparison]: the comparison at the return or at a crash, which sets out
+//   - [stateComparison]: the comparison of the state at an exit, which also sets out
+//   - [reruns]: repeated runs of the interpreter, which explain a difference
 type prediction struct {
 	out     *Verified
 	origin  *origin
@@ -64,7 +65,7 @@ func (v *verifier) predict(x *trace.Exited, out *Verified) (*prediction, error) 
 	return p, nil
 }
 
-// begin lets the interpreter run from the exit.
+// begin starts the interpreter at the exit, and waits until it makes a native call or ends.
 func (p *prediction) begin(v *verifier) error {
 	p.interp.memory.image = p.effects.first
 	p.interp.runner.start(v.ctx, p.interp.run)
@@ -109,7 +110,7 @@ func (v *verifier) place(p *prediction, x *trace.Exited, at int, maps []machine.
 	return v.findStack(p, x, at, maps)
 }
 
-// findStack finds the call and the memory that belong to the frame with that index.
+// findStack sets the call, the return address and the memory of the frame with that index.
 func (v *verifier) findStack(p *prediction, x *trace.Exited, at int, maps []machine.Mapping) error {
 	kernel, err := v.session.KernelArea(x.Thread.ID)
 	if err != nil {
@@ -138,8 +139,8 @@ func (v *verifier) interpreter() interp.Options {
 	return interp.Options{MaxSteps: interpSteps(v.options.Steps), MaxMemory: interpMemory}
 }
 
-// interpSteps returns the bound of the interpreter's instructions if native code may run n: a native instruction rarely corresponds to more than 16
-// LLVM instructions.
+// interpSteps returns the maximum number of instructions of the interpreter if native code may run n instructions. A native instruction rarely
+// corresponds to more than 16 LLVM instructions.
 func interpSteps(n uint64) uint64 { return 16 * n }
 
 // interpMemory bounds the memory of one run, in bytes: several are kept until native code returns.

@@ -26,7 +26,7 @@ func (g *progress) callsInProgress() (list []*call) {
 	return list
 }
 
-// updateCall sets call to the innermost call that has not ended.
+// updateCall replaces g.call by the nearest outer call that is still in progress, if g.call has ended.
 func (g *progress) updateCall() {
 	list := g.callsInProgress()
 	for g.call != nil && !slices.Contains(list, g.call) {

@@ -19,8 +19,8 @@ const (
 // Verified is the outcome of one exit.
 type Verified struct {
 	Exit   *trace.Exited
-	Number uint64 // number of the exit among the verified exits, from 1
-	Hit    uint64 // number of the hit among the verified hits of its record, from 1
+	Number uint64 // number of the exit, from 1, counting skipped exits; for an activation its number among the followed ones
+	Hit    uint64 // number of the hit of the exit's record, from 1, counting skipped exits; for an activation as Number
 	Status string // one of the constants
 	Why    string // the reason why the exit is not comparable
 	reason error  // the error of Why; Reasons removes its addresses
@@ -103,7 +103,7 @@ const Schema = "reframe.verify/v1"
 type Report struct {
 	Schema      string             `json:"schema"`
 	Number      uint64             `json:"n"`
-	Hit         uint64             `json:"hit"` // of the record
+	Hit         uint64             `json:"hit"` // as in [Verified]
 	TID         int                `json:"tid"`
 	Thread      string             `json:"thread"`
 	Address     frame.Hex          `json:"address"`

@@ -32,8 +32,8 @@ type stoppedRun struct {
 	x  *interp.Execution
 }
 
-// prepare makes the interpreter again, for a run that gets the same effects of native code as the first run. It returns an error if that is
-// impossible, for example because the effects were too large to keep. wait is as in [reruns.visit].
+// prepare returns a new interpreter for a run that gets the same effects of native calls as the first run. It returns an error if the effects were
+// too large to keep, or if the interpreter cannot be made. wait is as in [reruns.visit].
 func (r *reruns) prepare(trace func(interp.Traced), wait func() bool) (ready *prepared, err error) {
 	if r.effects.tooLarge() {
 		return nil, errTooMuch
@@ -71,15 +71,15 @@ func (r *reruns) stop() {
 // maxArrivals bounds the arrivals of a run at one place.
 const maxArrivals = 100_000
 
-// maxKept bounds the values that are kept of all arrivals of a run. Beyond the bound, each exit needs separate runs. It is a variable so that a test
-// can change it.
+// maxKept bounds the number of values that are kept for all arrivals of a run. Beyond this bound, each exit needs separate runs. It is a variable so
+// that a test can change it.
 var maxKept = 1 << 17
 
 // arrival is the state of a run just before it executes an instruction.
 type arrival struct {
 	steps  uint64 // number of instructions that the run had executed
 	values []arrived
-	run    *stoppedRun // stopped at the arrival; nil until [reruns.runTo] makes one
+	run    *stoppedRun // a run that is stopped at the arrival; nil until [reruns.runTo] makes one
 }
 
 // arrived is a value at an arrival; it is empty if the run has no such value. made reports whether the value is an address that exists only in the
@@ -89,14 +89,14 @@ type arrived struct {
 	made bool
 }
 
-// arrivals holds the arrivals of a run from an entry at one place. One repeated run collects them for all exits of the activation. That run waits at
-// calls that native code has not made yet.
+// arrivals holds the states in which a run from an entry arrives at one instruction. One repeated run collects them for all exits of the activation.
+// That run waits at calls that native code has not made yet.
 type arrivals struct {
-	values  []ir.Value // the values that are kept
+	values  []ir.Value // the values that each arrival holds
 	list    []arrival
 	why     error                   // the reason why there may be more arrivals
 	tooMany bool                    // there were too many arrivals to keep
-	more    func() (struct{}, bool) // lets the run continue; false: it has ended
+	more    func() (struct{}, bool) // lets the run continue to the next arrival; false: the run has ended
 	stop    func()
 	cancel  context.CancelFunc
 	calls   int // number of calls that native code had made when the run last continued

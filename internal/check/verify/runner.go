@@ -11,7 +11,7 @@ import (
 
 // runner runs the interpreter in step with native code: at each native call the interpreter waits until it gets the effects of the call.
 type runner struct {
-	ctx       context.Context // of the run, nil before it started
+	ctx       context.Context // context of the run, nil before it started
 	stop      context.CancelCauseFunc
 	remaining time.Duration // remaining time
 	calls     chan *interp.Invocation
@@ -28,7 +28,7 @@ func newRunner(limit time.Duration) *runner {
 	return &runner{remaining: limit, calls: make(chan *interp.Invocation), results: make(chan interp.Value)}
 }
 
-// native implements [interp.Options].Native.
+// native implements [interp.Options].Native. It passes a native call to next or resume, and waits for the result.
 func (r *runner) native(c *interp.Invocation) (v interp.Value, err error) {
 	select {
 	case r.calls <- c:
@@ -53,7 +53,7 @@ func (r *runner) start(ctx context.Context, run func(context.Context) (*interp.R
 	}()
 }
 
-// next waits until the run makes a native call, which it returns, or ends: nil.
+// next waits until the run makes a native call, and returns the call. It returns nil if the run has ended.
 func (r *runner) next() *interp.Invocation {
 	began := time.Now()
 	late := time.AfterFunc(r.remaining, func() { r.stop(context.DeadlineExceeded) })
@@ -69,7 +69,7 @@ func (r *runner) next() *interp.Invocation {
 	}
 }
 
-// resume passes the result of the native call to the run, and waits as next does.
+// resume passes the result of the native call to the run, and then waits for the next call, as next does.
 func (r *runner) resume(v interp.Value) *interp.Invocation {
 	select {
 	case r.results <- v:

@@ -31,7 +31,7 @@ type sharedFile struct {
 // sharedFiles holds the files that other processes map.
 type sharedFiles map[sharedFile]bool
 
-// mappedElsewhere reports whether another process than pid maps the same file. It remembers such a file, because the other process may have stored to
+// mappedElsewhere reports whether a process other than pid maps the same file. It records such a file, because the other process may have stored to
 // it.
 func (s *sharedFiles) mappedElsewhere(pid int, m *machine.Mapping) bool {
 	key := sharedFile{m.Path, m.Inode}

@@ -35,7 +35,7 @@ func (c *call) returned(pc, sp machine.Addr) bool {
 	return pc == c.to.Addr && sp >= c.to.CFA && uint64(sp-c.to.CFA) <= c.to.Pops
 }
 
-// innermost returns the innermost of several calls on one stack; nil for no call.
+// innermost returns the innermost of several calls on one stack; nil if list is empty.
 func innermost(list []*call) (inner *call) {
 	for _, c := range list {
 		if inner == nil || c.within(inner) {

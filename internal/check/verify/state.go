@@ -18,7 +18,7 @@ type SlotDifference struct {
 	Slot     string `json:"slot"`
 	Exit     string `json:"exit"`
 	Baseline string `json:"baseline"`
-	// In is the name of the place that has the baseline's value: another slot of the exit, or a value of the function that was left.
+	// In is the name of another slot of the exit, or of a value of the function that was left, that has the baseline's value; "" if there is none.
 	In string `json:"in,omitempty"`
 	// Of is the kind of In: "slot", or "value" of the function that was left.
 	Of string `json:"of,omitempty"`
@@ -39,7 +39,7 @@ type State struct {
 	reason error // Why, with its addresses
 }
 
-// undecided is the reason why the state could not be compared; nil if it was compared.
+// undecided sets the reason why the state could not be compared; nil if it was compared.
 func (s *State) undecided(why error) {
 	if s.reason = why; why != nil {
 		s.Why = why.Error()
@@ -52,7 +52,7 @@ func (s *State) same() bool { return s.Why == "" && s.Arrival > 0 }
 // different reports whether the run had the state of the exit at no arrival.
 func (s *State) different() bool { return s.Why == "" && s.Arrival == 0 }
 
-// weights ranks a slot that differs by the place of the baseline's value: another slot, a value of the function that was left, or no place.
+// weights holds the cost of a slot that differs, by [SlotDifference].Of: the baseline's value is in another slot, in a value, or nowhere.
 var weights = map[string]int{"slot": 2, "value": 3, "": 8}
 
 // setNearest records the differences of an arrival.
@@ -67,7 +67,7 @@ func (s *State) setNearest(number uint64, slots []SlotDifference, memory compare
 // stateComparison compares the state of an exit with a run of the interpreter that reaches the place at which the exit resumes.
 type stateComparison struct {
 	v      *verifier
-	run    *prediction // from the entry of the function, or from an earlier exit of the same activation
+	run    *prediction // the run from the entry of the function, or from an earlier exit of the same activation
 	exit   *prediction
 	at     *ir.Instr  // the instruction of the run at which the exit resumes
 	values []ir.Value // the values that the exit has
@@ -107,7 +107,7 @@ func (s *stateComparison) different(a *arrival) map[ir.Value]interp.Value {
 	return list
 }
 
-// memory compares the memory of the exit with the run's.
+// memory compares the memory of the process at the exit with the memory of the run at an arrival.
 func (s *stateComparison) memory(a *arrival) (comparedMemory, error) {
 	if err := s.run.reruns.runTo(s.at, a); err != nil {
 		return comparedMemory{}, err

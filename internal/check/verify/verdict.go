@@ -11,10 +11,10 @@ import (
 // Baseline is the comparison of an exit, or of an activation, with a run of its baseline from the function's entry.
 type Baseline struct {
 	Function string `json:"function"`        // the baseline
-	State    *State `json:"state,omitempty"` // of an exit
+	State    *State `json:"state,omitempty"` // comparison of the state at the exit; nil for an activation
 	// Result compares the baseline's result with that of native code.
 	Result []ResultPart `json:"result,omitempty"`
-	Status string       `json:"status"`           // of baseline and native code at the return: same, different, not comparable
+	Status string       `json:"status"`           // outcome for baseline and native code at the return: same, different, not comparable
 	Reason string       `json:"reason,omitempty"` // the reason why they are not comparable
 	// Wrong names the wrong part: the stack map or native code, the bundle, the layout, the optimized IR, the runtime; "" if nothing is wrong.
 	Wrong string `json:"wrong,omitempty"`

@@ -26,21 +26,21 @@ type verifier struct {
 	watcher *trace.Watcher
 	session *ptrace.Session
 	options Options
-	ctx     context.Context // of the whole verification
+	ctx     context.Context // context of the whole verification
 	outcome func(*Verified) error
 	progress
-	memory      *memoryImage    // of the process at the last exit, while a prediction is pending
+	memory      *memoryImage    // memory of the process at the last exit, while a prediction is pending
 	child       *protocol.Child // the user's own interpreter; nil before its start
 	number      uint64          // number of exits so far, or of entries if EntriesOf is set
 	entries     uint64          // number of followed activations
-	predictions uint64          // number of followed predictions
+	predictions uint64          // number of predictions so far
 	warned      map[string]bool
 	checkedCode map[machine.Addr]bool // breakpoints whose code was compared with the module
 	hits        map[uint64]uint64
 	summary     Summary
 	records     skippedRecords
 	shared      sharedFiles
-	// lockstep reports whether the owner of a [Lockstep] waits, and may stop the thread. outer holds the return addresses of the callers of the
+	// lockstep is true if the verifier belongs to a [Lockstep], whose owner may stop the thread. outer holds the return addresses of the callers of the
 	// Lockstep's frame.
 	lockstep        bool
 	outer           []ptrace.Return
@@ -233,7 +233,8 @@ func (v *verifier) addPending(p *prediction) {
 	}
 }
 
-// countSkipped records a hit of a record, in a frame (nil: unknown), for which there is no prediction.
+// countSkipped counts a hit that is not verified, for the pending exits of the same record in the same activation. f is the frame of the hit, nil if
+// unknown.
 func (v *verifier) countSkipped(record uint64, f *deopt.Frame) {
 	for _, q := range v.pending {
 		switch {

@@ -21,10 +21,10 @@ type entryRun struct {
 	record uint64
 	states []vmState
 	writes []vmWrite
-	memory *protocol.Overlay // after the run
+	memory *protocol.Overlay // memory after the run
 	why    string            // the reason why later states are unknown; "" if the run reached its return
 	next   int               // the first state that the next exit may have
-	fault  string            // key of the difference that makes later ones likely, or ""
+	fault  string            // key of an earlier difference, which is the likely cause of later ones, or ""
 
 	written, values int // bytes of writes, and frames and values of states
 }
@@ -32,10 +32,10 @@ type entryRun struct {
 // vmState is the state of an interpreter before an instruction.
 type vmState struct {
 	*protocol.Stopped
-	writes int // number of writes of the run until then
+	writes int // number of writes that the run had made before the instruction
 }
 
-// vmWrite is a write of an instruction.
+// vmWrite is a write to memory by an instruction of the run.
 type vmWrite struct {
 	state int // the state before the instruction
 	addr  machine.Addr
@@ -52,7 +52,7 @@ const (
 // errNoStep is returned for an interpreter that cannot stop between two instructions.
 var errNoStep = errors.New("the interpreter cannot stop between two instructions, which --from-entry requires (doc/user/protocol.md, step)")
 
-// placeOf returns the place of a frame in words.
+// placeOf returns a method and a position in it as text.
 func placeOf(method string, position *int64) string {
 	if position == nil {
 		return method
@@ -136,7 +136,7 @@ func (v *verifier) runFromEntry(request *protocol.Resume, record uint64, t *ptra
 	}
 }
 
-// add adds a state.
+// add adds a state, in which the interpreter has stopped, to the run.
 func (r *entryRun) add(s *protocol.Stopped) {
 	r.states = append(r.states, vmState{s, len(r.writes)})
 	for n := range s.Frames {

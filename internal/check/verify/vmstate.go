@@ -37,15 +37,15 @@ type VMState struct {
 
 // VMDifference is a part of the VM frames of an exit that differs from a state of the run. The part is wrong if the exit should have that state.
 type VMDifference struct {
-	Method string `json:"method,omitempty"` // of the frame; "" for memory
+	Method string `json:"method,omitempty"` // method of the frame; "" for memory
 	Place  string `json:"place"`            // "position", "resume", "local[1]", "stack[0]", "monitor[0]", "object[0].price", or a place in memory
 	Exit   string `json:"exit,omitempty"`   // the value at the exit; "" for a value that is missing
 	Should string `json:"should,omitempty"` // the value of the run; "" for a value that it does not have
-	// Of is the place whose value this place wrongly has, or "".
+	// Of is another place that should have the value that Place has at the exit, or "".
 	Of string `json:"of,omitempty"`
-	// Since is the instruction of the run that replaced the value that this place still has, or "".
+	// Since is set if Place has a stale value at the exit: it is the instruction of the run that replaced the value.
 	Since string `json:"since,omitempty"`
-	// Early is the instruction of the run that stores the value only after the compared state, or "".
+	// Early is set if the exit has a value too early: it is the instruction of the run that stores the value after the compared state.
 	Early string `json:"early,omitempty"`
 
 	memory bool
@@ -106,9 +106,9 @@ const (
 type vmComparison struct {
 	run    *entryRun
 	raw    []protocol.Frame       // the frames of the exit, as the layout reads them
-	vm     *frame.VM              // the same
+	vm     *frame.VM              // the same frames, in the form of the view
 	exact  *protocol.Stopped      // the same frames as the interpreter reports them before it runs them; nil if it refused them
-	memory machine.Memory         // of the exit
+	memory machine.Memory         // memory of the process at the exit
 	made   *protocol.Overlay      // the memory of the exit, with the objects that the interpreter allocated for exact; nil without exact
 	ids    map[machine.Addr]int64 // the ids of these objects
 	order  binary.ByteOrder
@@ -207,8 +207,8 @@ func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	return out
 }
 
-// words counts the words of memory that differ in a state. These are words that the run had stored, and words that the run stores later and the exit
-// has already changed.
+// words counts the words of memory in which the exit differs from state k. These are words that the run had stored before the state, and words that
+// the run stores later but that are already changed at the exit.
 func (c *vmComparison) words(k int) int {
 	_, _, pairs := c.at(k)
 	pairs.own = c.run.memoryAt(k)
@@ -220,7 +220,7 @@ func (c *vmComparison) words(k int) int {
 	return n
 }
 
-// early yields the words of memory that the exit has changed, and that the run had not stored yet in the state of a comparison but stores later.
+// early yields the words of memory that are changed at the exit, and that the run stores only after the state of a comparison.
 func (c *vmComparison) early(pairs *withComparison) iter.Seq[*memoryDiff] {
 	return func(yield func(*memoryDiff) bool) {
 		for later := range c.run.memory.Stored() {
@@ -239,7 +239,7 @@ func (c *vmComparison) early(pairs *withComparison) iter.Seq[*memoryDiff] {
 				for i := range diffWord {
 					switch bit := byte(1) << i; {
 					case known && then.Bits[at/diffWord]&bit != 0:
-						d.Interp[i] = then.Data[at+i] // [withComparison.memory] compares it
+						d.Interp[i] = then.Data[at+i] // [withComparison.memory] compares this byte
 					case later.Bits[at/diffWord]&bit != 0 && d.Native[i] != d.Before[i] && !pairs.isDead(d.Addr+machine.Addr(i)):
 						d.Undefined[i], differs = 0, true
 					}
@@ -281,7 +281,7 @@ func (m *vmMatch) add(cost int, d VMDifference) {
 	m.diffs = append(m.diffs, d)
 }
 
-// before returns the position of the instruction that ran before a state, in the innermost frame of the state; nil if the frame has just begun.
+// before returns the position of the instruction that ran last in the innermost frame of a state; nil if the frame has run no instruction.
 func (m *vmMatch) before() *int64 {
 	if m.state == 0 {
 		return nil
@@ -321,7 +321,7 @@ func owners(list []protocol.Monitor) (out []protocol.Value) {
 	return out
 }
 
-// position compares the position and the way to resume.
+// position compares the position of a frame, and whether it resumes before or after the instruction at that position.
 func (m *vmMatch) position(n int, raw, want *protocol.Frame) {
 	if raw.Position == nil || want.Position == nil {
 		return
@@ -341,7 +341,8 @@ func (m *vmMatch) position(n int, raw, want *protocol.Frame) {
 	}
 }
 
-// list compares the values of a kind in a frame. A layout may omit locals. The run has top more values than the exit.
+// list compares the values of one kind in a frame. If partial is set, it ignores values that one side lacks, because a layout may omit locals. The
+// exit may lack the last top values of the run.
 func (m *vmMatch) list(n int, kind string, has, want []protocol.Value, partial bool, top int) {
 	at := func(list []protocol.Value, index int64) *protocol.Value {
 		k := slices.IndexFunc(list, func(v protocol.Value) bool { return v.Index != nil && *v.Index == index })
@@ -589,7 +590,8 @@ const maxCandidates = 256
 // maxStateDiffs bounds the differences in memory that a report names.
 const maxStateDiffs = 8
 
-// memoryAt compares the memory that the run had stored before a state, and the memory that the exit has changed before the run.
+// memoryAt lists the differences in memory between the exit and state k: in words that the run had stored before the state, and in words that are
+// already changed at the exit although the run stores them later.
 func (c *vmComparison) memoryAt(k int, pairs *withComparison, near func(machine.Addr) string) (list []VMDifference) {
 	pairs.own = c.run.memoryAt(k)
 	pairs.memory()
@@ -608,7 +610,8 @@ func (c *vmComparison) memoryAt(k int, pairs *withComparison, near func(machine.
 	return list
 }
 
-// storedBy returns the first instruction of the run, from a state on, that stores the value of the exit in the differing bytes of a word; or "".
+// storedBy returns the first instruction of the run, from state k on, that stores the exit's value to the differing bytes of a word; "" if there is
+// none.
 func (c *vmComparison) storedBy(k int, diff *memoryDiff, differing []machine.Addr) string {
 	for _, change := range c.run.changes(diff.Addr, len(c.run.states)) {
 		if change.state >= k && !slices.ContainsFunc(differing, func(at machine.Addr) bool { return change.is[at-diff.Addr] != diff.Native[at-diff.Addr] }) {
@@ -678,7 +681,7 @@ func (c *vmComparison) word(k int, pairs *withComparison, diff *memoryDiff, diff
 
 // vmChange is a change of a word of memory.
 type vmChange struct {
-	state   int // before the instruction that changed it
+	state   int // the state before the instruction that changed the word
 	was, is [diffWord]byte
 }
 

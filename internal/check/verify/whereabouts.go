@@ -18,10 +18,10 @@ type whereabouts struct {
 	*deopt.View
 	objects iter.Seq[*object.Image] // images that a JIT registered
 	maps    []machine.Mapping       // the mappings now
-	frames  []*deopt.Frame          // frames of the thread that left
+	frames  []*deopt.Frame          // frames of the thread at the exit
 }
 
-// whereabouts returns the whereabouts of an exit. It reads the current mappings, which may have changed since the exit.
+// whereabouts returns the names of addresses for an exit. It uses the current mappings, which may have changed since the exit.
 func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
 	maps, _ := v.watcher.View().Target().Mappings() // without them only symbols are shown
 	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}

@@ -106,7 +106,8 @@ func (v *verifier) predictWith(x *trace.Exited, out *Verified) (*prediction, err
 	return p, nil
 }
 
-// resumeWith sends a request to the interpreter, which stops as stop requests; if stop is nil, it runs to its end.
+// resumeWith sends a request to the interpreter, and returns its answer and its memory. The interpreter stops as stop requests; nil: it runs to the
+// end.
 func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace.Target, maps []machine.Mapping) (*protocol.Answer, *protocol.Overlay, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, v.options.Time)
 	defer cancel()
@@ -123,7 +124,7 @@ func (v *verifier) resumeWith(r *protocol.Resume, stop *protocol.Stop, t *ptrace
 	return a, h.Memory, withTimeout(err)
 }
 
-// startChild starts the interpreter, before the first request.
+// startChild starts the interpreter if it was not started yet.
 func (v *verifier) startChild(ctx context.Context, t *ptrace.Target) (err error) {
 	if v.child == nil {
 		v.child, err = protocol.Start(ctx, protocol.Spec{Command: v.options.With, Hello: handover.Hello(t), Errors: v.options.Errors, Dir: v.options.WithDir, Env: v.options.WithEnv})
@@ -131,7 +132,7 @@ func (v *verifier) startChild(ctx context.Context, t *ptrace.Target) (err error)
 	return err
 }
 
-// withTimeout adds the name of the flag to an error that reports that the time was used up.
+// withTimeout adds the name of the flag --timeout to an error that reports a timeout.
 func withTimeout(err error) error {
 	if err != nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; use --timeout to allow more time", err)
@@ -139,7 +140,7 @@ func withTimeout(err error) error {
 	return err
 }
 
-// withComparison is a comparison in progress.
+// withComparison compares a run of the user's own interpreter with native code: the results, and the memory that the interpreter stored.
 type withComparison struct {
 	own    *protocol.Overlay
 	native machine.Memory
@@ -147,7 +148,7 @@ type withComparison struct {
 	order  binary.ByteOrder
 	follow func(bits uint64) (machine.Addr, bool) // the address that a word refers to
 	pairs  map[machine.Addr]machine.Addr          // objects that the interpreter allocated, and their address in native code
-	taken  map[machine.Addr]bool                  // native addresses in pairs
+	taken  map[machine.Addr]bool                  // the native addresses that pairs contains
 	todo   []machine.Range                        // ranges of the interpreter's memory that are still to be compared
 	diffs  memoryComparison
 }
@@ -156,7 +157,7 @@ type withComparison struct {
 var scalar = map[string]*ir.Type{"i1": ir.I1, "i8": ir.I8, "i16": ir.I16, "i32": ir.I32, "i64": ir.I64, "u8": ir.I8, "u16": ir.I16, "u32": ir.I32, "u64": ir.I64,
 	"f32": {Kind: ir.FloatKind, Bits: 32}, "f64": {Kind: ir.DoubleKind, Bits: 64}, "ref": ir.Ptr, "null": ir.Ptr}
 
-// result compares the results.
+// result compares the interpreter's result with native code's, or returns the reason why it cannot.
 func (c *withComparison) result(r *protocol.Native, cc string, regs *machine.Registers) (*ResultPart, error) {
 	typ := scalar[r.Type]
 	if typ == nil {
@@ -256,7 +257,7 @@ func (c *withComparison) same(want, have uint64) bool {
 	return ok && c.pair(own, native)
 }
 
-// pair is like same, for two addresses.
+// pair is like same, but takes the addresses of the objects instead of words that refer to them.
 func (c *withComparison) pair(own, native machine.Addr) bool {
 	block, made := c.own.Block(own)
 	if !made {
