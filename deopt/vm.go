@@ -51,8 +51,8 @@ func (f *Frame) Follows() bool {
 // NamedByVM reports whether functions of the frame's VM layout name its methods or describe its positions. They may read memory.
 func (f *Frame) NamedByVM() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Names() }
 
-// ReadNames describes how the names of the VM frames that the view made last were read.
-func (v *View) ReadNames() vmlayout.NamesRead { return v.source.Names }
+// CollectNames makes the view add to read how it reads the names of VM frames from now on; nil ends that.
+func (v *View) CollectNames(read *vmlayout.NamesRead) { v.source.Names = read }
 
 // fixed reports whether memory of the target cannot change as long as it is mapped: no thread can write to it.
 func (v *View) fixed(at machine.Addr, size int) bool {

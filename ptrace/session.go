@@ -59,11 +59,11 @@ type Breakpoint struct {
 	// Reads are ranges of memory that are read at each hit and reported with it.
 	Reads []Read
 	// Expects is memory whose contents are known. If it is not empty, Hold applies only to hits at which some of that memory differs. It has at most
-	// [MaxExpects] parts and [MaxExpected] bytes.
+	// [MaxExpects] parts and [MaxExpected] bytes. If a debugger holds the process, each hit stops all threads.
 	Expects []Expected
 }
 
-// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read.
+// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read, and that end at [MaxLost] at most.
 type Expected struct {
 	Addr machine.Addr
 	Data []byte
@@ -83,6 +83,7 @@ const (
 	MaxRead     = 4096
 	MaxExpects  = tracer.MaxExpects
 	MaxExpected = tracer.MaxExpected
+	MaxLost     = tracer.MaxLost
 )
 
 // HardwareBreakpoints returns the number of breakpoints that can be in debug registers at the same time ([Breakpoint].Hardware). It returns 0 on

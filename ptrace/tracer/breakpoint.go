@@ -57,6 +57,9 @@ func (s *server) insertOne(want Breakpoint, shared string) error {
 	expected := 0
 	for _, e := range want.Expects {
 		expected += len(e.Data) + int(e.Lost)
+		if len(e.Data) == 0 && (e.Lost == 0 || e.Addr+uint64(e.Lost) > MaxLost) {
+			return fmt.Errorf("%d unreadable bytes are expected at %#x", e.Lost, e.Addr)
+		}
 	}
 	if len(want.Expects) > MaxExpects || expected > MaxExpected {
 		return fmt.Errorf("%d bytes in %d parts are expected; the limits of a breakpoint are %d and %d", expected, len(want.Expects), MaxExpected, MaxExpects)
@@ -292,16 +295,35 @@ func (s *server) untell(b *breakpoint) {
 	}
 }
 
-// expects reports whether the memory at a hit is what the breakpoint expects. It is false if the breakpoint expects nothing.
+// expects reports whether the memory at a hit is what the breakpoint expects. It is false if the breakpoint expects nothing, and if a page must be fetched
+// first: the process may have mapped a file there whose pages another process provides. Other threads may write between the reads of two parts, so
+// several parts are read twice.
 func (s *server) expects(b *breakpoint) bool {
-	for _, e := range b.Expects {
-		buf := make([]byte, len(e.Data)+int(e.Lost))
-		n, err := s.memory.read(buf, e.Addr)
-		if lost := err != nil || n < len(buf); lost != (e.Lost > 0) || !lost && !bytes.Equal(buf, e.Data) {
-			return false
+	reads := 1
+	if len(b.Expects) > 1 && len(s.threads) > 1 {
+		reads = 2
+	}
+	for range reads {
+		for _, e := range b.Expects {
+			if !s.has(e) {
+				return false
+			}
 		}
 	}
 	return len(b.Expects) > 0
+}
+
+// has reports whether memory is as expected.
+func (s *server) has(e Expected) bool {
+	if e.Lost > 0 {
+		return !s.memory.present(e.Addr, int(e.Lost))
+	}
+	if !s.memory.present(e.Addr, len(e.Data)) {
+		return false
+	}
+	buf := make([]byte, len(e.Data))
+	n, err := s.memory.read(buf, e.Addr)
+	return err == nil && n == len(buf) && bytes.Equal(buf, e.Data)
 }
 
 // reachOnce bounds the size of one read that covers all Reads of a hit.

@@ -18,7 +18,7 @@ type Breakpoint struct {
 	Expects []Expected
 }
 
-// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read.
+// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read, and that end at [MaxLost] at most.
 type Expected struct {
 	Addr uint64
 	Data []byte
@@ -206,6 +206,7 @@ const (
 	MaxReads    = 64       // Reads, because Event.Got has one bit for each
 	MaxExpects  = 64       // parts of the expected memory
 	MaxExpected = 16 << 10 // bytes of all of them
+	MaxLost     = 64 << 10 // lowest address that an ordinary process can map (vm.mmap_min_addr of Linux): memory below it stays unreadable
 )
 
 // message is a message from the tracer to its client: either a reply or an event.

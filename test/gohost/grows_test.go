@@ -31,9 +31,11 @@ func TestPreemptedInNewstack(t *testing.T) {
 	t.Parallel()
 	program, core := livetest.GoBinary(t, "testdata/preempted"), filepath.Join(t.TempDir(), "core")
 	c := exec.Command(livetest.Tool(t, "gdb"), "-nx", "-batch", "-ex", "handle SIGURG nostop noprint pass", "-ex", "set environment GODEBUG asyncpreemptoff=1",
-		"-ex", "break runtime.goschedImpl", "-ex", "run", "-ex", "tbreak runtime.schedule", "-ex", "continue", "-ex", "generate-core-file "+core, "-ex", "kill", program)
+		"-ex", `break runtime.goschedImpl if $_any_caller_is("runtime.newstack", 3)`, "-ex", "run", "-ex", "delete",
+		"-ex", `python gdb.execute("tbreak runtime.schedule thread %d" % gdb.selected_thread().num)`, "-ex", "continue", "-ex", "generate-core-file "+core, "-ex", "kill", program)
 	out, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	r := clitest.Run(t, "frames", core, "--exe", program)
 	require.Zero(t, r.Code, "%s%s", r.Stdout, r.Stderr)
+	require.Regexp(t, `(?s)  #0   native  runtime\.schedule.{1,500}  #\d+ +native  runtime\.newstack.{1,300}  #\d+ +native  runtime\.morestack.{1,300}  #\d+ +native  runtime\.mstart`, r.Stdout)
 }

@@ -102,7 +102,7 @@ func TestMapsCannotBeRead(t *testing.T) {
 		{"2⁶⁴-1 records of a function", set(16+16, "\xff\xff\xff\xff\xff\xff\xff\xff"), nil, []string{"18446744073709551615"}},
 		{"65535 locations", set(16+24+8+14, "\xff\xff"), nil, []string{"65535 locations in "}},
 		{"65535 live-outs", set(16+24+8+16+16*12+2, "\xff\xff"), nil, []string{"65535 live-outs in "}},
-		{"kind 9", set(16+24+8+16, "\x09"), nil, []string{"unknown kind 9"}},
+		{"kind 9", set(16+24+8+16, "\x09"), nil, []string{"unknown location kind 9"}},
 		{"as yk", set(0, ""), []string{"--dialect", "yk"}, []string{"as layout yk", "layout v3 fits"}},
 		{"as yk-old", set(0, ""), []string{"--dialect", "yk-old"}, []string{"as layout yk-old", "layout v3 fits"}},
 		{"as v1", set(0, ""), []string{"--dialect", "v1"}, []string{"layout v1 has no version 3", "layout v3 fits"}},

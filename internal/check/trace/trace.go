@@ -238,12 +238,14 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 			return err
 		}
 	} else {
-		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data}, &expectedMemory{p.expects, t.view.Fixed()})
+		view = t.view.Reading(&hitMemory{ev.Thread.Registers, p.reads, ev.Data}, &expectedMemory{p.names.parts, t.view.Fixed()})
 	}
 	chosen := !t.countsHits() || o.Every < 2 || number%o.Every == 0
 	report := chosen && !o.Quiet && (o.Stop == nil || o.Log)
-	stops, naming := false, false
-	var read vmlayout.NamesRead
+	stops := false
+	read := &vmlayout.NamesRead{}
+	view.CollectNames(read)
+	defer view.CollectNames(nil)
 	lost := func() bool { return ev.Held && t.session.Released() } // the threads ran meanwhile, so the values may be from different moments
 	for _, point := range p.points {
 		x := &Exited{Number: number, After: ev.Time.Sub(t.began), Thread: ev.Thread, Point: point, came: came[point]}
@@ -253,11 +255,6 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 		err := t.fill(x, view, ev.Thread.Registers)
 		if err != nil {
 			return err
-		}
-		if point.naming {
-			naming = true
-			read.Merge(view.ReadNames())
-			read.Computed = read.Computed || len(point.folded) > 0 // the names of the folded tracepoints were read too
 		}
 		x.Stops = o.Stop != nil && t.conditionHolds(o.Stop, x)
 		if x.Stops && !o.Full { // the last exit is reported with all frames
@@ -286,7 +283,7 @@ func (t *tracer) hit(p *place, ev ptrace.Event) error {
 	if chosen || stops {
 		t.chosen++
 	}
-	if naming && p.names.read(read, ev.Held) {
+	if read.Asked && p.names.read(read, ev.Held) {
 		t.changed[ev.At] = true
 		insert, _ := t.changes()
 		if err := t.session.Insert(insert...); err != nil {

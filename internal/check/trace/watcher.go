@@ -97,7 +97,7 @@ func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {
 	if p == nil {
 		return nil
 	}
-	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread})
+	return w.tracer.hit(p, ptrace.Event{Kind: ptrace.Hit, Time: time.Now(), At: addr, Thread: thread, Held: true})
 }
 
 // Leave removes all breakpoints, so that the process runs at full speed to its end, which is the only event that is still reported. If the process

@@ -109,7 +109,7 @@ func (s *Shape) describeAll(from *Source, vm *frame.VM) {
 			return
 		}
 		left--
-		from.Names.Computed = true
+		from.Names.compute(false)
 		text, err := from.ask(nameKey{s.Layout, "text " + of, is.Bits, 0}, func(from *Source) (out answered, err error) {
 			out.text, err = s.Layout.describe("text", from, subject{Value: &is})
 			return out, err

@@ -332,6 +332,7 @@ func TestNamesAreThoseOfTheExit(t *testing.T) {
 	changing := &counted{memory{0x1000: "\x00\x20\x00\x00\x00\x00\x00\x00", 0x2000: "first" + strings.Repeat("\x00", 32), 0x3000: "other" + strings.Repeat("\x00", 32)}, &reads}
 	from := &Source{Slots: slots(operands, nil), Static: changing, Order: binary.LittleEndian}
 	name := func() (string, string) {
+		from.Names = &NamesRead{}
 		f := shape.Read(from).Frames[0]
 		return f.Method, f.Info["line"]
 	}

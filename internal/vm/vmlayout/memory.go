@@ -57,7 +57,7 @@ type footprint struct {
 type Part struct {
 	At   machine.Addr
 	Data []byte
-	Lost bool // the memory could not be read; Data has its size
+	Lost error // why the memory could not be read; Data has its size
 }
 
 func (p *Part) end() machine.Addr { return p.At + machine.Addr(len(p.Data)) }
@@ -80,7 +80,7 @@ func (f *footprint) ReadMemory(p []byte, addr machine.Addr) error {
 		return fmt.Errorf("a function of the layout reads over %d KiB, or over %d times", maxSeen>>10, maxParts)
 	}
 	err := f.memory.ReadMemory(p, addr)
-	f.parts = append(f.parts, Part{addr, bytes.Clone(p), err != nil})
+	f.parts = append(f.parts, Part{addr, bytes.Clone(p), err})
 	return err
 }
 
@@ -92,7 +92,7 @@ func (f *footprint) end() {
 	slices.SortStableFunc(f.parts, func(a, b Part) int { return cmp.Compare(a.At, b.At) })
 	merged := f.parts[:0]
 	for _, p := range f.parts {
-		if n := len(merged); n > 0 && !p.Lost && !merged[n-1].Lost && p.At <= merged[n-1].end() {
+		if n := len(merged); n > 0 && p.Lost == nil && merged[n-1].Lost == nil && p.At <= merged[n-1].end() {
 			if last := &merged[n-1]; p.end() > last.end() {
 				last.Data = append(last.Data, p.Data[last.end()-p.At:]...)
 			}
@@ -117,7 +117,7 @@ func (f *footprint) holds(t *Target) bool {
 	var buf []byte
 	for _, p := range f.parts {
 		buf = slices.Grow(buf[:0], len(p.Data))[:len(p.Data)]
-		if lost := t.Memory.ReadMemory(buf, p.At) != nil; lost != p.Lost || !lost && !bytes.Equal(buf, p.Data) {
+		if lost := t.Memory.ReadMemory(buf, p.At) != nil; lost != (p.Lost != nil) || !lost && !bytes.Equal(buf, p.Data) {
 			return false
 		}
 	}

@@ -18,7 +18,7 @@ type Source struct {
 	Static machine.Memory // the memory from which names and info are read, at the same time
 	// Fixed reports whether memory cannot change as long as it is mapped: then it is read once. If Fixed is nil, all memory may change.
 	Fixed func(machine.Addr, int) bool
-	Names NamesRead // how the names of the last exit were read
+	Names *NamesRead // collects how names are read; nil for no collection
 	Order binary.ByteOrder
 	Spent time.Duration // time spent on frames of the VM's interpreter while the target is stopped
 
@@ -30,29 +30,31 @@ type Source struct {
 	symbol func(name string) (machine.Addr, bool, error) // while frames are made and objects are read; else nil
 }
 
-// NamesRead describes how the names, the info and the texts of an exit were read.
+// NamesRead describes how the names, the info and the texts of exits were read.
 type NamesRead struct {
+	Asked    bool   // a function of a layout was called, or its earlier result used
 	Varying  bool   // some came from memory that may change
 	Failed   bool   // some memory could not be read
 	Computed bool   // some belong to a value that is not a constant of the record: other hits of the record may read other memory
 	Parts    []Part // the memory that may change; it may contain a part twice
 }
 
-// Merge adds the description of other names.
-func (n *NamesRead) Merge(m NamesRead) {
-	n.Varying, n.Failed, n.Computed = n.Varying || m.Varying, n.Failed || m.Failed, n.Computed || m.Computed
-	n.Parts = append(n.Parts, m.Parts...)
-}
-
 // add adds the memory that a call read.
 func (n *NamesRead) add(seen *footprint) {
-	if seen.empty() {
+	if n == nil || seen.empty() {
 		return
 	}
 	n.Varying = true
 	n.Parts = append(n.Parts, seen.parts...)
 	for _, p := range seen.parts {
-		n.Failed = n.Failed || p.Lost
+		n.Failed = n.Failed || p.Lost != nil
+	}
+}
+
+// compute adds a name that belongs to a value.
+func (n *NamesRead) compute(constant bool) {
+	if n != nil {
+		n.Computed = n.Computed || !constant
 	}
 }
 
@@ -97,14 +99,16 @@ type answered struct {
 	text string
 	info map[string]string
 	seen *footprint // the memory that was read and may change
-	err  error      // the error of memory that could not be read
 }
 
 // ask returns the result of a call of a layout's function. It repeats an earlier call only if memory that the call read has changed.
 func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answered, error) {
+	if from.Names != nil {
+		from.Names.Asked = true
+	}
 	if known, ok := from.names[key]; ok && known.seen.holds(&Target{Memory: from.Static}) {
 		from.Names.add(known.seen)
-		return known, known.err
+		return known, nil
 	}
 	seen := &footprint{memory: from.Static}
 	watched := *from
@@ -112,15 +116,14 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 		watched.Static = seen
 	}
 	out, err := call(&watched)
-	lost := slices.ContainsFunc(seen.parts, func(p Part) bool { return p.Lost })
 	if from.Fixed != nil {
-		seen.parts = slices.DeleteFunc(seen.parts, func(p Part) bool { return !p.Lost && from.Fixed(p.At, len(p.Data)) })
+		seen.parts = slices.DeleteFunc(seen.parts, func(p Part) bool { return p.Lost == nil && from.Fixed(p.At, len(p.Data)) })
 	}
 	seen.end()
 	seen.memory = nil
 	out.seen = seen
 	from.Names.add(seen)
-	if out.err = err; err != nil && !lost { // do not cache an error that may be a time limit
+	if err != nil {
 		return out, err
 	}
 	if from.names == nil {
@@ -129,7 +132,7 @@ func (from *Source) ask(key nameKey, call func(*Source) (answered, error)) (answ
 	if len(from.names) < maxNames {
 		from.names[key] = out
 	}
-	return out, err
+	return out, nil
 }
 
 // These bound the reads at one exit, because the counts in the target's memory are hostile.
@@ -163,7 +166,7 @@ func without(status frame.Status, why error) (v frame.VMValue) {
 // Read reads the values of a shape's tokens.
 func (s *Shape) Read(from *Source) *frame.VM {
 	out := &frame.VM{Layout: s.Layout.Name}
-	from.loads, from.codecs, from.pairs, from.Names = 0, &spent{}, false, NamesRead{}
+	from.loads, from.codecs, from.pairs = 0, &spent{}, false
 	for k := range from.Slots {
 		from.pairs = from.pairs || from.Slots[k].GC != nil
 	}
@@ -184,7 +187,7 @@ func (s *Shape) Read(from *Source) *frame.VM {
 				p := got.signed(f.Position)
 				is.Position = &p
 				if !unread {
-					from.Names.Computed = from.Names.Computed || s.Layout.has("info") && !from.constant(f.Position)
+					from.Names.compute(!s.Layout.has("info") || from.constant(f.Position))
 					is.Info = s.info(from, is.MethodBits, p, &is)
 				}
 			}
@@ -261,7 +264,7 @@ func (s *Shape) name(from *Source, what string, v *Value) (name string, bits uin
 	if !s.Layout.has(what) {
 		return text, got.bits, of, nil
 	}
-	from.Names.Computed = from.Names.Computed || !from.constant(v)
+	from.Names.compute(from.constant(v))
 	named, err := from.ask(nameKey{s.Layout, what, got.bits, 0}, func(from *Source) (out answered, err error) {
 		out.text, err = s.Layout.nameOf(what, from, got.bits)
 		return out, err
