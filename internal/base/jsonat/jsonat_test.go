@@ -37,7 +37,7 @@ func TestDecode(t *testing.T) {
 		{"{\"list\": [], \"hidden\": 1}", "1:14: hidden: unknown member; expected one of schema, list, one"},
 		{"{\"ä\": [], \"Not\": \"x\"}", "1:2: ä: unknown member; expected one of schema, list, one"},
 		{"{\"one\": {\"\\u001b[31m\": 1}}", `1:10: one."\x1b[31m": unknown member; expected one of count, small, name`},
-		// One object has a member with this name, the other has not.
+		// Both objects have a member count, but only the type of the inner one allows it.
 		{"{\"one\": {\"count\": 1},\n \"count\": 1}", "2:2: count: unknown member; expected one of schema, list, one"},
 		{"{\"one\":\n  {\"name\": \"äöü\", \"count\": \"1\"}}", "2:28: one.count: expected an unsigned integer of 64 bits, got a string"},
 		{"{\"list\": [{}, {\"count\": -1}]}", "1:25: list[1].count: expected an unsigned integer of 64 bits, got the number -1"},

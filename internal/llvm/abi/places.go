@@ -33,17 +33,17 @@ var argumentRegistersOf = map[*machine.Arch]argumentRegisters{
 	},
 }
 
-// ArgumentWord is the place of one word of an argument at function entry: a register, or an offset in bytes from the start of the stack arguments.
+// ArgumentWord is the location of one word of an argument at function entry: a register, or an offset in bytes from the start of the stack arguments.
 type ArgumentWord struct {
 	Register machine.DWARFReg
 	OnStack  bool
 	Offset   uint64
 }
 
-// Argument is the place of an argument at function entry, before the first instruction.
+// Argument describes an argument and its location at function entry, before the first instruction.
 type Argument struct {
 	Type *ir.Type
-	// Why is the reason why the place is unknown, or "".
+	// Why is the reason why the location is unknown, or "".
 	Why   string
 	words []ArgumentWord
 	// memory reports whether the argument is memory on the stack (byval); its value is then the address.
@@ -111,7 +111,7 @@ func Arguments(s Signature, arch *machine.Arch) []Argument {
 	return out
 }
 
-// placed reports whether the place of a value of this type is known.
+// placed reports whether the location of an argument of this type is known.
 func placed(t *ir.Type, layout *ir.DataLayout) bool {
 	switch t.Kind {
 	case ir.IntKind:
@@ -160,7 +160,7 @@ func (a *Argument) Read(regs *machine.Registers, mem machine.Memory) (v interp.V
 	return interp.FromBytes(a.layout, a.Type, raw)
 }
 
-// Where returns the registers or the stack place of the argument as text.
+// Where returns the registers or the stack offsets of the argument as text.
 func (a *Argument) Where() string {
 	text := ""
 	for n, w := range a.words {

@@ -275,7 +275,8 @@ type Metadata struct {
 // InlineAsm is a callee that is inline assembly (LangRef, "Inline Assembler Expressions").
 type InlineAsm struct{ Text, Constraints string }
 
-// Empty reports whether the assembly has no instructions. It then only keeps the compiler from moving code across it or from knowing a value.
+// Empty reports whether the assembly has no instructions. Such assembly only keeps the compiler from moving code across it, or hides a value from
+// optimizations.
 func (a *InlineAsm) Empty() bool { return strings.TrimSpace(a.Text) == "" }
 
 // Flags holds the flags of an instruction.

@@ -128,7 +128,8 @@ func (f *Func) site(in *Instr) (*Site, error) {
 		s.Kind = DeoptimizeSite
 		return s, s.bundled()
 	}
-	// A call with a deopt bundle becomes a statepoint. A call of another intrinsic, such as a guard, is lowered before.
+	// A call with a deopt bundle becomes a statepoint. A call of any other intrinsic with such a bundle, such as a guard, is replaced by an earlier
+	// pass.
 	if intrinsic(in) == "" && hasBundle(in, "deopt") {
 		s.Kind, s.Callee = StatepointSite, in.Call.Callee
 		return s, s.bundled()
@@ -137,8 +138,8 @@ func (f *Func) site(in *Instr) (*Site, error) {
 }
 
 // Sled reports whether the code has nops in place of the call: a statepoint, or a call that becomes one, that reserves bytes for patching. The code
-// still sets up the arguments and reads the result. Between the two, the code that a runtime patched in runs, or the nops ("Garbage Collection
-// Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and its counterparts for other targets).
+// still sets up the arguments and reads the result. Between the two, the thread runs the nops, or the code that a runtime has written over them
+// ("Garbage Collection Safepoints in LLVM", gc.statepoint; X86AsmPrinter::LowerSTATEPOINT and its counterparts for other targets).
 func (in *Instr) Sled() bool {
 	if in.Call == nil || !isIntrinsic(in, "experimental.gc.statepoint") && in.Call.Attrs["statepoint-num-patch-bytes"] == "" {
 		return false

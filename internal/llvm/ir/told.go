@@ -10,8 +10,7 @@ type Telling struct {
 // maxTold is the greatest number of elements of an aggregate that Told considers.
 const maxTold = 16
 
-// Told returns the values that can be computed from the given values, without the given ones. The entry of a value comes after the entries of the
-// values in its By.
+// Told returns the further values that can be computed from the given values. If a value in By is itself a result, its entry comes first.
 func Told(values []Value) (told []Telling) {
 	known := map[Value]bool{}
 	for _, v := range values {

@@ -101,7 +101,7 @@ func isKnown(word string) bool {
 		intPredicates[word] || floatPredicates[word] || orderings[word] || kindsOfGlobal[word] || keywords[word]
 }
 
-// keywords lists the other keywords.
+// keywords lists the words of IR that none of the other tables in isKnown contains.
 var keywords = words(`addrspace alignstack asm atomic attributes blockaddress c catch cc cleanup comdat datalayout declare define
 	distinct dso_local_equivalent false filter from gc inrange inteldialect module musttail no_cfi none notail null opaque partition
 	personality poison prefix prologue ptrauth section sideeffect source_filename splat swifterror syncscope tail target

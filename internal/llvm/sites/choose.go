@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// Two modules of one program may define the same function with the same sites: versions that a JIT compiled one after the other, or a dump of an earlier run.
-// Their stack maps are alike. The names, constants and computations in the object's code distinguish them.
+// Two modules of one program may define the same function with the same sites: versions that a JIT compiled one after the other, or a dump of an
+// earlier run. Their stack maps do not distinguish them, but the names, constants and computations in the object's code do.
 
 // maxHeldFunctions limits how many other functions of an object are compared with those of a module.
 const maxHeldFunctions = 64

@@ -78,7 +78,7 @@ type Function struct {
 	offset uint64 // offset of the function's description (runtime/runtime2.go, _func)
 }
 
-// Call is a function at a place in its source.
+// Call is a function with a position in its source.
 type Call struct {
 	Function string
 	File     string

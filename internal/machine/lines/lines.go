@@ -42,7 +42,7 @@ type file struct {
 	dir  uint64
 }
 
-// running is the cost of executing a byte of a line number program, relative to reading it.
+// running is the number of bytes that executing one byte of a line number program takes from the [Budget].
 const running = 8
 
 // lineTable reads the line number table of the unit; nil if it has none.

@@ -39,8 +39,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrCostly is wrapped by the error of a lookup that would exceed the [Budget].
 var ErrCostly = errors.New("its debug information takes long to read")
 
-// Budget limits the cost of looking up addresses. It counts bytes read and not time, so that an image gives the same results on every machine. A processor
-// reads some 500 million bytes in a second.
+// Budget limits the bytes that lookups of addresses may read, and the memory that they may allocate. It does not limit the time, so that an image
+// gives the same results on every machine. A processor reads some 500 million bytes in a second.
 type Budget struct {
 	left  int64
 	room  int64 // bytes of memory that may still be allocated
@@ -71,7 +71,7 @@ func (b *Budget) take(n int64) bool {
 	return true
 }
 
-// inflating is the cost of decompressing a byte, relative to reading it.
+// inflating is the number of bytes that decompressing one byte takes from the [Budget].
 const inflating = 4
 
 // Reader looks up addresses in one image. Its methods are not safe for concurrent use.

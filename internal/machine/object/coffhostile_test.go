@@ -56,7 +56,8 @@ func TestEveryByteOfOthersChanged(t *testing.T) {
 	}
 }
 
-// TestAmplificationCOFF limits the cost of small files that claim large sizes, or use one part many times.
+// TestAmplificationCOFF requires that reading small files allocates a bounded amount of memory, even if they claim large sizes or use one part many
+// times.
 func TestAmplificationCOFF(t *testing.T) {
 	const size = 1 << 20
 	le := binary.LittleEndian

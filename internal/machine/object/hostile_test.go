@@ -152,8 +152,8 @@ func (w *elfWriter) bytes() []byte {
 	return b.Bytes()
 }
 
-// TestAmplification limits the cost of small images that claim large sizes, or use a section header many times. The cost must not grow with the square of the
-// image's size.
+// TestAmplification requires that reading small images allocates a bounded amount of memory, even if they claim large sizes or use a section header
+// many times. The memory must not grow with the square of the image's size.
 func TestAmplification(t *testing.T) {
 	const many = 60000
 	repeat := func(s elf.Section64) []elf.Section64 {

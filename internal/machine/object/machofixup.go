@@ -279,7 +279,7 @@ func (w *chainWalk) walkChain(bytes []byte, page, at uint64) (end uint64, err er
 	}
 }
 
-// fix fixes one place; off is its offset in the section.
+// fix writes the value of one fixup to its place; off is the offset of the place in the section.
 func (w *chainWalk) fix(l chainLink, off uint64) error {
 	r := Relocation{Offset: off, Addend: l.addend}
 	var value uint64

@@ -107,7 +107,7 @@ func TestMachOEveryTruncation(t *testing.T) {
 	}
 }
 
-// TestMachOAmplification limits the cost of small files that claim large sizes.
+// TestMachOAmplification requires that reading small files that claim large sizes allocates a bounded amount of memory.
 func TestMachOAmplification(t *testing.T) {
 	le := binary.LittleEndian
 	const large = 1 << 20

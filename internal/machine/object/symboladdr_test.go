@@ -249,7 +249,8 @@ func TestSymbolAtPassesOverMarks(t *testing.T) {
 	}
 }
 
-// TestSymbolsStartingAmplification limits the cost of symbols that all have one address, and whose long names share their bytes.
+// TestSymbolsStartingAmplification requires that SymbolsStarting allocates a bounded amount of memory if all symbols have one address and their long
+// names share bytes.
 func TestSymbolsStartingAmplification(t *testing.T) {
 	const symbols, names = 40000, 45000
 	var b bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// layout holds the places of fields in the structures g and m of Go's run time.
+// layout holds the offsets of fields in the structures g and m of Go's run time.
 type layout struct {
 	size                                        int
 	status, id, start, labels, thread, lockedTo field // fields of g
@@ -24,7 +24,7 @@ type layout struct {
 // field is a member of a structure: its offset and its size.
 type field struct{ offset, size int }
 
-// find returns the place of a member, by the names that lead to it.
+// find returns the offset and size of a member; path holds the names of the members that lead to it.
 func find(t godwarf.Type, path ...string) (f field, err error) {
 	for _, name := range path {
 		s, ok := godwarf.ResolveTypedef(t).(*godwarf.StructType)
@@ -44,7 +44,7 @@ func find(t godwarf.Type, path ...string) (f field, err error) {
 // maxStructure bounds the size of a g and of an m.
 const maxStructure = 1 << 12
 
-// fields returns the places of fields.
+// fields returns the offsets of the fields that this package reads, from the program's debug information.
 func (r *Reader) fields() (l *layout, err error) {
 	if r.layout != nil {
 		return r.layout, nil
@@ -110,7 +110,7 @@ func (r *Reader) allgs() (machine.Addr, error) {
 	return symbol.Addr, nil
 }
 
-// Layout returns the places of goroutines in memory, for [ptrace.Options.Goroutines]. all includes those that no thread runs.
+// Layout describes to [ptrace.Options.Goroutines] where goroutines are in memory. If all is set, it includes those that no thread runs.
 func (r *Reader) Layout(all bool) (_ *ptrace.GoLayout, err error) {
 	defer recovered(&err)
 	l, err := r.fields()

@@ -36,8 +36,8 @@ type emulator struct {
 	forks     int
 }
 
-// run runs until the function has returned. An unknown value is an error only if the result depends on it. If it decides a jump, both branches must
-// return to the same place with the same stack.
+// run runs until the function has returned. An unknown value is an error only if the result depends on it. If an unknown value decides a jump, both
+// branches must return to the same address with the same stack.
 func (e *emulator) run() error {
 	code := make([]byte, 15) // the longest instruction
 	for e.steps < maxSteps {
@@ -135,7 +135,7 @@ func (e *emulator) execute(inst *x86asm.Inst) error {
 	case x86asm.JMP, x86asm.JE, x86asm.JNE:
 		return e.jump(inst)
 	case x86asm.CALL:
-		// A callee of Go's run time keeps the stack pointer and the frame pointer.
+		// Functions of Go's run time preserve only the stack pointer and the frame pointer.
 		for r := range e.registers {
 			if r != rsp && r != rbp {
 				delete(e.registers, r)

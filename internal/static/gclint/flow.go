@@ -253,7 +253,7 @@ func (w *flow) verdict(s state, v ir.Value) verdict {
 	return s.get(i)
 }
 
-// step applies an instruction other than a phi.
+// step changes the state by the effect of an instruction. A phi has none: start has applied it.
 func (w *flow) step(s state, in *ir.Instr) {
 	if in.Op == ir.OpPhi {
 		return
@@ -323,7 +323,8 @@ func (w *flow) store(s state, in *ir.Instr) {
 	}
 	v, held := w.verdict(s, in.Args[0]), verdict{}
 	if j, ok := w.index[in.Args[0]]; ok {
-		// Before the rewriting, mem2reg turns such an alloca into values that the pass relocates. A copy of an address stays a copy.
+		// Before the rewriting, an alloca that holds a whole managed pointer is not reported: mem2reg turns it into values that the pass relocates. A
+		// copy of an address stays a copy.
 		h := w.rewritten || a.weak || w.carriers[j].kind != pointer
 		held = verdict{h, h}
 	}

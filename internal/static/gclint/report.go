@@ -166,7 +166,7 @@ func (r *Report) function(f *ir.Func, p Pointers, can map[*ir.Func]reason) error
 	return nil
 }
 
-// leaves reports the mark gc-leaf-function of a function that can collect, and of calls of such functions.
+// leaves reports the attribute gc-leaf-function on a function that can collect, and on calls of such functions.
 func (r *Report) leaves(f *ir.Func, can map[*ir.Func]reason) error {
 	by := func(why reason) (Certainty, string) {
 		name := calleeName(why.call)

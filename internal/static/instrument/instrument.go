@@ -302,7 +302,7 @@ func (w *writer) site(i *ir.Instr, bundle bool, live []ir.Value) error {
 	return nil
 }
 
-// at returns the place of an instruction, for messages.
+// at returns the file and line of an instruction, for messages.
 func (w *writer) at(i *ir.Instr) string { return fmt.Sprintf("%s:%d", w.m.Name, i.Line) }
 
 // leave counts an omission.

@@ -149,7 +149,7 @@ declare void @llvm.experimental.stackmap(i64, i32, ...)
 `
 	r := written(t, body, Options{Blocks: true, Calls: true, Release: 14})
 	require.Equal(t, want, r.Text)
-	// Other blocks may also branch to the normal destination of an invoke, so no place follows only its value.
+	// Other blocks may also branch to the normal destination of an invoke, so there is no instruction at which %r is always computed.
 	require.Equal(t, []Left{{"value", "i1 crashes the code generator of LLVM 14", 2, "%r of @f, m.ll:6"}}, r.Left)
 	require.Equal(t, 2, r.Lacking())
 
@@ -349,7 +349,7 @@ func pattern(text string) *names.Pattern {
 	return p
 }
 
-// TestSpelling covers other ways to write the text.
+// TestSpelling requires that sites are inserted correctly into text that is not laid out as LLVM prints it.
 func TestSpelling(t *testing.T) {
 	for text, want := range map[string]string{
 		"define void @f() {\r\n\tret void\r\n}":                              "define void @f() {\r\n\tSITE\r\n\tret void\r\n}\r\n\r\nDECLARE\r\n",

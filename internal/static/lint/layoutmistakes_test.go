@@ -42,7 +42,8 @@ def info(method, position):
     return CODE[position]
 `
 
-// mistakes changes a line of the layout, and has the report: the line of the layout, or the operand, and what is wrong.
+// mistakes lists changes of one line of the layout, each with the finding that lint must report: the line of the layout or the operand, and what is
+// wrong.
 var mistakes = []struct{ name, from, to, says string }{
 	{"a forgotten return", "    return f\n", "", "frames(site) returned None for each site of the modules"},
 	{"an i64 as f32", `f.push(r.next())`, `f.push(r.next().as_type("f32"))`, "stack[0] of frame 0, operand 7 (%s): it is i64, but f32 in the layout"},

@@ -90,7 +90,7 @@ func TestLintOperands(t *testing.T) {
 				text := operandModule(c.typ, site)
 				versions := []int{16, 19, 22}
 				if site == "patchpoint 16" {
-					versions = versions[2:] // LLVM 14 and 16 lower it like a stackmap
+					versions = versions[2:] // one release suffices: a patchpoint is lowered like a stackmap
 				}
 				for _, version := range livetest.ShareOf(versions, c.typ, site) {
 					require.Equal(t, want[0], operandRecord(t, version, text), "%s, llc %d", site, version)

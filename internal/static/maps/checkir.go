@@ -217,7 +217,7 @@ func (c *irCheck) record(f *Function, e sites.RecordEntry, siteList []*ir.Site) 
 	return &placedSite{e.Record.ID, e.Record.Offset, e.Record.Pos, fit[0].PatchBytes, fit[0].Kind}
 }
 
-// keep returns the sites that match a record, and why the last of the others does not.
+// keep returns the sites that match a record, and the reason why the last of the other sites does not match.
 func keep(sites []*ir.Site, e sites.RecordEntry, misfit func(*ir.Site, sites.RecordEntry) string) (fit []*ir.Site, why string) {
 	for _, s := range sites {
 		if w := misfit(s, e); w != "" {

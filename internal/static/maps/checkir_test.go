@@ -126,7 +126,7 @@ define i64 @here(i64 %x) {
   %r = call i64 @elsewhere(i64 %x)
   ret i64 %r
 }`)
-	// Another module defines its name, without a site.
+	// Another module defines @elsewhere for the linker, without a site.
 	more, _ := frametest.Written(t, "more.ll", stackmapHead+"define i64 @elsewhere(i64 %x) {\n  ret i64 %x\n}")
 	path = linked(t, frametest.LLC(t, 19, path, "-relocation-model=pic"), frametest.LLC(t, 19, more, "-relocation-model=pic"))
 	r := ruled(t, path, everySite, m)

@@ -151,8 +151,8 @@ func (s *Dumps) Refuses(ms *sites.Modules, img *object.Image, start machine.Addr
 	return s.doubts(ms, img, start, v, f, func(other *version) bool { return !other.old })
 }
 
-// doubts returns the reason why neither the order of events nor the code proves that code was compiled from a version, or "": another version that
-// counts accepts may be the right one, or the version may belong to other code.
+// doubts returns "" if the order of events or the code proves that code was compiled from version v. Otherwise it returns the reason for doubt:
+// another version that counts accepts may be the right one, or v may belong to other code.
 func (s *Dumps) doubts(ms *sites.Modules, img *object.Image, start machine.Addr, v *version, f *ir.Func, counts func(*version) bool) string {
 	for other := range s.rivals(ms, img, start, v, f) {
 		if counts(other) {

@@ -157,10 +157,10 @@ func (l *Layout) CheckInto(x *Exit, to *ir.Func) error {
 	return nil
 }
 
-// Fits reports whether a value of one type can be resumed as the other type.
+// Fits reports whether a value of type got can be resumed as a value of type want.
 func Fits(got, want frame.Type) bool { return got.Bits == want.Bits && class(got) == class(want) }
 
-// Widens reports whether the slot widens a value of one type to the other type, which has more bits.
+// Widens reports whether the slot widens a value of type got to type want, which has more bits.
 func (s *Slot) Widens(got, want frame.Type) bool {
 	return s.Extend != "" && got.Kind == frame.Int && want.Kind == frame.Int && got.Bits < want.Bits
 }

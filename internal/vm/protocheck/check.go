@@ -46,7 +46,7 @@ type Report struct {
 	Exit        *Exit    `json:"exit,omitempty"` // absent if the user gave no exit, or the interpreter did not resume it
 }
 
-// Exit holds the interpreter's result for the exit, and its cost.
+// Exit holds the interpreter's result for the exit, and the numbers of its steps, requests, memory accesses and allocated bytes.
 type Exit struct {
 	Frames    int    `json:"frames"`
 	Objects   int    `json:"objects"`

@@ -150,7 +150,7 @@ func TestWhatIsNotTried(t *testing.T) {
 	}
 }
 
-// TestExitIsCounted requires that the cost of the exit is counted.
+// TestExitIsCounted requires that the report counts the steps, requests, memory accesses and allocated bytes of the exit.
 func TestExitIsCounted(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()

@@ -32,7 +32,8 @@ type seen struct {
 	}
 }
 
-// members lists the members of each object that an interpreter sends, by its place; doc/user/schema/messages.schema.json has the same.
+// members lists the members that an object in an interpreter's message may have, by the member that holds the object; "" is the message itself.
+// doc/user/schema/messages.schema.json lists the same members.
 var members = map[string][]string{
 	"":         {"jsonrpc", "id", "method", "params", "result", "error"},
 	"result":   {"protocol", "name", "step", "returned", "threw", "unsupported", "malformed", "stopped", "steps", "tail", "locked"},
@@ -72,7 +73,7 @@ func (t *traffic) see(line []byte) {
 	}
 }
 
-// begin starts the counting.
+// begin starts to count the ranges of memory that the interpreter reads.
 func (t *traffic) begin() { t.counting, t.known, t.ranges, t.again = true, map[[2]any]bool{}, 0, 0 }
 
 func (t *traffic) end() (ranges, again int) {

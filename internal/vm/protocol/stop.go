@@ -34,7 +34,7 @@ func (s *Stop) kept(a *Answer) error {
 	return nil
 }
 
-// resumes holds the ways to resume a frame.
+// resumes lists the values that resume of a [Frame] may have.
 var resumes = []string{"reexecute", "after", "in-call", "rethrow"}
 
 // check returns an error if the frames or objects are malformed. It makes omitted lists empty, because the frames are sent again later.

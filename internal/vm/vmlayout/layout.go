@@ -43,7 +43,7 @@ type Layout struct {
 	images map[*object.Image]bool // the images that contain the layout
 }
 
-// Describes records that an image contains the layout: records of its code are read by this layout before all others.
+// Describes notes that an image contains the layout, so that [For] returns this layout before all others for the records of that image.
 func (l *Layout) Describes(img *object.Image) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

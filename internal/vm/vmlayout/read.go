@@ -75,7 +75,7 @@ func (from *Source) constant(v *Value) bool {
 	return false
 }
 
-// Moved returns the source for another moment of the same target. It keeps the caches.
+// Moved returns a source that reads the same target at another time, through other memory. It keeps the caches.
 func (from *Source) Moved(m, static machine.Memory) *Source {
 	if from.names == nil {
 		from.names = map[nameKey]answered{}
@@ -94,7 +94,7 @@ type nameKey struct {
 	position int64 // position in the method; only for info
 }
 
-// answered is the result of such a call.
+// answered is the result of the call that a nameKey identifies.
 type answered struct {
 	text string
 	info map[string]string

@@ -115,7 +115,7 @@ func (s *Shape) places(each func(where string, v *Value)) {
 	s.placesAt(func(where, _ string, v *Value) { each(where, v) })
 }
 
-// placesAt is places with the position in the layout at which the value was placed.
+// placesAt is like places. It also passes the position in the layout at which the value was put into the shape.
 func (s *Shape) placesAt(each func(where, at string, v *Value)) {
 	s.walk(func(of int, what string, at int64, p *Placed) {
 		where := fmt.Sprintf("%s[%d] of frame %d", what, at, of)

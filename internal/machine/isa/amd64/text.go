@@ -13,7 +13,8 @@ import (
 const Bad = "(bad)"
 
 // Text returns the first instruction in code, which lies at the address at, in the syntax of the GNU assembler (AT&T), and its length. For an unknown
-// instruction the text is [Bad], and the length is 1 if it is unknown too. symbol returns a name for an address, such as "pause" or "main+0x10", or "".
+// instruction the text is [Bad]; if its length is unknown too, the length is 1. symbol returns a name for an address, such as "pause" or "main+0x10",
+// or "".
 func Text(code []byte, at machine.Addr, symbol func(machine.Addr) string) (text string, length int) {
 	inst, known := Decode(code)
 	switch {
