@@ -17,9 +17,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// operandProgram writes a program of functions that call one another, each at a site of its own kind with random operands, including x86_fp80.
-// Before its site, each prints its operands. With registers, deopt values may be in registers, and a statepoint has at most one x86_fp80: the code
-// generator crashes if several are missing.
+// operandProgram writes a program of functions that call one another, each at a site of its own kind with random operands, including x86_fp80. Before
+// its site, each prints its operands. registers permits deopt values in registers. A statepoint then has at most one operand of type x86_fp80,
+// because the code generator crashes if it omits several.
 func operandProgram(rng *rand.Rand, functions int, registers bool) string {
 	var b, globals strings.Builder
 	types := []string{"i8", "i16", "i32", "i64", "i64", "ptr", "float", "double", "x86_fp80", "x86_fp80", "i48"}

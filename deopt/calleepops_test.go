@@ -56,9 +56,9 @@ define i64 @work(i64 %s) noinline ATTRIBUTE gc  "statepoint-example" {
   ret i64 %z
 }`
 
-// TestCalleesThatPop requires the right values of @work, which are known by arithmetic, above a function that has moved its return address. The
-// function does so to tail-call one with more or fewer arguments (tailcc; fastcc with -tailcallopt). CFI does not describe the move: gdb loses
-// the stack, and values would be read from wrong addresses.
+// TestCalleesThatPop requires the right values of @work, which are known by arithmetic, whose callee has moved its return address. A function moves
+// it to tail-call one with more or fewer arguments (tailcc; fastcc with -tailcallopt). CFI does not describe the move: gdb loses the stack, and
+// values would be read from wrong addresses.
 func TestCalleesThatPop(t *testing.T) {
 	livetest.Slow(t)
 	const eleven = "i64 %s, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7, i64 8, i64 9, i64 10, i64 %s"

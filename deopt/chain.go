@@ -45,7 +45,7 @@ func (c *Choice) Number() int {
 	return c.Frame
 }
 
-// Depth returns the frames of deep stacks that the choice needs.
+// Depth returns which frames of a deep stack to keep, so that the chosen frame is among them.
 func (c *Choice) Depth() unwind.Depth {
 	d := DefaultDepth
 	if c.Frame >= d.Inner {
@@ -70,8 +70,8 @@ type Stack struct {
 	Result string
 	// Force lets uncertain frames resume ([Frame.Uncertain]).
 	Force bool
-	// Returned holds the registers at the return of that call. It is nil if the call has not returned, or the registers are not known to be from its
-	// return.
+	// Returned holds the registers at the return of that call. It is nil if the call has not returned, or if the thread is not stopped at the return
+	// address.
 	Returned *machine.Registers
 	// End is the reason why Frames has no more callers; "" if no callers were requested.
 	End string
@@ -178,8 +178,8 @@ func (f *Frame) whyNotAfter(callee *Frame, force bool) string {
 	return ""
 }
 
-// compiledTwice returns the reason why the frame cannot run together with those of the stack, or "". The interpreter has one set of globals per
-// module.
+// compiledTwice returns the reason if the frame and a frame of the stack belong to two compilations of one module, or "". They cannot be resumed
+// together, because the interpreter has only one set of globals per module.
 func (s *Stack) compiledTwice(f *Frame) string {
 	for _, g := range s.Frames {
 		if g.to.Module == f.to.Module && g.imageOf(g.to) != f.imageOf(f.to) {

@@ -14,8 +14,9 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// give adds the result that the user gave for the frame's pending call to the frame's values. callee is the frame that runs in that call, or nil. If
-// only the code shows which call is pending, give checks that it calls callee's function.
+// give adds the result that the user gave for the frame's pending call to the frame's values. callee is the frame that runs in that call, or nil. For
+// a frame that resumes at a stackmap, the record does not name the pending call: give then checks that the last call before the stackmap may call
+// callee's function.
 func (f *Frame) give(text string, callee *Frame, values map[ir.Value]interp.Value) (*frame.Result, error) {
 	call, result, why := f.Awaited()
 	if call == nil {
@@ -128,7 +129,7 @@ func parseFloat(t *ir.Type, text string) (interp.Value, bool) {
 	}
 	v := interp.FromFloat64(t, n)
 	if back, known := v.Float64(); width == 64 && t.Kind != ir.DoubleKind && (!known || back != n && n == n) {
-		// A value that is rounded to a double first would be rounded twice.
+		// Do not parse the number as a double first: it would be rounded twice.
 		return interp.Value{}, false
 	}
 	return v, true

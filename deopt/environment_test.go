@@ -73,7 +73,7 @@ func TestResumeInTheThreadsFloatEnvironment(t *testing.T) {
 			floats *frame.FloatEnvironment
 		}{
 			{nil, flushed, known},
-			{[]elf.NType{elf.NT_FPREGSET}, flushed, known}, // the other note also has the registers
+			{[]elf.NType{elf.NT_FPREGSET}, flushed, known}, // the note of XSAVE also has the registers
 			{[]elf.NType{elf.NT_FPREGSET, 0x202}, kept, &frame.FloatEnvironment{Text: "default", Reason: "the core contains no floating-point registers of the thread"}},
 		} {
 			if args != nil && c.floats != known {

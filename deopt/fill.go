@@ -128,7 +128,8 @@ func (f *Frame) fillMoved(r *Reader, a *sites.Alignment) {
 	}
 }
 
-// refuse clears a slot of type t if the location cannot hold the whole value. It clears the formatted value if LLVM laid the value out differently.
+// refuse clears a slot of type t if the location cannot hold the whole value. It clears the formatted value of a struct or an array if LLVM may have
+// recorded only its element.
 func refuse(slot *frame.Slot, t *ir.Type, l stackmap.Location, s *ir.Site, arch *machine.Arch) {
 	if why := sites.Halved(s, t, l, arch); why != "" {
 		slot.Clear(frame.Missing, frame.Because(frame.PartRecorded, why))

@@ -40,7 +40,7 @@ func TestAgainstGDB(t *testing.T) {
 				continue
 			}
 			if version == 14 && program == "deoptimize.ll" {
-				version = 16 // LLVM 14 does not accept it
+				version = 16 // LLVM 14 rejects deoptimize.ll
 			}
 			t.Run(fmt.Sprintf("%s lli-%d", program, version), func(t *testing.T) {
 				p := livetest.Lli(t, version, program, "mcjit")

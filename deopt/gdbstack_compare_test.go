@@ -26,7 +26,7 @@ type stackPair struct {
 	both      [][2]int // the frames that agree: index here, index in gdb
 	gaps      []gap
 	registers []registerGap
-	equal     int            // registers that have the same value in both
+	equal     int            // number of registers that have the same value in both
 	lost      map[string]int // registers that are unavailable here, by reason without frame numbers
 }
 
@@ -36,7 +36,7 @@ type gap struct {
 	*stackPair
 	ours           *unwind.Frame
 	theirs         *gdbPhysical
-	extra, missing int // frames only here, and only in gdb
+	extra, missing int // numbers of frames only in this package, and only in gdb
 }
 
 // registerGap is a register of a common frame whose value here differs from gdb's.

@@ -25,7 +25,7 @@ type stackProgram struct {
 	signals int // minimum number of signal frames that agree; a JVM may add frames of its own handlers
 	start   func(t *testing.T) *livetest.Process
 	symbols func(t *testing.T) string // file with debug information, if not the program itself
-	again   bool                      // similar to another program: only with FIDELITY=all
+	again   bool                      // similar to another program, so it runs only with FIDELITY=all
 }
 
 var stackPrograms = []stackProgram{
@@ -53,7 +53,7 @@ var stackPrograms = []stackProgram{
 	{name: "go", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram")))
 	}},
-	// The same code without CFI. gdb uses the other file's CFI.
+	// The program of the previous case, linked without DWARF and so without CFI. gdb reads the CFI from the file of the previous case.
 	{name: "go without debug information", threads: 5, frames: 40, start: func(t *testing.T) *livetest.Process {
 		return quiet(t, 1, livetest.GoBinary(t, programSource(t, "goprogram"), "-ldflags=-w"))
 	}, symbols: func(t *testing.T) string { return livetest.GoBinary(t, programSource(t, "goprogram")) }},
@@ -131,7 +131,7 @@ type tally struct {
 	program                  string
 	threads                  int
 	ours, theirs             int // frames
-	agree, explained, beyond int // agree and explained count gdb's frames, beyond counts ours
+	agree, explained, beyond int // numbers of frames: found by both, missing here for a listed reason, found only here
 	equal, differ, unknown   int // registers of the frames that agree
 }
 

@@ -51,7 +51,7 @@ func TestFrameThatHasReturned(t *testing.T) {
 			require.Contains(t, f.Slots[0].Reason, "is a guess: the end of the stack of frame #")
 			require.True(t, v.Partial())
 			require.Nil(t, v.Next().Stack, "nothing is offered that is refused")
-			// Frames further out depend on the guess.
+			// All frames further out are marked as depending on the guess.
 			all := v.Threads[0].Frames
 			for _, beyond := range all[f.Index+1:] {
 				require.Empty(t, beyond.Guess())

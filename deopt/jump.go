@@ -14,9 +14,9 @@ import (
 func (f *Frame) Reached(m *Match) string {
 	switch s := m.Site; {
 	case m.Moment == frame.Before && m.Kind == ir.PatchPointSite && (s == nil || s.PatchBytes > 0):
-		return "" // the code of the site starts at this address
+		return "" // the site's own code starts at this address, so it has not run
 	case m.Moment == frame.Before && s != nil && begins(s.Instr):
-		return "" // a jump to this address runs the site
+		return "" // the site is the first of its block, so a jump to this address runs it
 	case m.Moment == frame.Before && f.physical.PC < m.Entry.Addr:
 		return "" // any thread at this address will make the call
 	}

@@ -31,12 +31,12 @@ type Match struct {
 	Moves []x86asm.Inst // instructions between the pending call of the frame and the stackmap after it; nil for none
 
 	compared bool
-	agreed   []sites.Agreed // the common types and names of its sites, if compared
+	agreed   []sites.Agreed // the types and names on which all its sites agree; nil if they were not compared yet
 
-	repeats [][]int // the slots of each SSA value that the record has more than once, if requested
+	repeats [][]int // the slots of each SSA value that the record has more than once; nil if not computed yet
 
-	read   *vmlayout.Reading // the record as a VM layout reads it, cached
-	readAt frame.Moment      // the moment for which it was read
+	read   *vmlayout.Reading // the result of reading the record by a VM layout, cached
+	readAt frame.Moment      // the moment for which read was made
 }
 
 // UnknownSite is the kind of a site in [frame.Record] if no module identifies the site.
@@ -57,7 +57,7 @@ type Matcher struct {
 
 // RecordNote is a note about a record at or near the pc of a frame.
 type RecordNote struct {
-	Record uint64 // its id
+	Record uint64 // the record's id
 	Text   string
 }
 

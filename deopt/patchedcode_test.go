@@ -73,7 +73,7 @@ func TestStackThroughPatchedCode(t *testing.T) {
 			same("let go", v)
 			answer := livetest.GDB(t, p.PID, "bt", fmt.Sprintf("x/8xg %#x", start))
 			for i, f := range frames {
-				// gdb guesses in memory without CFI.
+				// Compare the frames with gdb's only for these kinds: in other kinds the code is in memory without CFI, where gdb guesses.
 				if slices.Contains([]string{"text", "mem", "rwx", "relocated"}, kind) && i < 4 {
 					require.Regexp(t, fmt.Sprintf(`(?m)^#%d +0x0*%s in `, i, strings.TrimPrefix(string(f.PC), "0x")), answer)
 				}
@@ -129,10 +129,10 @@ func TestPatchedSitesForAll(t *testing.T) {
 		p := livetest.StartPatches(t, 19, how, 4)
 		o := frametest.Known(t, p.Process)
 		for k, kind := range []string{"rel32", "mem", "reg", "stub", "push", "indirect"} {
-			if livetest.Out(3, k+h) { // a share that has each kind of both lists several times
+			if livetest.Out(3, k+h) { // make test runs only a share, in which each kind of both lists occurs several times
 				continue
 			}
-			// s16, p16 and g16, in the order of the table, and a call of LLVM's own.
+			// Patch the sites s16, p16 and g16, by their numbers in the table. The other thread waits in a call that LLVM emitted.
 			p.Do(t, fmt.Sprintf("patch 3 %s n 1 18 %s n 3 25 %s n 2", kind, kind, kind))
 			p.Do(t, "land 0 3 p", "land 1 18 p", "land 2 25 p", "land 3 7 o", "wait")
 			var want any

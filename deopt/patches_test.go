@@ -47,7 +47,7 @@ type overwrite struct {
 // landing is the program's log entry of a waiting thread.
 type landing struct {
 	thread, tid int
-	ordinary    bool // it waits in a call that LLVM emitted
+	ordinary    bool // the thread waits in a call that LLVM emitted
 	function    string
 	record      int
 	site        string // stackmap, patchpoint, statepoint
@@ -163,7 +163,7 @@ func (s *patchSite) boundaries(t *testing.T) (offsets []int) {
 		offsets = append(offsets, n)
 		in, err := x86asm.Decode(s.code[n:], 64)
 		if err != nil || in.Op == x86asm.RET || in.Op == x86asm.JMP || in.Op == x86asm.CALL {
-			break // err: the last one is longer than the site
+			break // err is set if the last instruction is longer than the rest of the site
 		}
 		n += in.Len
 	}

@@ -14,7 +14,7 @@ import (
 // Summary counts the sources of a view.
 type Summary struct {
 	Objects   int // objects that the JIT registered, or that were given
-	Read      int // objects read because a stack points into them
+	Read      int // objects that were read because an address on a stack is in them
 	Functions int // functions with records in everything read
 	Records   int
 	Versions  []int // versions of the stack maps

@@ -13,12 +13,12 @@ import (
 // there, with all calls, until the function returns. It resumes again with all callers of that frame as one stack, until the program's main returns.
 // When the native code returns from the same activation, both must have returned the same value and left the same memory: all of the program's data,
 // and the stack of its callers. At the end both must have printed the same. Blocks that the program never reaches are counted. With FIDELITY=all each
-// program is compiled in every one of the ways.
+// program is compiled in four ways.
 func TestResumeAtEveryBlock(t *testing.T) {
 	livetest.Slow(t)
 	var programs []frametest.Everywhere
 	for n, e := range frametest.Everywheres {
-		if n%2 == 0 { // this share has each release of clang and of llc
+		if n%2 == 0 { // half of the programs, which include each release of clang and of llc
 			programs = append(programs, e)
 		}
 	}

@@ -52,7 +52,7 @@ const waitsInPause = `token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc
 
 // chains are programs whose main prints a number when it returns.
 var chains = map[string]string{
-	// Every activation of a recursion gets the result of the one that it called.
+	// Every activation of a recursive function gets the result of the activation that it called.
 	"recursion": `
 define i64 @f(i64 %n) noinline gc "statepoint-example" {
 entry:

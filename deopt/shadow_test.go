@@ -147,11 +147,11 @@ func TestShadowsWithoutModule(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p, cases := shadowsOf(t, 19, how)
 			v := frametest.Look(t, p, true, deopt.Options{})
-			for _, c := range cases[3:] { // the first ones need a module: they include a stub without unwind information
+			for _, c := range cases[3:] { // the first three cases need a module: they include a stub without unwind information
 				f, caller := returnsTo(t, v, c.Returns)
 				require.Equal(t, "next", caller.Function, c.Name)
 				switch {
-				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // only a module distinguishes these from shadows
+				case strings.HasPrefix(c.Name, "region"), strings.HasPrefix(c.Name, "pp"): // only a module distinguishes these sites from shadows
 				case !c.Match || c.Name == "epilogue_ran": // the function's own code ran before the call
 					require.Nil(t, f.Record, c.Name)
 				default:

@@ -40,7 +40,7 @@ func (v *View) conventionOf(callee, f *unwind.Frame) *unwind.Convention {
 	switch {
 	case !known && (!direct || !sure):
 		return nil
-	case !known: // a function that the modules only declare
+	case !known: // the modules only declare the function, so its convention is that of the site
 		is = site
 	case !direct:
 		direct = f.Skipped == 0 && sure && site.CC == is.CC

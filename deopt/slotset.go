@@ -18,7 +18,7 @@ func (v *View) Set(f *Frame, slot, text string) (*View, *Frame, error) {
 	changed := *f
 	changed.Slots, changed.Notes = slices.Clone(f.Slots), slices.Clone(f.Notes)
 	set := false
-	for _, b := range f.values { // more than one if the record has the value twice, like a gc pointer
+	for _, b := range f.values { // several slots hold the value if the record has it twice, as for a gc pointer
 		s := &changed.Slots[b.slot]
 		if s.Name != slot {
 			continue

@@ -76,7 +76,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 		r = lines.New(img, all.budget)
 		all.of[img] = r
 	}
-	place, err := r.At(f.physical.Lookup()) // the call may be the last of its line, or of its function
+	place, err := r.At(f.physical.Lookup()) // an address inside the call, because the return address may belong to the next line or function
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (f *Frame) sourceByDWARF(all *SourceReaders) error {
 	}
 	for _, s := range place.Lines {
 		if s.Function = names.Short(s.Function); s == (frame.Source{}) {
-			break // neither the name nor the place of the function is known
+			break // the name of the function and its source line are both unknown
 		}
 		f.Source = append(f.Source, s)
 	}

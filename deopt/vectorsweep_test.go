@@ -298,7 +298,7 @@ type exit struct {
 func exitsOf(t *testing.T, p *livetest.Process, begin func(), o deopt.Options) (list []exit) {
 	t.Helper()
 	s := frametest.Open(t, p)
-	begin() // the process waits for this input once the session resumes it
+	begin() // begin sends the input for which the process waits once the session has resumed it
 	warn := func(text string) { require.Fail(t, text) }
 	_, err := trace.Run(t.Context(), s, trace.Options{Options: o, Warn: warn}, func(x *trace.Exited) error {
 		list = append(list, exit{x.Frame.Function, x.Frame.Slots})

@@ -206,7 +206,7 @@ func (j *Journal) find(path string, state fileState) (*Result, bool) {
 	line := make([]byte, p.size)
 	var l journalLine
 	if _, err := j.file.ReadAt(line, p.at); err != nil || json.Unmarshal(line, &l) != nil || l.Result == nil || l.Result.Path != path {
-		return nil, false // the journal's file was changed, so the item is processed again
+		return nil, false // another program has changed the journal, so the item is processed again
 	}
 	for used, was := range l.Uses {
 		if stateOf(used) != was {

@@ -97,7 +97,7 @@ func (r *Run) one(ctx context.Context, n int) ended {
 	if item.err != nil {
 		return ended{n: n, result: Result{Kind: item.Kind, Path: item.Path, Outcome: Failed, Message: reason(item.err)}}
 	}
-	if r.Journal != nil && utf8.ValidString(item.Path) { // JSON would change other paths
+	if r.Journal != nil && utf8.ValidString(item.Path) { // a path that is not UTF-8 would be changed in the journal's JSON
 		return r.journaled(ctx, n)
 	}
 	result := attempt(ctx, r.Timeout, r.Job, *item)

@@ -267,7 +267,7 @@ func (r *run) command(of scriptCommand) func(*testscript.TestScript, bool, []str
 	name := of.name
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		err := of.do(&call{run: r, ts: ts, name: name, args: args})
-		if r.ctx.Err() != nil { // the timeout may have changed its result
+		if r.ctx.Err() != nil { // the timeout may have changed the result of the command
 			err = fmt.Errorf("%s: %w", name, context.Cause(r.ctx))
 		}
 		expected := unmet{}

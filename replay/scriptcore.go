@@ -88,7 +88,7 @@ func (c *call) describer(given flags.Inputs) described.Ask {
 // file returns the absolute path of a file that the script names, and records its use.
 func (c *call) file(name string) string {
 	path := c.ts.MkAbs(name)
-	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // files in there belong to the script, so their use is not recorded
+	inside := strings.HasPrefix(path, c.work+string(filepath.Separator)) // files in $WORK belong to the script, so their use is not recorded
 	if !inside && path != os.DevNull {
 		use(c.ctx, path)
 	}

@@ -24,6 +24,6 @@ func kill(path, variable string) (is bool) {
 	if err != nil || !slices.ContainsFunc(bytes.Split(text, []byte{0}), func(v []byte) bool { return string(v) == variable }) {
 		return false
 	}
-	_ = p.Kill() // an error means that it has ended
+	_ = p.Kill() // an error means that the process has ended
 	return true
 }

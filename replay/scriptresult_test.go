@@ -25,7 +25,7 @@ func TestSameValue(t *testing.T) {
 		{"double", "0.1", "0.1", true, false},
 		{"double", "0.1", "0.10000000000000001", true, false},
 		{"double", "nan", "nan", true, false},
-		{"double", "nan", "0x7ff8000000000001", false, true}, // the result does not give its bits
+		{"double", "nan", "0x7ff8000000000001", false, true}, // the result does not give the bits of the NaN
 		{"double", "nan", "0x3ff0000000000000", false, false},
 		{"double", "-0.0", "0", false, false},
 		{"double", "-0.0", "0x8000000000000000", true, false},

@@ -25,7 +25,7 @@ type run struct {
 	comment string
 	dir     string                 // the folder of the script
 	work    string                 // $WORK
-	started atomic.Pointer[string] // also the folder $WORK, which kill reads concurrently
+	started atomic.Pointer[string] // the same folder as work, which kill reads concurrently
 	vars    []string
 	failure string // failure of a command of scriptCommands
 

@@ -38,12 +38,12 @@ const maxOverwritten = 1 << 10
 type evidence int
 
 const (
-	excluded  evidence = iota // the stack contradicts it
+	excluded  evidence = iota // the stack contradicts the place
 	unlike                    // the stack does not contain the numbers that the code has pushed
-	unread                    // the code does not give the stack pointer
+	unread                    // the code does not show the stack pointer at the place
 	contested                 // everything agrees except the return address of a call that leads to the code
 	doubtful                  // the code may have been called instead
-	plausible                 // nothing contradicts it
+	plausible                 // nothing contradicts the place
 	proven                    // a call to the function left the return address, and the stack pointer agrees with the function's frame
 )
 
@@ -420,7 +420,7 @@ func (d *patchedFrame) entered(sp machine.Addr, r *reading, known bool, now mach
 		}
 		return worst
 	}
-	from := depths[d.place.From] // 0 if the depth there is unknown
+	from := depths[d.place.From] // 0 if the distance of the stack pointer is unknown
 	worst := before(sp + machine.Addr(from))
 	seen := map[int64]bool{from: true}
 	for _, depth := range depths {

@@ -24,7 +24,7 @@ func TestPLT(t *testing.T) {
 		flags []string
 		lld   bool
 		first int // number of steps in the first call
-		in    int // steps of both calls in the PLT
+		in    int // number of steps of both calls that are in the PLT
 	}{
 		{"ld", []string{"-Wl,-z,lazy"}, false, 16, 6},
 		{"ld endbr64", []string{"-Wl,-z,lazy,-z,ibtplt", "-fcf-protection"}, false, 16, 9},
@@ -45,7 +45,7 @@ func TestPLT(t *testing.T) {
 			livetest.Make(t, "gcc", append(build.flags, "-O2", "-fPIE", "-pie", "-o", program, "testdata/plt.c")...)
 			// The first call, up to the dynamic linker; then the second call.
 			to := append(append([]string{"run"}, slices.Repeat([]string{"step"}, build.first)...), append([]string{"run"}, slices.Repeat([]string{"step"}, 5)...)...)
-			var caller *Frame // the frame of the function calls, at its last stop
+			var caller *Frame // the frame of the function named calls, at its last stop
 			in := map[string]int{}
 			for n, s := range stops(t, to, program) {
 				stack := s.walk()

@@ -19,7 +19,7 @@ import (
 // tally counts the results of one method of unwinding.
 type tally struct {
 	right, wrong, unknown int
-	why                   map[string]int // reasons of the unknown ones
+	why                   map[string]int // number of unknown results by reason
 }
 
 func (c *tally) add(got string) {

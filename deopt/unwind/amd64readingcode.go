@@ -28,7 +28,7 @@ type reading struct {
 
 	// afterLast is the moment after the last processed block. equal is that moment if the block's comparison found its operands equal.
 	afterLast, equal moment
-	within           moment // the moment at the start of the code that this block's call leads to
+	within           moment // the moment at the start of the callee, if the reading follows the block's call
 
 	text []byte // cache of the code at address from
 	from machine.Addr
@@ -40,7 +40,7 @@ type block struct {
 	before      moment
 	// next is the block after it in memory, and taken the target of its jump; -1 for none.
 	next, taken int
-	// dead means that its call does not return.
+	// dead means that the call at the end of the block does not return.
 	dead bool
 }
 
@@ -177,7 +177,7 @@ func (r *reading) heads() []int {
 		if i.ends() {
 			continue
 		}
-		// An instruction that follows only one other has the next index.
+		// follow decodes an instruction and its successor in a row: the indexes are consecutive unless another path has reached the successor first.
 		next, known := r.number[i.next()]
 		add(next, known && (i.op == opBranch || i.mayEnd() || next != n+1))
 	}

@@ -163,7 +163,7 @@ func (i *instr) stack(inst x86asm.Inst) bool {
 	switch inst.Op {
 	case x86asm.PUSH, x86asm.POP, x86asm.PUSHFQ, x86asm.POPFQ, x86asm.ENTER, x86asm.LEAVE:
 		if inst.DataSize == 16 {
-			return false // moves the stack pointer by two bytes; no compiler emits it
+			return false // a push or pop of two bytes; no compiler emits it
 		}
 	}
 	switch inst.Op {
@@ -183,7 +183,7 @@ func (i *instr) stack(inst x86asm.Inst) bool {
 		i.op = opLeave
 	case x86asm.ENTER:
 		size, _ := inst.Args[0].(x86asm.Imm)
-		if inst.Args[1] != x86asm.Arg(x86asm.Imm(0)) { // nested; no compiler emits it
+		if inst.Args[1] != x86asm.Arg(x86asm.Imm(0)) { // ENTER with a nesting level; no compiler emits it
 			return false
 		}
 		i.op, i.number = opEnter, int64(size)

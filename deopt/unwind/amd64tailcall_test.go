@@ -40,7 +40,7 @@ func TestTailCalls(t *testing.T) {
 			inner    string // function of the frame below, if that matters
 			ours     string
 			gdbs     string
-			indirect string // our result without a PLT: the call does not contain its target
+			indirect string // expected result without a PLT, where a call does not contain its target
 		}{
 			{way: "direct", ours: "direct: jumps", gdbs: "direct: jumps", indirect: "direct: jumps"},
 			{way: "twice", ours: "twice: jumps_twice", gdbs: "twice: jumps_twice", indirect: "twice: jumps_twice"},

@@ -16,7 +16,7 @@ func (w *walk) apply(f *Frame, s *step) (caller, *End, error) {
 	}
 	cfa -= machine.Addr(s.late)
 	if s.row.Rule(s.row.ReturnAddress).Kind == cfi.RuleUndefined && (f.Index == 0 || cfa >= w.floor) {
-		// If calls push nothing, the CFA may equal that of the callee.
+		// On architectures whose calls push nothing, the CFA may equal that of the callee.
 		f.CFA, f.NoCFA = cfa, ""
 		if w.enteredByOverwrittenReturn(f, s) {
 			return caller{}, cutShort(frame.Because(frame.StackContinues, f.Index, errOutermost)), nil

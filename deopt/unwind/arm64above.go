@@ -38,7 +38,7 @@ func (t trial) arm64Above(at Frame, s *step) evidence {
 		}
 		at = next
 	}
-	if !t.arm64Placed(&first, from) { // last, because it reads the whole function
+	if !t.arm64Placed(&first, from) { // this check is last, because it reads the whole function
 		return excluded
 	}
 	return plausible

@@ -14,7 +14,7 @@ const maxEntrances = 64
 // arm64Entrances holds the branches by which a frame may have come to its function.
 type arm64Entrances struct {
 	list       []arm64Entrance
-	all        bool  // no other branch may have led there
+	all        bool  // no branch outside of list may have led to the function
 	unsearched error // error of a search that was not completed because its budget was used, or nil
 }
 
@@ -28,7 +28,7 @@ func (in *arm64Entrances) others() string {
 
 // An arm64Entrance is a branch by which a frame may have come to its function.
 type arm64Entrance struct {
-	pc    machine.Addr // after it
+	pc    machine.Addr // the address after the branch
 	named bool         // the code shows that the branch leads to the function
 }
 

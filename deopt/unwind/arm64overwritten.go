@@ -102,7 +102,7 @@ func (t trial) arm64PatchedFrame(f *Frame, o *Overwritten, floor machine.Addr) *
 	}
 	if f.Return {
 		m = m.clone()
-		m.put(arm64Link, arm64Value{}) // the call left its return address there
+		m.put(arm64Link, arm64Value{}) // the call has put its return address into the link register
 	}
 	sp, ok := t.arm64SPAt(f, m)
 	if !ok {

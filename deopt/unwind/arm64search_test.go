@@ -321,7 +321,7 @@ func TestUnknownPathsRefuteNothing(t *testing.T) {
 			requireRefuted(t, armLoad(t, program, pads...), test.refuted)
 		})
 	}
-	t.Run("the code is a part of a function", func(t *testing.T) { // the other part may jump to any place in it
+	t.Run("the code is a part of a function", func(t *testing.T) { // the other part of the function may jump to any instruction of this part
 		program := armProgram()
 		program[armOther] = armFunction{slices.Concat([]uint32{w20, 0xd63f0100}, armEpilogue), armPushed[1:]}
 		requireRefuted(t, armLoad(t, program), false)

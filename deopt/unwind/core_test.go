@@ -245,7 +245,7 @@ type symbols struct {
 	list     []elf.Symbol
 	plt      []elf.SectionHeader
 	frame    uint64 // frame size of each function in bytes; 0 if unknown
-	nameless bool   // the starts of functions are unknown
+	nameless bool   // hide the starts of functions from the unwinder
 }
 
 func (c *core) symbols(path string) symbols {

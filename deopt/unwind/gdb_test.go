@@ -94,7 +94,7 @@ func TestGDB(t *testing.T) {
 			{name: "deep", least: 25},
 			{name: "realigned", least: 10},
 			{name: "noreturn", least: 6},
-			{name: "callback", least: 10, jumped: []string{"qsort"}}, // it jumps to qsort_r
+			{name: "callback", least: 10, jumped: []string{"qsort"}}, // qsort jumps to qsort_r
 			{name: "thread", least: 10},
 			{name: "altstack", least: 14, signals: 1},
 			{name: "nested", least: 15, signals: 2},

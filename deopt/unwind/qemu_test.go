@@ -23,7 +23,7 @@ type qemuArch struct {
 	general map[string]machine.DWARFReg // word-sized registers
 	floats  map[string]machine.DWARFReg // registers that hold a double
 	double  string                      // gdb's expression for the double; %s is the name
-	deep    [4]string                   // registers that testdata/qemu.c sets: two general ones, then two others
+	deep    [4]string                   // registers that testdata/qemu.c sets: two general registers, then two other registers
 }
 
 func qemuArches(t *testing.T) []*qemuArch {

@@ -51,7 +51,7 @@ func (t trial) eachReturn(sp machine.Addr, f func(slot, pc machine.Addr) bool) e
 func (w *walk) byScan(f *Frame, of *cfi.Row) (c caller, end *End, err error) {
 	switch {
 	case w.Arch.Link != w.Arch.PC:
-		return c, nil, errors.New("its stack does not show where its return address was saved") // the end of the frame is unknown, too
+		return c, nil, errors.New("its stack does not show where its return address was saved") // its CFA is also unknown
 	case f.code.NoneKept:
 		// Go's stacks are adjacent and are moved, so they contain many stale return addresses.
 		return c, nil, errors.New("the stack of such code is full of stale return addresses")

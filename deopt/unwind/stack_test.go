@@ -152,7 +152,7 @@ func TestWalkAfterWalk(t *testing.T) {
 			case i == 10:
 				require.Greater(t, shared, 12) // main does not save the register, so frames further out change, too
 			default:
-				require.Equal(t, i+2, shared) // the word is the caller's r15, which saves that of its own
+				require.Equal(t, i+2, shared) // the word is the r15 of the caller, which saves the r15 of its own caller
 			}
 		})
 	}

@@ -61,7 +61,7 @@ type recorder struct {
 	off   bool // nothing is recorded
 	reads []read
 	until []int   // number of reads made when each frame was left
-	word  [8]byte // space for one read
+	word  [8]byte // buffer for one read
 }
 
 // ReadMemory implements [machine.Memory].
@@ -89,14 +89,14 @@ func (r *recorder) endFrame() {
 type codeReader struct {
 	*Unwinder
 	arm64   *arm64Code
-	entries map[machine.Addr]*reading // code read by the method entry, by its start
+	entries map[machine.Addr]*reading // results of the method entry, by the start of the code
 }
 
 // foundFrames holds the frames that a walk has found.
 type foundFrames struct {
 	frames  []Frame
 	depth   *Depth // nil to keep all frames
-	head    int    // number of first frames to keep in any case
+	head    int    // number of innermost frames that are kept in a stack of any depth
 	dropped int    // number of dropped frames
 	omitted []Omitted
 	callees map[int]*Frame // see [Stack.callees]

@@ -107,7 +107,7 @@ func (e *CompactEntry) FDE(t *Table) (*FDE, error) {
 	}
 	offset := int64(e.Encoding & compactFDEOffset)
 	if offset == 0 {
-		// The offset is 0 in an object, or if it needs more than 24 bits. No FDE is at 0: its CIE is before it.
+		// The offset is 0 in an object, or if it needs more than 24 bits. It is never the offset of an FDE, because an FDE follows its CIE.
 		return t.Find(e.Start)
 	}
 	f, err := t.fdeAt(offset)

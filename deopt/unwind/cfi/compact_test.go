@@ -45,7 +45,7 @@ func TestCompactEncodings(t *testing.T) {
 		{machine.AMD64, 0x01020021, "rbp+16 rbx=c-32 rbp=c-16 r14=c-24 rip=c-8", ""},
 		{machine.AMD64, 0x010558d1, "rbp+16 rbx=c-56 rbp=c-16 r12=c-48 r13=c-40 r14=c-32 r15=c-24 rip=c-8", ""},
 		{machine.AMD64, 0x01ff0005, "rbp+16 rbp=c-16 r15=c-2056 rip=c-8", ""},
-		{machine.AMD64, 0x01030081, "rbp+16 rbx=c-40 rbp=c-16 r12=c-24 rip=c-8", ""}, // an unrelated slot between them
+		{machine.AMD64, 0x01030081, "rbp+16 rbx=c-40 rbp=c-16 r12=c-24 rip=c-8", ""}, // an unrelated slot between those of rbx and r12
 		{machine.AMD64, 0x01030041, "", "rbx is saved twice"},
 		{machine.AMD64, 0x01010006, "", "register 6 in slot 0"},
 		{machine.AMD64, 0x01010000 | 1<<3, "", "slot 1 of 1 words below the frame pointer"},

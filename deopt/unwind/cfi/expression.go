@@ -66,7 +66,7 @@ const (
 
 // evaluation evaluates one expression over the registers of a frame. Its values have 64 bits.
 type evaluation struct {
-	cursor // the expression; its error is that of the evaluation
+	cursor // reads the expression; its err is the error of the evaluation
 	regs   *machine.Registers
 	memory machine.Memory
 	stack  []uint64

@@ -78,7 +78,7 @@ func TestExpressions(t *testing.T) {
 		{"bra not taken", []byte{0x35, 0x30, 0x28, 1, 0, 0x32}, 2, ""},
 		{"a loop that ends", []byte{0x30, 0x3a, 0x16, 0x23, 3, 0x16, 0x31, 0x1c, 0x12, 0x28, 0xf6, 0xff, 0x13}, 30, ""},
 		{"nop", []byte{0x96}, 0x500, ""},
-		// The expression that x86-64 linkers write for PLT entries: after the push in an entry the stack is deeper.
+		// The expression that x86-64 linkers write for PLT entries: the CFA is 8 bytes further from the stack pointer after the push in an entry.
 		{"PLT slot at its start", []byte{0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22}, 0x7008, ""},
 
 		{"no register", []byte{0x70, 0}, 0, "rax: not read"},

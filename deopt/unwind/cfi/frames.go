@@ -25,7 +25,7 @@ type frames struct {
 }
 
 const (
-	// entryAhead is the number of bytes to read for one entry. Nearly all are shorter.
+	// entryAhead is the number of bytes to read for one entry. Nearly all entries are shorter.
 	entryAhead = 256
 	// maxCIEs bounds the CIEs in the cache. In .eh_frame, linkers merge identical CIEs; in .debug_frame, each object file has its own.
 	maxCIEs = 1024
