@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ func (a *app) rootsCommand() *cobra.Command {
 	var k inputs
 	var heap, from []string
 	var count, objects bool
+	var pathTo string
 	var o roots.Options
 	var file string // file with stack maps, instead of a target
 	c := &cobra.Command{
@@ -44,7 +47,8 @@ objects. --from-space names parts that the collector has left: a root there is s
 If a layout (--layout FILE.star) defines object(addr), which describes the object at an address, the base
 of each root is checked against the objects too: it must be the start of an object that is in use.
 --objects walks the heap from the roots. It counts the objects that they reach by class, and lists
-references to no object in use. The process is stopped meanwhile; record a core if it must not be.
+references to no object in use. --why prints a shortest path from a root to the object that contains an
+address. The process is stopped meanwhile; record a core if it must not be.
 
 For a file that is not a core (an object, an executable, a shared object or an archive) it lists the same
 for each safepoint, without values: the return address, and each pointer with its location and its base.
@@ -54,13 +58,14 @@ for each safepoint, without values: the return address, and each pointer with it
 ` + debuggerHelp + `
 
 Exit status: 0 OK, 1 a root is unavailable, unknown or wrong, a reference in the heap points to no object,
-a stack or the walk is incomplete, or object(addr) failed,
+no root reaches the object of --why, a stack or the walk is incomplete, or object(addr) failed,
 2 no frame is at a statepoint, or another error. For a file: 1 some maps are unreadable, 2 no safepoint.`,
 		Example: `  reframe roots 41822
   reframe roots -p 41822 --ir program.ll
   reframe roots -p 41822 --heap 7f1200000000-7f1210000000
   reframe roots -p 41822 --layout heap.star
   reframe roots exit.core --layout heap.star --objects
+  reframe roots exit.core --layout heap.star --why 7f1200000040
   reframe roots exit.core --ir program.ll --json
   reframe roots -p 41822 --count
   reframe roots program.o --ir program.ll`,
@@ -75,8 +80,13 @@ a stack or the walk is incomplete, or object(addr) failed,
 			if count && a.json {
 				return usage("--count and --json cannot be combined: JSON has each root")
 			}
-			if count && objects {
-				return usage("--count and --objects cannot be combined")
+			for _, two := range []struct {
+				both  bool
+				names string
+			}{{count && objects, "--count and --objects"}, {count && pathTo != "", "--count and --why"}, {objects && pathTo != "", "--objects and --why"}} {
+				if two.both {
+					return usage("%s cannot be combined", two.names)
+				}
 			}
 			if file != "" {
 				return a.rootMaps(c, file, &k, o.Function, count)
@@ -88,6 +98,14 @@ a stack or the walk is incomplete, or object(addr) failed,
 			if o.Heap.FromSpace, err = rangesOf("--from-space", from); err != nil {
 				return err
 			}
+			var asked *uint64
+			if c.Flags().Changed("why") {
+				addr, err := strconv.ParseUint(strings.TrimPrefix(pathTo, "0x"), 16, 64)
+				if err != nil {
+					return usage("--why %q: expected an address in hexadecimal", pathTo)
+				}
+				asked = &addr
+			}
 			t, view, err := k.look(a, c, false)
 			if err != nil {
 				return err
@@ -95,8 +113,8 @@ a stack or the walk is incomplete, or object(addr) failed,
 			defer t.Close()
 			o.Heap.Objects = roots.NewObjects(view)
 			r := roots.New(view, o)
-			if objects {
-				if err := a.walkHeap(c.Context(), t, r, &o.Heap); err != nil {
+			if objects || c.Flags().Changed("why") {
+				if err := a.walkHeap(c.Context(), t, r, &o.Heap, asked); err != nil {
 					return err
 				}
 			}
@@ -105,6 +123,8 @@ a stack or the walk is incomplete, or object(addr) failed,
 			switch {
 			case a.json:
 				err = text.WriteJSON(a.stdout, r)
+			case asked != nil:
+				err = text.PrintPath(text.Fold(a.stdout), a.style(), view, r)
 			case objects:
 				err = text.PrintReached(text.Fold(a.stdout), a.style(), view, r)
 			case count:
@@ -123,24 +143,35 @@ a stack or the walk is incomplete, or object(addr) failed,
 	c.Flags().StringArrayVar(&heap, "heap", nil, "check that the base of each root is in `START-END`, in hexadecimal (repeatable)")
 	c.Flags().StringArrayVar(&from, "from-space", nil, "report roots whose base is in `START-END` (repeatable)")
 	c.Flags().BoolVar(&objects, "objects", false, "walk the heap from the roots, and count the objects of each class")
+	c.Flags().StringVar(&pathTo, "why", "", "print the path from a root to the object at `ADDR`, in hexadecimal")
 	c.Flags().BoolVar(&count, "count", false, "print only the number of frames and roots of each function")
 	c.Flags().BoolVar(&a.json, "json", false, "print one JSON object (schema "+roots.Schema+")")
 	return c
 }
 
-// walkHeap walks the heap from the roots of a report, and shows the progress on a terminal.
-func (a *app) walkHeap(ctx context.Context, t *ptrace.Target, r *roots.Report, heap *roots.Heap) error {
+// walkGarbage is the percentage of garbage in memory during a walk: each call of a layout leaves some.
+const walkGarbage = 100
+
+// walkHeap walks the heap from the roots of a report, to the object at an address if one is given. It shows the progress on a terminal.
+func (a *app) walkHeap(ctx context.Context, t *ptrace.Target, r *roots.Report, heap *roots.Heap, asked *uint64) error {
 	if heap.Objects == nil {
 		return &status{exitFailed, "no layout defines object(addr), which describes the objects of the heap: --layout FILE.star"}
 	}
+	collecting(walkGarbage)
 	began, last := time.Now(), time.Duration(0)
 	shows := term.IsTerminal(int(a.stderr.Fd()))
-	err := r.Walk(ctx, heap, t.Arch().Order, func(objects, bytes uint64) {
+	progress := func(objects, bytes uint64) {
 		if since := time.Since(began); shows && since > progressAfter && since > last+progressAfter/5 {
 			last = since
 			fmt.Fprintf(a.stderr, "\r%d objects, %d MiB\x1b[K", objects, bytes>>20)
 		}
-	})
+	}
+	var err error
+	if asked != nil {
+		err = r.Why(ctx, heap, t.Arch().Order, *asked, progress)
+	} else {
+		err = r.Walk(ctx, heap, t.Arch().Order, progress)
+	}
 	if last > 0 {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
@@ -236,7 +267,7 @@ func rootsOutcome(err error, v *deopt.View, r *roots.Report, function *names.Pat
 		return &status{exitFailed, "no frame is at a statepoint: the records of stackmaps and patchpoints list no roots"}
 	case sum.Frames == 0:
 		return &status{exitFailed, v.WhyNone()}
-	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0 || r.Failure != nil || r.Reached.Wrong():
+	case sum.Unavailable > 0 || sum.Wrong > 0 || sum.Unknown > 0 || sum.Incomplete > 0 || r.Failure != nil || r.Reached.Wrong() || r.Path != nil && !r.Path.Reaches():
 		return &status{exitPartial, ""}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package roots_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,6 +104,69 @@ func TestObjectsAreThoseOfTheCollector(t *testing.T) {
 		require.Equal(t, 1, r.Code, p)
 		require.Positive(t, out.Reached.Dangling+uint64(out.Summary["wrong"]), p)
 	})
+}
+
+// TestWhyInThePrograms requires a path from a root to objects that the collector has kept, whose references are in the memory of the process.
+func TestWhyInThePrograms(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		program := p.Binary(t)
+		total := p.Run(t, program).Collections
+		log := filepath.Join(t.TempDir(), "log")
+		process := livetest.Program(t, program, "-log", log, "-stop", strconv.Itoa(max(1, total*2/3)))
+		process.AwaitPause(t)
+		all := gcprogram.ReadLog(t, log)
+		c := all[len(all)-1]
+		memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", process.PID))
+		require.NoError(t, err)
+		defer memory.Close()
+		reached := 0
+		for _, m := range []gcprogram.Move{c.Moved[0], c.Moved[len(c.Moved)/2], c.Moved[len(c.Moved)-1]} {
+			args := []string{"-p", clitest.PID(process), "--ir", p.Module, "--layout", heapLayout(t), "--why", fmt.Sprintf("%#x", m.To+8)}
+			out, r := read(t, args...)
+			require.NotNil(t, out.Why.Object, p)
+			if out.Why.Root == nil { // only a variable of C or a stack object refers to it
+				require.Equal(t, 1, r.Code, p)
+				continue
+			}
+			reached++
+			require.Zero(t, r.Code, "%s: %s", p, r.Stderr)
+			for k, s := range out.Why.Steps {
+				next := m.To
+				if k+1 < len(out.Why.Steps) {
+					next, err = strconv.ParseUint(out.Why.Steps[k+1].Start, 0, 64)
+					require.NoError(t, err)
+				}
+				at, err := strconv.ParseUint(s.Start, 0, 64)
+				require.NoError(t, err)
+				var word [8]byte
+				_, err = memory.ReadAt(word[:], int64(at+s.Offset))
+				require.NoError(t, err)
+				require.Equal(t, next, binary.LittleEndian.Uint64(word[:]), "%s, step %d", p, k)
+			}
+			r = clitest.Run(t, append([]string{"roots"}, args...)...)
+			require.Regexp(t, `(?m)^0x\w+: into an object: object of \d+, \d+ bytes at 0x\w+$`, r.Stdout)
+			require.Regexp(t, fmt.Sprintf(`(?m)^ +object of \d+, \d+ bytes at %#x$`, m.To), r.Stdout)
+		}
+		require.Positive(t, reached, p)
+	})
+}
+
+// TestWalkArguments requires a reason for each wrong combination of flags, and for a missing layout.
+func TestWalkArguments(t *testing.T) {
+	t.Parallel()
+	p, module := collecting(t, 19, "explicit", "verify", 1)
+	for want, args := range map[string][]string{
+		"--count and --objects cannot be combined":          {"--count", "--objects"},
+		"--objects and --why cannot be combined":            {"--why", "1", "--objects"},
+		`--why "x": expected an address in hexadecimal`:     {"--why", "x"},
+		"--objects requires a process or a core; " + module: {module, "--objects"},
+	} {
+		if args[0] != module {
+			args = append(args, "-p", clitest.PID(p))
+		}
+		clitest.Run(t, append([]string{"roots"}, args...)...).Fails(t, 64, want)
+	}
+	clitest.Run(t, "roots", "-p", clitest.PID(p), "--ir", module, "--objects").Fails(t, 2, "no layout defines object(addr), which describes the objects of the heap: --layout FILE.star")
 }
 
 // heapOf returns the address of the object of the first root.

@@ -49,6 +49,13 @@ type report struct {
 	}
 	Summary map[string]int
 	Reached struct{ Objects, Bytes, Dangling, Unread uint64 }
+	Why     struct {
+		Object, Root *struct{}
+		Steps        []struct {
+			Start  string
+			Offset uint64
+		}
+	}
 }
 
 type root struct {

@@ -111,9 +111,10 @@ type page struct {
 	data [pageSize]byte
 }
 
+// The target rereads its mappings when a whole page of 4 KiB is read, so these are smaller.
 const (
-	pageSize    = 4 << 10
-	cachedPages = 8 << 10 // 32 MiB
+	pageSize    = 2 << 10
+	cachedPages = 16 << 10 // 32 MiB
 )
 
 // ReadMemory implements [machine.Memory].

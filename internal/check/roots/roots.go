@@ -24,6 +24,7 @@ type Report struct {
 	Summary Summary      `json:"summary"`
 	Failure *Failure     `json:"object_failure,omitempty"` // failures of the layout's function object(addr); nil for none
 	Reached *Walk        `json:"reached,omitempty"`        // the objects that the roots reach, after [Report.Walk]
+	Path    *Path        `json:"why,omitempty"`            // to the object that [Report.Why] asks about
 
 	starts   []start
 	followed int // roots whose base is in starts

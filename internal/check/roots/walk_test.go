@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/deopt/frame"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/vm/vmlayout"
 )
@@ -154,4 +155,66 @@ func TestWalkOfWrongHeaps(t *testing.T) {
 	w = walked(t, o, 0)
 	require.Equal(t, "object(addr) failed 100 times", w.Ended)
 	require.Equal(t, &Failure{100, "heap.star:2:23: fail: no", true}, o.failure())
+}
+
+// TestWhyInRandomHeaps requires a shortest path to each object that a plain search finds, whose references are in the heap, and none to others.
+func TestWhyInRandomHeaps(t *testing.T) {
+	r := rand.New(rand.NewSource(2))
+	none := 0
+	for range 40 {
+		var counts []int
+		for range 2 + r.Intn(60) {
+			counts = append(counts, r.Intn(4))
+		}
+		heap, starts := randomHeap(r, counts)
+		distance, list := map[uint64]int{starts[0]: 0}, []uint64{starts[0]}
+		for ; len(list) > 0; list = list[1:] {
+			for i := range binary.LittleEndian.Uint64(heap[list[0]:]) {
+				to := binary.LittleEndian.Uint64(heap[list[0]+8+8*i:]) - heapStart
+				if _, known := distance[to]; !known {
+					distance[to] = distance[list[0]] + 1
+					list = append(list, to)
+				}
+			}
+		}
+		o := objectsOf(t, countedObjects, heap)
+		for _, at := range starts {
+			p := pathTo(t, o, at)
+			want, reached := distance[at]
+			require.Equal(t, reached, p.Reaches())
+			if !reached {
+				none++
+				continue
+			}
+			require.Len(t, p.Steps, want)
+			next := starts[0]
+			for _, s := range p.Steps {
+				require.Equal(t, frame.HexOf(heapStart+next), s.Start)
+				next = binary.LittleEndian.Uint64(heap[next+s.Offset:]) - heapStart
+			}
+			require.Equal(t, at, next)
+		}
+	}
+	require.Positive(t, none)
+}
+
+// TestWhyAlongAList requires that a path that is longer than the list of steps has its first and last ones.
+func TestWhyAlongAList(t *testing.T) {
+	counts := make([]int, 5000)
+	for k := range counts {
+		counts[k] = 1
+	}
+	heap, starts := randomHeap(rand.New(rand.NewSource(3)), counts)
+	p := pathTo(t, objectsOf(t, countedObjects, heap), starts[4999])
+	require.Len(t, p.Steps, maxSteps)
+	require.Equal(t, 4999-maxSteps, p.Omitted)
+	require.Equal(t, frame.HexOf(heapStart+starts[0]), p.Steps[0].Start)
+	require.Equal(t, frame.HexOf(heapStart+starts[4998]), p.Steps[maxSteps-1].Start)
+}
+
+func pathTo(t *testing.T, o *Objects, at uint64) *Path {
+	t.Helper()
+	r := &Report{starts: []start{{bits: heapStart}}, Threads: []Thread{{Frames: []Frame{{Roots: []Root{{}}}}}}}
+	require.NoError(t, r.Why(t.Context(), &Heap{Objects: o}, binary.LittleEndian, heapStart+at, func(uint64, uint64) {}))
+	return r.Path
 }

@@ -232,3 +232,37 @@ func reachedSummary(s Style, k *roots.Walk) string {
 	}
 	return strings.Join(parts, " · ")
 }
+
+// PrintPath prints the path from a root to the object that was asked about.
+func PrintPath(w io.Writer, s Style, v *deopt.View, r *roots.Report) error {
+	var out strings.Builder
+	p := r.Path
+	fmt.Fprintln(&out, titleOf(s, v.Target()))
+	line := fmt.Sprintf("%s: %s", p.Address, foundText[p.Found])
+	if p.Object != nil {
+		line += ": " + describeObject(p.Object)
+	}
+	fmt.Fprintln(&out, line)
+	switch {
+	case p.Root != nil:
+		t, f, root := r.At(p)
+		fmt.Fprintf(&out, "\nthread %d  #%d %s\n", t.TID, f.Index, s.Bold(Place(f.Is())))
+		printRoot(&out, s, root)
+		for k := range p.Steps {
+			if p.Omitted > 0 && k == len(p.Steps)/2 {
+				fmt.Fprintf(&out, "        %s\n", s.Dim(Count(p.Omitted, "more object")))
+			}
+			fmt.Fprintf(&out, "        %s  at offset %d:\n", describeObject(&p.Steps[k].Object), p.Steps[k].Offset)
+		}
+		fmt.Fprintf(&out, "        %s\n", s.Bold(describeObject(p.Object)))
+	case p.Object != nil && p.Ended != "":
+		fmt.Fprintln(&out, s.Yellow("no path was found: the search ended early: "+p.Ended))
+	case p.Object != nil:
+		fmt.Fprintln(&out, s.Yellow("no root that was followed reaches it"))
+	}
+	if r.Failure != nil {
+		fmt.Fprintf(&out, "\n%s\n", s.Yellow(objectFailure(r.Failure)))
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
