@@ -138,7 +138,7 @@ func (d *debugger) Close() error { return nil }
 // insert sets breakpoints. After an error it continues with the other breakpoints.
 func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 	if d.running {
-		return errors.New("the process runs")
+		return errRuns
 	}
 	for _, b := range list {
 		d.changed = true
@@ -159,7 +159,7 @@ func (d *debugger) insert(list []tracer.Breakpoint) (err error) {
 // remove removes breakpoints, and drops their hits that Event has not returned. After an error it continues with the other breakpoints.
 func (d *debugger) remove(addrs []uint64) (err error) {
 	if d.running && len(addrs) > 0 {
-		return errors.New("the process runs")
+		return errRuns
 	}
 	for _, a := range addrs {
 		if one := d.control.Remove(machine.Addr(a)); one != nil {

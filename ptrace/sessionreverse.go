@@ -12,7 +12,9 @@ import (
 var ErrNoReverse = holder.ErrNoReverse
 
 // ErrBegin is wrapped in the errors of a process that was run backwards to the begin of its recording. The process is stopped there.
-var ErrBegin = errors.New("the begin of the recording: it has no earlier moment")
+var ErrBegin = errors.New("this is the start of the recording")
+
+var errRuns = errors.New("the process runs")
 
 // errNoStub is the reason why a process without a stub cannot run backwards.
 var errNoStub = errors.New("reverse execution requires a stub that supports it (--remote); rr and QEMU with icount replay do")
@@ -29,7 +31,7 @@ func (s *Session) WhyForwardOnly() error {
 }
 
 // Backwards sets the direction of [Session.Next]. Backwards, Next returns hits of breakpoints in reverse order, or an error that wraps [ErrBegin]. If ctx
-// is done, the process is stopped at any earlier moment.
+// is done, the process is stopped at some earlier moment.
 func (s *Session) Backwards(on bool) error {
 	if !on && s.held == nil {
 		return nil
@@ -56,7 +58,7 @@ type BackStop struct {
 
 // RunBack runs the process backwards until a thread is at one of the addresses, or before the last instruction that wrote into a range of memory, which
 // may be empty. Afterwards there are no breakpoints at the addresses. The error wraps [ErrBegin] at the begin of the recording, and [ErrLacks] if the
-// stub cannot watch memory. If ctx is done, the error is its cause, and the process is stopped at any earlier moment.
+// stub cannot watch memory. If ctx is done, the error is its cause, and the process is stopped at some earlier moment.
 func (s *Session) RunBack(ctx context.Context, written machine.Range, addrs ...machine.Addr) (out BackStop, err error) {
 	if err := s.WhyForwardOnly(); err != nil {
 		return out, err
@@ -83,8 +85,11 @@ func (s *Session) reverse(do func() (holder.Stop, error)) (stop holder.Stop, err
 	if err := s.WhyForwardOnly(); err != nil {
 		return stop, err
 	}
-	if s.ended || !s.stands {
+	switch {
+	case s.ended:
 		return stop, s.failed("cannot go back", ErrProcessExited)
+	case !s.stands:
+		return stop, s.failed("cannot go back", errRuns)
 	}
 	stop, err = s.held.back(do)
 	s.stale = true // code may not be loaded yet

@@ -36,7 +36,7 @@ type Control interface {
 	StepBack(ctx context.Context, thread int) (Stop, error)
 	// RunBack runs the process backwards until a thread is at a breakpoint, before the last instruction that wrote into a range of memory, or at the begin
 	// of the recording. An empty range is not watched. The error wraps [ErrLacks] if the debugger cannot watch memory. If ctx is done, the error is its
-	// cause, and the process is stopped at any earlier moment.
+	// cause, and the process is stopped at some earlier moment.
 	RunBack(ctx context.Context, written machine.Range) (Stop, error)
 	// Detach removes the breakpoints, resumes the process without the debugger, and ends the connection.
 	Detach() error
