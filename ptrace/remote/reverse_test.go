@@ -122,7 +122,7 @@ func TestBackToWrite(t *testing.T) {
 	done()
 }
 
-// TestNoReverse requires that what the stub lacks is refused by name, and nothing is sent for it.
+// TestNoReverse requires that an error names what the stub lacks, and that nothing is sent for it.
 func TestNoReverse(t *testing.T) {
 	c, done := scripted(t, "ReverseStep+", nil)
 	_, err := c.StepBack(context.Background(), 1)

@@ -1,8 +1,11 @@
 package remote_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"example.com/reframe/internal/check/trace"
+	debugging "example.com/reframe/internal/debug/session"
+	"example.com/reframe/ptrace"
+	"example.com/reframe/ptrace/remote"
 	"example.com/reframe/test/clitest"
 	"example.com/reframe/test/livetest"
 )
@@ -110,6 +117,57 @@ func (r recording) debug(t *testing.T, commands ...string) clitest.Result {
 	return clitest.Run(t, "debug", "--remote", r.replay, "--exe", r.program, "--ir", r.module, "-x", script)
 }
 
+// answering starts a replay of the recording, and returns the address of a stub that passes packets to QEMU, except those to which answer returns a reply.
+func (r recording) answering(t *testing.T, answer func(packet string) (reply string)) string {
+	address := filepath.Join(t.TempDir(), "stub")
+	l, err := net.Listen("unix", address)
+	require.NoError(t, err)
+	c := exec.Command("sh", "-c", strings.TrimPrefix(r.replay, "|"))
+	in, err := c.StdinPipe()
+	require.NoError(t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		l.Close()
+		_ = c.Process.Kill() // an error means that it has ended
+		_ = c.Wait()
+	})
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		go func() { _, _ = io.Copy(conn, out) }() // ends with QEMU
+		for from := bufio.NewReader(conn); err == nil; {
+			var b byte
+			if b, err = from.ReadByte(); err != nil {
+				return
+			}
+			packet := string(b)
+			if b == '$' {
+				text, _ := from.ReadString('#')
+				sum := make([]byte, 2)
+				if _, err = io.ReadFull(from, sum); err != nil {
+					return
+				}
+				if reply := answer(strings.TrimSuffix(text, "#")); reply != "" {
+					check := byte(0)
+					for _, b := range []byte(reply) {
+						check += b
+					}
+					_, err = fmt.Fprintf(conn, "+$%s#%02x", reply, check)
+					continue
+				}
+				packet += text + string(sum)
+			}
+			_, err = io.WriteString(in, packet)
+		}
+	}()
+	return "unix:" + address
+}
+
 // gdb runs a Python script in gdb with a replay of the recording, and returns its output. step goes back until a value changes.
 func (r recording) gdb(t *testing.T, script string) string {
 	const begin = `
@@ -181,7 +239,7 @@ func TestReverseToBegin(t *testing.T) {
 	r := record(t)
 	got := r.debug(t, "reverse-stepi", "break 7", "continue", "reverse-continue", "reverse-continue", "reverse-stepi 2", "continue", "delete", "rc")
 	require.Equal(t, 0, got.Code, got.Stderr)
-	require.Equal(t, 5, strings.Count(got.Stdout, "the begin of the recording: it has no earlier moment\n  #0   native  _start+0x0\n"), got.Stdout)
+	require.Equal(t, 5, strings.Count(got.Stdout, "start of the recording: cannot go back further\n  #0   native  _start+0x0\n"), got.Stdout)
 	require.Equal(t, 2, strings.Count(got.Stdout, "%n       i64    1                      x19\n        %x       i64    4 "), got.Stdout)
 
 	refused := r.debug(t, "break 7", "continue", "reverse-write #9")
@@ -203,4 +261,75 @@ func TestReverseRefused(t *testing.T) {
 		require.Equal(t, 2, r.Code)
 		require.Contains(t, r.Stderr, "reverse execution requires a stub that supports it (--remote)")
 	}
+}
+
+// TestReverseByStepping requires that single steps find the last write if the stub refuses a watchpoint, and that reverse-write fails if there are several
+// threads: a step is one of them, and another may have written.
+func TestReverseByStepping(t *testing.T) {
+	livetest.NeedsTools(t)
+	script := clitest.TempFile(t, "session.txt", strings.Join(append([]string{"break 7 if %n == 1", "continue", "reverse-write %total"}, where...), "\n")+"\n")
+	r := record(t)
+	debug := func(stub string) clitest.Result {
+		return clitest.Run(t, "debug", "--remote", stub, "--exe", r.program, "--ir", r.module, "-x", script)
+	}
+	refuses := func(packet string) string {
+		if strings.HasPrefix(packet, "Z2") {
+			return "E01"
+		}
+		return ""
+	}
+	want, got := debug(r.replay), debug(r.answering(t, refuses))
+	require.Equal(t, 0, want.Code, want.Stderr)
+	require.Contains(t, want.Stdout, "before the last write of %total (8 bytes at 0x")
+	require.Equal(t, 0, got.Code, got.Stderr)
+	require.Equal(t, want.Stdout, got.Stdout)
+
+	got = debug(r.answering(t, func(packet string) string { // QEMU replays only machines with one processor
+		switch packet {
+		case "qfThreadInfo":
+			return "mp01.01,p01.02"
+		case "Hgp1.2":
+			return "E22"
+		}
+		return refuses(packet)
+	}))
+	require.Equal(t, 2, got.Code, got.Stdout)
+	require.Contains(t, got.Stderr, "single steps cannot find the write, because any of the 2 threads may write")
+	require.Contains(t, got.Stderr, "the stub cannot set a watchpoint: it answers E01")
+}
+
+// TestReverseFails requires that a session whose step back fails is no longer at its breakpoint, and that a running process cannot go back.
+func TestReverseFails(t *testing.T) {
+	livetest.NeedsTools(t)
+	r := record(t)
+	steps := 0
+	stub := r.answering(t, func(packet string) string {
+		if packet == "bs" {
+			steps++
+		}
+		if steps > 1 && packet == "bs" {
+			return "E01"
+		}
+		return ""
+	})
+	state, err := remote.Open(t.Context(), stub, remote.Options{Control: true, Program: r.program})
+	require.NoError(t, err)
+	process, err := ptrace.OpenSession(state, ptrace.CoreOptions{Exe: r.program})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = process.Kill(false) }) // QEMU may end before it replies
+	s := debugging.OfProcess(process, debugging.Config{Warn: func(text string) { t.Log(text) }})
+	_, err = s.Break(debugging.Breakpoint{ExitFilter: trace.ExitFilter{Records: []uint64{7}}})
+	require.NoError(t, err)
+	stop, err := s.Continue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, debugging.AtExit, stop.Why)
+	_, err = s.ReverseStep(t.Context(), 2)
+	require.ErrorContains(t, err, "it answers E01")
+	require.Equal(t, debugging.Stop{Why: debugging.Reversed}, s.Stop())
+
+	require.NoError(t, process.LetRun())
+	require.False(t, process.Away().IsZero())
+	err = process.StepBack(t.Context(), 1)
+	require.ErrorContains(t, err, "cannot go back: the process runs")
+	require.NotErrorIs(t, err, ptrace.ErrProcessExited)
 }

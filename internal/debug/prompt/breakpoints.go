@@ -42,7 +42,7 @@ func (p *Prompt) stopped(stop session.Stop) error {
 	case session.Interrupted:
 		p.printf("interrupted\n")
 	case session.AtBegin:
-		p.printf("the begin of the recording: it has no earlier moment\n")
+		p.printf("start of the recording: cannot go back further\n")
 	case session.AtEntry:
 		p.printf("the entry of the activation\n")
 	}

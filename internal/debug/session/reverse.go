@@ -66,7 +66,8 @@ func (s *Session) wentBack(ctx context.Context, thread int, err error) (Stop, er
 		s.stop = Stop{Why: AtBegin}
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		s.stop = Stop{Why: Interrupted}
-	default:
+	default: // the process may have moved before the error
+		s.stop = Stop{Why: Reversed}
 		return s.stop, err
 	}
 	if _, err := s.View(); err != nil {
@@ -93,10 +94,10 @@ func (s *Session) ReverseContinue(ctx context.Context) (Stop, error) {
 	if off := s.process.Backwards(false); off != nil {
 		return stop, errors.Join(err, off)
 	}
-	if errors.Is(err, ptrace.ErrBegin) {
+	if err != nil {
 		return s.wentBack(ctx, thread, err)
 	}
-	return stop, err
+	return stop, nil
 }
 
 // activation identifies an activation of a function.
@@ -253,7 +254,7 @@ func (s *Session) backToMemory(ctx context.Context, a *activation, r machine.Ran
 		stop, err := s.process.RunBack(ctx, r, a.entry)
 		switch {
 		case errors.Is(err, ptrace.ErrLacks):
-			return s.stepToMemory(ctx, *a, r, progress)
+			return s.stepToMemory(ctx, *a, r, err, progress)
 		case err != nil:
 			return 0, err
 		case stop.Written:
@@ -265,13 +266,17 @@ func (s *Session) backToMemory(ctx context.Context, a *activation, r machine.Ran
 	}
 }
 
-// stepToMemory is backToMemory for a stub without watchpoints. It steps the activation's thread back, and finds only writes that change the memory.
-func (s *Session) stepToMemory(ctx context.Context, a activation, r machine.Range, progress func(int)) (Reason, error) {
+// stepToMemory is backToMemory by single steps of the activation's thread, for a stub that cannot watch the memory; lacks is its error. It finds only
+// writes that change the memory. It requires a single thread: other threads may run during a step back.
+func (s *Session) stepToMemory(ctx context.Context, a activation, r machine.Range, lacks error, progress func(int)) (Reason, error) {
 	var last []byte
 	for n := 0; n < maxBack; n++ {
 		t, err := s.process.Target()
 		if err != nil {
 			return 0, err
+		}
+		if threads := len(t.Threads()); threads > 1 {
+			return 0, fmt.Errorf("%w; single steps cannot find the write, because any of the %d threads may write", lacks, threads)
 		}
 		now := make([]byte, r.End-r.Start)
 		if err := t.ReadMemory(now, r.Start); err != nil {

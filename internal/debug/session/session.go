@@ -421,7 +421,7 @@ const (
 	Committed                 // the interpreter's result was written into it
 	Different                 // it has passed an exit after which native code and the interpreter differ
 	Ended                     // the process has ended
-	Reversed                  // it went back
+	Reversed                  // it went back, or failed to
 	AtEntry                   // it went back to the entry of an activation
 	AtWrite                   // it went back to before the last write of a slot
 	AtBegin                   // it went back to the begin of the recording
