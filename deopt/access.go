@@ -129,7 +129,7 @@ func (f *Frame) Holds(slot int) (list []ir.Value) {
 	return list
 }
 
-// Overwritten returns the evidence that the code of the record's frame was overwritten during its call, or "" if it was not.
+// Overwritten returns the evidence that the code of the record's frame was overwritten while its call was running, or "" if it was not.
 func (m *Match) Overwritten(f *Frame) string {
 	if m.patched == nil {
 		return ""

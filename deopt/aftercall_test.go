@@ -185,7 +185,7 @@ define i64 @work(i64 %s) noinline {
 	}
 }
 
-// TestLintBehindCall requires that a frame in the call has no record exactly if lint reports that.
+// TestLintBehindCall requires that lint reports a stackmap after a call exactly if a frame that waits in that call gets no record.
 func TestLintBehindCall(t *testing.T) {
 	livetest.Slow(t)
 	const work = `

@@ -40,7 +40,7 @@ done:
 }
 `
 
-// statepointsInARow has the same two statepoints, where the second follows the first.
+// statepointsInARow has the same two statepoints as twoStatepoints, but the second always runs after the first.
 const statepointsInARow = blocksTheSecondTime + `
 define i64 @work(i64 %a, i64 %b) noinline gc "statepoint-example" {
   %t = call token (i64, i32, ptr, i32, i32, ...) @llvm.experimental.gc.statepoint.p0(i64 2882400000, i32 0, ptr elementtype(void ()) @blocker, i32 0, i32 0, i32 0, i32 0) [ "deopt"(FIRST) ]

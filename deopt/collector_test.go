@@ -32,7 +32,7 @@ func collecting(t *testing.T, version int, program, passes string, round int) *l
 
 var movedLine = regexp.MustCompile(`(?m)^moved 0x(\w+) 0x(\w+) to 0x(\w+) 0x(\w+)\r?$`)
 
-// words returns the pointers in a slot's bits, the one at the lowest address first.
+// words returns the 64-bit pointers in a slot, in the order of their addresses.
 func words(t *testing.T, s frame.Slot) (out []string) {
 	t.Helper()
 	require.Equal(t, frame.OK, s.Status, s.Reason)

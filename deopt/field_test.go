@@ -29,7 +29,7 @@ func TestHeld(t *testing.T) {
 		bytes int // bytes of the stack that a short stop copies; 0 is the default
 		brief int // minimum number of frames that a short stop shows
 		all   int
-		whole bool // the default copies all of the stack
+		whole bool // set if a short stop with the default limit copies the whole stack
 	}{
 		{"overflow", nil, 512 << 10, 10, 200, true},
 		{"deep", []string{"-fsplit-stack", "-fno-optimize-sibling-calls"}, 0, 3, 110, false},

@@ -28,7 +28,7 @@ var (
 	otherRegister = []byte{0x49, 0xba, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x41, 0xff, 0xd2, 0x0f, 0x1f, 0x00}
 )
 
-// TestMatch requires that a record matches exactly by the convention of its kind of site ("Stack maps and patch points in LLVM").
+// TestMatch requires that a record matches a pc exactly if the convention of its kind of site permits it ("Stack maps and patch points in LLVM").
 func TestMatch(t *testing.T) {
 	const start, rewritten = 0x1000, 0xabcdef00
 	statepoint := []stackmap.Location{{Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}, {Kind: stackmap.Constant, Size: 8}}

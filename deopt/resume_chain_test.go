@@ -580,7 +580,7 @@ func TestParseValue(t *testing.T) {
 	of := func(k ir.TypeKind) *ir.Type { return &ir.Type{Kind: k} }
 	for _, c := range []struct {
 		typ        *ir.Type
-		text, want string // "" if it is rejected
+		text, want string // want is "" if text is rejected
 	}{
 		{integer(1), "true", "true"}, {integer(1), "false", "false"}, {integer(1), "1", "true"}, {integer(1), "-1", "true"}, {integer(1), "2", ""},
 		{integer(8), "-128", "-128"}, {integer(8), "255", "-1"}, {integer(8), "0xff", "-1"}, {integer(8), "-129", ""}, {integer(8), "256", ""},

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTailCallIsNoted requires a note on a live process that names the missing frame.
+// TestTailCallIsNoted requires a note in a live process that names the function whose frame a tail call has replaced.
 func TestTailCallIsNoted(t *testing.T) {
 	p := quiet(t, 0, livetest.CXXBinary(t, programSource(t, "tailcall.cc"), "-O2"))
 	v := frametest.Look(t, p, false, deopt.Options{})

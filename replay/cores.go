@@ -80,7 +80,7 @@ func reason(err error) string {
 // maxExits bounds the number of exits in the result of a core, because a recursion may have 100,000.
 const maxExits = 32
 
-// found describes the frames of a core.
+// found counts the threads and frames of a core, and describes its exits.
 func found(t *ptrace.Target, v *deopt.View) *Found {
 	out := &Found{Arch: t.Arch().Name, Threads: len(v.Threads), Notes: t.Notes}
 	for i := range v.Threads {

@@ -11,19 +11,19 @@ import (
 // Schema names the JSON of a [Result].
 const Schema = "reframe.replay/v1"
 
-// Kind is the kind of an item.
+// Kind says whether an item is a script or a core.
 type Kind string
 
-// The kinds of item.
+// The values of [Kind].
 const (
 	Script Kind = "script"
 	Core   Kind = "core"
 )
 
-// Outcome is the outcome of an item.
+// Outcome says how the processing of an item ended.
 type Outcome string
 
-// The outcomes.
+// The values of [Outcome].
 const (
 	OK      Outcome = "ok"
 	Skipped Outcome = "skipped" // the script used the command skip
@@ -33,7 +33,7 @@ const (
 	PassedOver Outcome = "passed-over"
 )
 
-// Result is the result of an item.
+// Result describes how the processing of one item ended, and what was found.
 type Result struct {
 	Kind    Kind    `json:"kind"`
 	Path    string  `json:"path"`

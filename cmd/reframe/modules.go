@@ -298,7 +298,7 @@ func (k *inputs) nameless() bool {
 	return len(k.Modules) == 0 && len(k.Layouts) == 0 && !k.learned.modules && !k.learned.layouts
 }
 
-// withoutModules adds to why, for a verb that runs modules, that no module was given.
+// withoutModules returns why, and for a verb that runs modules adds that no module was given.
 func (k *inputs) withoutModules(why string) string {
 	if len(k.Modules) == 0 && !k.learned.modules {
 		why += "; no module for the interpreter: the target contains none, and --ir FILE.ll was not given"

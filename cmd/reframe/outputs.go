@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/internal/vm/vmlayout"
 )
 
-// named is a file with the flag or other source of its name.
+// named is the path of a file, and the flag or argument that gave the path.
 type named struct{ by, path string }
 
 // standard is the file name that means standard output.

@@ -164,7 +164,7 @@ func TestFramesAndResumeSchema(t *testing.T) {
 
 // elsewhere lists the fields that only other tests cover.
 var elsewhere = []string{
-	"exit_code", "path", "stopped", // programs that exit, results of several scalars, processes that SIGSTOP had stopped
+	"exit_code", "path", "stopped", // of programs that exit, of results with several scalars, of processes that SIGSTOP had stopped
 	"demangled", "named_by", "source", "file", "line", "column", "inlined", "variable", "operand", // of names and sources
 	"guess",                // of frames that are not certain
 	"end_code",             // of stacks that a limit cut short

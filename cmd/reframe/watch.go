@@ -22,7 +22,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// watched holds the flags of the verbs that follow a process from exit to exit: the process, and which of its exits.
+// watched holds the flags of the verbs that follow a process from exit to exit. They select the process and the exits.
 type watched struct {
 	inputs
 	exits  flags.Exits

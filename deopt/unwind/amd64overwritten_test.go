@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// oneCode finds the same code at each address.
+// oneCode is a [Finder] that returns the same code for each address.
 type oneCode struct{ code Code }
 
 func (o *oneCode) Code(machine.Addr) *Code { return &o.code }

@@ -23,7 +23,7 @@ import (
 // stepped is the state of a program between two instructions, as testdata/reading.py prints it.
 type stepped struct {
 	Frames []steppedFrame
-	Stack  string // from 128 bytes below the stack pointer
+	Stack  string // bytes of the stack in hexadecimal, from 128 bytes below the stack pointer
 }
 
 type steppedFrame struct {

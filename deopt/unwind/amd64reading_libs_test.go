@@ -103,7 +103,7 @@ func TestReadLibraries(t *testing.T) {
 	livetest.Slow(t)
 	for _, lib := range []struct {
 		name              string
-		one               int     // compare one function in this number
+		one               int     // number n if every n-th function is compared
 		function, returns float64 // minimum share of rows that each method finds
 	}{
 		// Rows are unknown in code that only a jump table leads to.
@@ -176,7 +176,7 @@ func (c *libComparison) function(fn function) {
 	}
 }
 
-// place compares one address.
+// place compares the row that was read from code with CFI's at one address.
 func (c *libComparison) place(fn function, rows *codeRows, pc machine.Addr, ret bool) {
 	lookup := pc
 	if ret {
@@ -241,8 +241,7 @@ func (c *libComparison) compare(fn function, pc machine.Addr, to *counts, known 
 	}
 }
 
-// compareRule compares a rule with CFI's. CFI may report late that a register is saved, if it is not changed until then, and late that it is
-// restored.
+// compareRule compares a rule with CFI's. CFI may describe a save only when the register is about to change, and a restore some instructions late.
 func (c *libComparison) compareRule(reg machine.DWARFReg, known *moment, got, truth cfi.RegisterRule) string {
 	unchanged := known != nil && known.regs[reg] == initially(reg)
 	saved := truth.Kind == cfi.RuleOffset

@@ -213,7 +213,7 @@ func codeOf(t testing.TB, text string) []byte {
 	return b
 }
 
-// rowText formats a row like the tables above.
+// rowText formats a row in the notation of functionsRead and returnsRead.
 func rowText(t *testing.T, row *cfi.Row) string {
 	t.Helper()
 	text := fmt.Sprintf("%s%+d", machine.AMD64.RegisterName(row.CFA.Register), row.CFA.Offset)

@@ -73,7 +73,7 @@ func (h *held) ReadMemory(p []byte, addr machine.Addr) error {
 	return h.core.ReadMemory(p, addr)
 }
 
-// restore undoes the writes.
+// restore undoes all writes to the stack.
 func (h *held) restore() {
 	for _, s := range h.segments {
 		if s.start == h.stack.start {

@@ -81,8 +81,8 @@ func difference(arch, build, way string, core bool) (d qemuDifference) {
 // qemuTally counts the compared frames and registers.
 type qemuTally struct {
 	frames, same int // all frames, and those equal to gdb's
-	found, not   int // explained differences: frames found only here, and only by gdb
-	registers    int // equal registers
+	found, not   int // numbers of frames found only by this package, and only by gdb, for a listed reason
+	registers    int // number of equal registers
 }
 
 // compareQEMU compares a walk with gdb's frames, one by one.

@@ -183,7 +183,7 @@ func TestReadelf(t *testing.T) {
 	livetest.Make(t, "llc-19", "-O2", "-relocation-model=pic", "-filetype=obj", "-o", object, "testdata/shapes.ll")
 	for _, image := range []struct {
 		name, path string
-		sample     int // compare one FDE in this number
+		sample     int // number n if every n-th FDE is compared
 		least      int // minimum number of rows
 	}{
 		{"libc", libc, 1, 20_000},
