@@ -84,7 +84,7 @@ func (c *continuation) commit(session *ptrace.Session, t *deopt.Thread, report *
 	return report, made, nil
 }
 
-// runOnce runs the stack once and returns the memory changes of a commit.
+// runOnce runs the interpreter on the stack once, with its own memory moved by shift, and returns the memory changes of a commit.
 func runOnce(ctx context.Context, s *deopt.Stack, l deopt.Limits, shift uint64, to *continuation) (*frame.Resumed, *deopt.Ran, []memoryChange, error) {
 	report, run, err := s.Run(ctx, l, shift)
 	if err != nil {

@@ -81,7 +81,7 @@ func onlyStored(r *handover.Ran) error {
 		return fmt.Errorf("%s cannot continue: %s", name, oneLine(a.Unsupported))
 	case a.Malformed != "":
 		return fmt.Errorf("%s reports malformed frames: %s", name, oneLine(a.Malformed))
-	case !a.Returns: // it threw
+	case !a.Returns: // it ended with an exception
 		return fmt.Errorf("%s ended with an exception (%s), and %s does not report what compiled code returns in this case", oneLine(r.Report.With.Method), oneLine(a.Threw.Text), name)
 	case a.Output != "":
 		return fmt.Errorf("%s printed, which would be lost: only stores to the process's memory can be written back", name)

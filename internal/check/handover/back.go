@@ -16,7 +16,7 @@ func VM(s *protocol.Stopped, order binary.ByteOrder) *frame.VM {
 	for n := range s.Frames {
 		f := &s.Frames[n]
 		is := frame.VMFrame{Method: cmp.Or(f.Method, string(f.Bits)), Position: f.Position, Resume: f.Resume, Locals: back(f.Locals, order), Stack: back(f.Stack, order)}
-		is.MethodBits, _ = f.Bits.Uint() // "" if there are none
+		is.MethodBits, _ = f.Bits.Uint() // 0 if the interpreter reports no bits
 		for k := range f.Monitors {
 			is.Monitors = append(is.Monitors, frame.VMMonitor{Owner: valueBack(&f.Monitors[k].Owner, order), Eliminated: f.Monitors[k].Eliminated})
 		}
@@ -47,7 +47,8 @@ func back(list []protocol.Value, order binary.ByteOrder) (out []frame.VMValue) {
 	return out
 }
 
-// valueBack converts a value in the form of [Stack.Request] back to a frame's value. For a type that only a module knows it has no bytes.
+// valueBack converts a value in the form of [Stack.Request] back to a frame's value. The value has no bytes if only a module gives the size of its
+// type.
 func valueBack(v *protocol.Value, order binary.ByteOrder) frame.VMValue {
 	is := frame.VMValue{Index: v.Index, Name: v.Name, Object: v.Object}
 	switch {

@@ -73,8 +73,8 @@ func (s *FileSummary) add(p *Safepoint) {
 // stackmap that has such constants as live values has the same form.
 func (p *Safepoint) Certain() bool { return p.Sure || sites.ByDefault(stackmap.RecordID(p.ID)) }
 
-// FileFunctions yields the selected functions of an image that have safepoints, with these. function may be nil. The number of functions and
-// safepoints that were yielded is added to the summary.
+// FileFunctions yields the selected functions of an image that have safepoints, and their safepoints. function may be nil. The number of functions
+// and safepoints that were yielded is added to the summary.
 func FileFunctions(i *maps.Image, function *names.Pattern, sum *FileSummary) iter.Seq2[*maps.Function, []Safepoint] {
 	return func(yield func(*maps.Function, []Safepoint) bool) {
 		if i.Err != nil {

@@ -44,7 +44,7 @@ type attempt struct {
 	overwritten   uint64
 	idle          time.Duration // time between the last exit and the end
 	culprit       *Culprit      // the exit that plan.culprit selects
-	uncounted     string        // the reason why the exit's native number may omit exits of native code that ran to a return; "": the number is exact
+	uncounted     string        // the reason why the number [Culprit].Native may be too low; "": the number is exact
 }
 
 // walker performs the actions of a plan in one run.

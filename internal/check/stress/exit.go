@@ -17,7 +17,7 @@ type Exit struct {
 	Number uint64
 }
 
-// String returns "17", or "2:17" for another thread than the first one.
+// String returns the text of an exit: "17" in the first thread, and "2:17" in the second.
 func (e Exit) String() string {
 	if e.Thread == 1 {
 		return strconv.FormatUint(e.Number, 10)

@@ -33,7 +33,7 @@ type Report struct {
 	Chosen    uint64        `json:"chosen"`
 	Committed uint64        `json:"committed"`
 	Left      uint64        `json:"left"`
-	Reasons   trace.Reasons `json:"reasons"` // reasons of exits left to native code
+	Reasons   trace.Reasons `json:"reasons"` // counts of the reasons why exits were left to native code
 	// Failed counts exits at which the program failed in the interpreter, for example by a fault: native code may fail too, or the frame is wrong.
 	Failed      uint64       `json:"failed,omitempty"`
 	Overwritten uint64       `json:"overwritten,omitempty"`
@@ -52,12 +52,12 @@ func (r *Report) undecided(format string, args ...any) {
 
 // Culprit is the exit whose commit causes a difference.
 type Culprit struct {
-	Exit      Exit   `json:"exit"`                // in the stressed run
-	Native    Exit   `json:"native"`              // in a run without other commits
+	Exit      Exit   `json:"exit"`                // number of the exit in the stressed run
+	Native    Exit   `json:"native"`              // number of the exit in a run without other commits
 	Uncounted string `json:"uncounted,omitempty"` // the reason why the number in Native may be too low
-	Hit       uint64 `json:"hit"`                 // of its record, counted as Native
+	Hit       uint64 `json:"hit"`                 // number of the hit of its record, counted as in Native
 	Single    bool   `json:"alone"`               // the exit causes a difference without any other commit
-	After     int    `json:"behind,omitempty"`    // otherwise, the number of commits before it
+	After     int    `json:"behind,omitempty"`    // if Single is false: number of commits before this one in the run that differs
 	TID       int    `json:"tid"`
 	Thread    string `json:"thread"`
 
@@ -68,7 +68,7 @@ type Culprit struct {
 	Record    *frame.Record `json:"record"`
 	Resume    *frame.Resume `json:"resume,omitempty"`
 	Slots     []frame.Slot  `json:"slots"`
-	Steps     uint64        `json:"steps"` // of the interpreter
+	Steps     uint64        `json:"steps"` // number of the interpreter's instructions
 	// Result is the result for the caller, and Bytes the number of changed bytes of memory.
 	Result []frame.CommittedResult `json:"result"`
 	Bytes  int                     `json:"bytes"`

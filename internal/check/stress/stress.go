@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Options selects the exits to deoptimize, and bounds the cost. Of [deopt.Options], Thread is ignored.
+// Options selects the exits to deoptimize, and bounds the runs. Run ignores Thread of [deopt.Options].
 type Options struct {
 	deopt.Options
 	trace.ExitFilter

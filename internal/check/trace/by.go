@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/vm/condition"
 )
 
-// ByCount counts the exits with the same values of Options.By.
+// ByCount counts the exits at which the slots that Options.By names have the same values.
 type ByCount struct {
 	Values []string `json:"values"` // in the order of Options.By; "" for a slot that does not exist or is unavailable
 	Count  uint64   `json:"count"`
@@ -53,7 +53,7 @@ func (t *counts) countBy(x *Exited, names []string) {
 	t.by[key].Count++
 }
 
-// valueBy returns the value of a slot as text. A name without info. may be a text of the layout's info.
+// valueBy returns the value of a slot as text. The name of a text from the layout's info may omit the prefix "info.".
 func valueBy(facts []frame.Slot, name string) string {
 	for _, name := range []string{name, "info." + name} {
 		for n := range facts {

@@ -18,8 +18,8 @@ func ownersOf(c *progspace.Objfile, at machine.Addr) []string {
 	return []string{c.Starting(at).Name}
 }
 
-// join adds a place to the place that represents the same hit, and reports whether there is one. If the linker folded functions, their code does not
-// show which of them runs. A hit of their code is then one exit, whose record may be that of any of these functions.
+// join adds p to the tracepoint of another function that the linker folded into the same code, and reports whether there is one at the same address.
+// The code of folded functions does not show which of them runs. A hit is then one exit, whose record may be that of any of these functions.
 func (s *survey) join(p *Tracepoint) bool {
 	at := p.match.Entry.Function.Addr
 	if _, folded := p.code.Folded(at); !folded {
@@ -38,7 +38,8 @@ func (s *survey) join(p *Tracepoint) bool {
 	return true
 }
 
-// readFolded reads the values of the frame for the records of the other functions that the linker folded into the same code.
+// readFolded builds a frame with the record of each other function that the linker folded into the same code, and adds its values to the exit's
+// frame.
 func (x *Exited) readFolded(v *deopt.View, physical unwind.Frame) error {
 	for _, p := range x.Point.folded {
 		f, err := p.frame(v, physical, x.came)

@@ -27,9 +27,9 @@ const (
 type loaded struct {
 	view    *deopt.View
 	filters filters
-	atSites bool // breakpoints at the sites of records, in addition to those of at
+	atSites bool // the sites of records get breakpoints, besides the functions that at selects
 	at      []*names.Pattern
-	matches []patternMatches          // the matches of each pattern in at
+	matches []patternMatches          // for each pattern in at, the counts of functions that it matches
 	entries func(string, uint64) bool // reports whether a record needs a breakpoint at the entry of its function
 	hold    bool                      // stop all threads at each exit
 	// reach is WatchCalls of [Options].

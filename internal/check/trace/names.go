@@ -15,7 +15,7 @@ const maxNamed = 1000
 // patternMatches counts the functions that a pattern matches.
 type patternMatches struct {
 	now  int  // number that is watched now
-	ever bool // a function was watched at some time
+	ever bool // a function that the pattern matches has had a breakpoint
 	over int  // functions beyond the limit
 	near *names.Nearest
 }

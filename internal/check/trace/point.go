@@ -25,7 +25,7 @@ type Tracepoint struct {
 	Moment   frame.Moment // the state of the site when a thread is stopped at Addr: before, in or after its call
 	Function string       // the function that contains Addr; "" if it has no symbol
 	Offset   uint64       // of Addr in Function
-	Module   string       // the file or JIT object
+	Module   string       // name of the file or JIT object
 	Note     string       // the reason why Addr is not the usual place for the kind of site, or ""
 	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. Such a breakpoint has no record.
 	Symbol string
@@ -36,7 +36,7 @@ type Tracepoint struct {
 	match    *deopt.Match
 	reads    []ptrace.Read
 	whole    bool // the record's values require memory or registers that do not come with an event
-	naming   bool // functions of a layout name its VM frames
+	naming   bool // functions of a layout compute the names of its VM frames
 	wide     bool // the record has values in vector registers
 	patching patching
 
@@ -87,7 +87,7 @@ func (x *ExitFilter) wantsSite(kind string) bool {
 	return len(x.Sites) == 0 || slices.Contains(x.Sites, kind)
 }
 
-// filters is a list of filters, at least one. It selects the places that any of them selects.
+// filters is a list of one or more filters. It selects the places that at least one of them selects.
 type filters []ExitFilter
 
 func (l filters) wantsRecord(id uint64) bool {

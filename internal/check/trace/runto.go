@@ -43,7 +43,7 @@ type NotReachedError struct {
 	End  End
 	Hits uint64 // number of selected exits, with or without the condition
 	Stop *condition.Condition
-	Held uint64 // number of exits at which the condition held, if there is one
+	Held uint64 // number of exits at which the condition held; 0 without a condition
 	Want uint64
 	Why  string // the reason why no place was watched when the process ended
 }

@@ -85,7 +85,7 @@ type FunctionCount struct {
 
 // counts holds the counters of a trace.
 type counts struct {
-	sites       map[SiteCount]uint64 // by place, with Count 0
+	sites       map[SiteCount]uint64 // number of exits by place; Count is 0 in the keys
 	by          byCounts
 	hits        map[machine.Addr]uint64
 	reported    uint64

@@ -81,7 +81,7 @@ func (t *tracer) countsHits() bool {
 	return t.options.Thread != 0 || t.options.Stop != nil || len(t.options.By) > 0
 }
 
-// sessionCounts reports whether only the session counts some hits, because it does not report them to the tracer.
+// sessionCounts reports whether the session counts hits that it does not report to the tracer.
 func (t *tracer) sessionCounts() bool {
 	return !t.countsHits() && (t.options.Quiet || t.options.Every > 1)
 }

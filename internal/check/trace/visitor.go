@@ -222,7 +222,7 @@ func (v *visitor) begin(t *tracer, ev ptrace.Event, stack *unwind.Stack) (*colle
 	return c, t.session.Insert(insert...)
 }
 
-// leaves handles a thread at the return address or at the call of a collection.
+// leaves is called when a thread has reached the return address or the call at which its collection ends.
 func (v *visitor) leaves(t *tracer, ev ptrace.Event) error {
 	c := v.open[ev.Thread.ID]
 	if c == nil || ev.Thread.Registers == nil || !slices.Contains(c.ends, ev.At) {

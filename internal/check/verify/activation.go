@@ -18,8 +18,8 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// activation is an activation that is followed from its entry. In step with native code, the interpreter runs the baseline of the activation. If the
-// baseline is another function, it also runs the function's own IR.
+// activation is a call of a function that is followed from the function's entry. In step with native code, the interpreter runs the baseline. If the
+// baseline is another function, the interpreter also runs the function's own IR.
 type activation struct {
 	function string
 	fn       *ir.Func // the function that runs as native code, or nil

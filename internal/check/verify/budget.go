@@ -33,7 +33,7 @@ func (b *budget) next(unchecked bool) uint64 {
 	return min(b.steps, b.check)
 }
 
-// spend counts a run, and reports whether to check the stack now: when the next check is due, and when all steps are used up.
+// spend subtracts a run from the budget. It reports whether to check the stack now: when the next check is due, and when all steps are used up.
 func (b *budget) spend(run *ptrace.SingleThreadRun, since time.Time) (check bool) {
 	before := b.steps
 	b.steps -= min(b.steps, run.Steps)

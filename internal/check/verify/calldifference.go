@@ -17,7 +17,7 @@ type CallDifference struct {
 	Only        string `json:"only,omitempty"`     // "interpreter" or "native": the side that makes the call
 	Argument    int    `json:"argument,omitempty"` // from 1
 	Type        string `json:"type,omitempty"`
-	Register    string `json:"register,omitempty"` // the register, or "stack+8"
+	Register    string `json:"register,omitempty"` // the argument's register, or its place on the stack: "stack+8"
 	At          string `json:"at,omitempty"`       // "+8": offset in the memory to which the argument points
 	Interpreter string `json:"interpreter,omitempty"`
 	Native      string `json:"native,omitempty"`

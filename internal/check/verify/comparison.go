@@ -65,7 +65,7 @@ func (c *comparison) failure() {
 	out.Interpreter.Failed = c.interp.failed.Error()
 }
 
-// resultAndMemory compares the result and the memory.
+// resultAndMemory compares the results of both sides, and then the memory that both sides left.
 func (c *comparison) resultAndMemory(regs *machine.Registers) {
 	out := c.out
 	result := abi.CompareResult(c.interp.result.Value, c.origin.cc, regs, c.interp.machine.Made)
@@ -172,7 +172,7 @@ func (c *comparison) explain() {
 		out.Memory[i].Near = n.memory(out.Memory[i].addr)
 	}
 	if c.v.lockstep {
-		return // the owner of the Lockstep has the state of both sides
+		return // the owner of a Lockstep shows the state of both sides itself
 	}
 	for _, at := range c.native.called {
 		out.Outside = append(out.Outside, n.called(at))

@@ -150,8 +150,8 @@ func (c *comparison) atCrash(f fatal) {
 	c.differs(f.String())
 }
 
-// mayHaveMade reports whether native code may have made a call unseen, or may have omitted it. It returns false for a crash by a jump to an address
-// without code.
+// mayHaveMade reports whether native code may have made a call that was not seen, or may have omitted it. It returns false for a crash by a jump to
+// an address without code.
 func (c *comparison) mayHaveMade(call *interp.Invocation) bool {
 	maps, err := c.v.watcher.View().Target().Mappings()
 	code := func(at machine.Addr) bool {

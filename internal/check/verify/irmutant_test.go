@@ -33,7 +33,7 @@ func irMutants(module, layout string) (list []irMutant) {
 	begin := strings.Index(module, "define i64 @plain_opt(")
 	end := begin + strings.Index(module[begin:], "; What the runtime")
 	head, body, tail := module[:begin], module[begin:end], module[end:]
-	in := func(kind, old, new string, at int) { // at selects one of several places
+	in := func(kind, old, new string, at int) { // at selects one of several occurrences of old
 		for n, from := 0, 0; ; n++ {
 			k := strings.Index(body[from:], old)
 			if k < 0 {

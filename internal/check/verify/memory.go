@@ -47,7 +47,7 @@ type memoryBlock struct {
 	data     []byte // nil: all zero
 	missing  uint16 // a bit for each page that could not be read
 	unmapped uint16 // the pages in missing that native code has since unmapped
-	zero     bool   // the block stands for untouched memory, and exists only for a comparison
+	zero     bool   // the block represents untouched memory; it is made for a comparison, and is in no image
 	shared   bool
 }
 
@@ -131,7 +131,7 @@ func (img *memoryImage) index(addr machine.Addr) int {
 	return -1
 }
 
-// blockFrom returns the index of the first block that does not end before an address.
+// blockFrom returns the index of the first block that ends after an address.
 func (img *memoryImage) blockFrom(addr machine.Addr) int {
 	return sort.Search(len(img.blocks), func(i int) bool { return img.blocks[i].addr+machine.Addr(img.blocks[i].size) > addr })
 }

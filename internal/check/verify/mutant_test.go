@@ -179,7 +179,7 @@ func likewise(a, b computed) bool {
 	return a.err == nil && b.err == nil && a.result == b.result && maps.Equal(a.stored, b.stored)
 }
 
-// computes runs the interpreter from the frame, with all bits of one slot undefined unless it is -1.
+// computes runs the interpreter from the frame. All bits of the slot with index without are undefined, unless without is -1.
 func computes(f *deopt.Frame, t *testing.T, x *trace.Exited, without int) (c computed) {
 	t.Helper()
 	s := &deopt.Stack{Thread: &deopt.Thread{ID: x.Thread.ID, Frames: x.Frames}, Frames: []*deopt.Frame{f}}

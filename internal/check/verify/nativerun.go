@@ -60,5 +60,6 @@ func (n *nativeRun) atMost() uint64 {
 	return each*n.steps + eachNanosecond*uint64(n.outside)
 }
 
-// mayLack reports whether native code may lack a call of the interpreter although it is right, or may have made it unseen.
+// mayLack reports whether correct native code may not be seen to make a call that the interpreter makes: the compiler may have omitted the call, or
+// native code may have made it while it was not single-stepped.
 func (n *nativeRun) mayLack(c *interp.Invocation) bool { return n.ranOutside || mayBeOmitted(c) }

@@ -15,7 +15,7 @@ type objectPair struct{ own, native machine.Range }
 // objectPairs holds the objects to which pointers were passed in native calls.
 type objectPairs struct {
 	list   []objectPair
-	passed map[machine.Addr]machine.Addr // the arguments of the last call: address in the process to that in the interpreter
+	passed map[machine.Addr]machine.Addr // pointer arguments of the last call: maps native code's address to the interpreter's
 	// stored reports whether native code has stored a pointer to a passed object in memory from which the interpreter may load it.
 	stored bool
 }

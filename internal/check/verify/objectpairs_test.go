@@ -19,7 +19,7 @@ import (
 func TestObjectPairsTranslate(t *testing.T) {
 	var o objectPairs
 	require.True(t, o.add(0x100, 0x7000, 16))
-	require.True(t, o.add(0x108, 0x7008, 4)) // a part of the pair that exists
+	require.True(t, o.add(0x108, 0x7008, 4)) // a part of an existing pair
 	require.Len(t, o.list, 1)
 	for native, want := range map[machine.Addr]machine.Addr{0x7000: 0x100, 0x700f: 0x10f, 0x7010: 0x110} {
 		own, ok := o.toOwn(native)

@@ -73,7 +73,7 @@ func (g *progress) activationOf(p *prediction) *activation {
 	return nil
 }
 
-// exitsPending counts the pending exits, and the pending exits at an address.
+// exitsPending counts all pending exits, and those at an address.
 func (g *progress) exitsPending(at machine.Addr) (all, atPlace int) {
 	for _, p := range g.pending {
 		if p.entry == nil {

@@ -67,7 +67,7 @@ type VerifiedRun struct {
 
 // ResultPart is a scalar of the function's result: all of it, a field, an element.
 type ResultPart struct {
-	Path        string `json:"path,omitempty"` // "[1]", "[0][2]"
+	Path        string `json:"path,omitempty"` // indexes of the scalar in the result, such as "[0][2]"; "" if the result is a scalar
 	Register    string `json:"register"`
 	Type        string `json:"type"`
 	Interpreter string `json:"interpreter"`

@@ -190,7 +190,7 @@ func (t *arrivals) advance(limit time.Duration, calls int) {
 	}
 }
 
-// values returns the values of the innermost activation.
+// values returns the values of the given IR values in the innermost activation of the run.
 func (s *stoppedRun) values(of []ir.Value) (values []arrived) {
 	for _, value := range of {
 		has, _ := s.x.Value(0, value)

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/internal/llvm/sites"
 )
 
-// anyResult are the flags of operations that may give one of several results.
+// anyResult holds the flags of operations that may give one of several results.
 const anyResult = ir.NoSignedZeros | ir.AllowReciprocal | ir.AllowContract | ir.ApproxFunc | ir.Reassoc
 
 // The C standard leaves the exact results of these functions open. Functions with the effect [interp.EffectMath] are not listed.

@@ -26,7 +26,7 @@ type entryRun struct {
 	next   int               // the first state that the next exit may have
 	fault  string            // key of an earlier difference, which is the likely cause of later ones, or ""
 
-	written, values int // bytes of writes, and frames and values of states
+	written, values int // number of bytes of all writes; number of frames and values of all states
 }
 
 // vmState is the state of an interpreter before an instruction.
@@ -66,7 +66,7 @@ func startsMethod(vm *frame.VM) bool {
 	return len(vm.Frames) == 1 && vm.Frames[0].Resume == frame.Reexecute && len(vm.Frames[0].Stack)+len(vm.Frames[0].Monitors)+len(vm.Objects) == 0
 }
 
-// entryRunOf returns the run from the entry of an activation, or nil.
+// entryRunOf returns the run of the user's own interpreter from the entry of the activation of a call, or nil if there is none.
 func (v *verifier) entryRunOf(c *call) *entryRun {
 	for _, p := range v.pending {
 		if p.with != nil && p.with.run != nil && p.call == c {

@@ -94,7 +94,7 @@ const (
 	costResume   = 1
 	costMoved    = 2 // a value that another place or an earlier state has
 	costMonitor  = 2
-	costPosition = 3 // plus 1 for each instruction between, at most costFar
+	costPosition = 3 // plus 1 for each position between the two, at most costFar
 	costFar      = 6
 	costValue    = 3
 	costMissing  = 4
@@ -110,7 +110,7 @@ type vmComparison struct {
 	exact  *protocol.Stopped      // the same frames as the interpreter reports them before it runs them; nil if it refused them
 	memory machine.Memory         // memory of the process at the exit
 	made   *protocol.Overlay      // the memory of the exit, with the objects that the interpreter allocated for exact; nil without exact
-	ids    map[machine.Addr]int64 // the ids of these objects
+	ids    map[machine.Addr]int64 // the ids of the objects that were allocated for exact, by address
 	order  binary.ByteOrder
 	dead   []machine.Range
 	follow func(uint64) (machine.Addr, bool)
@@ -152,7 +152,7 @@ func (v *verifier) compareWithRun(p *prediction, request *protocol.Resume, t *pt
 	return nil
 }
 
-// compare finds the state of the run that the exit has, or otherwise the nearest state.
+// compare finds the state of the run that equals the state of the exit, or otherwise the nearest state.
 func (c *vmComparison) compare(near func(machine.Addr) string) *VMState {
 	run := c.run
 	out := &VMState{Start: run.start, Record: run.record}

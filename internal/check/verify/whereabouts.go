@@ -21,7 +21,7 @@ type whereabouts struct {
 	frames  []*deopt.Frame          // frames of the thread at the exit
 }
 
-// whereabouts returns the names of addresses for an exit. It uses the current mappings, which may have changed since the exit.
+// whereabouts returns the data with which addresses at an exit are described. It uses the current mappings, which may have changed since the exit.
 func (v *verifier) whereabouts(x *trace.Exited) *whereabouts {
 	maps, _ := v.watcher.View().Target().Mappings() // without them only symbols are shown
 	return &whereabouts{v.watcher.View(), v.watcher.Objects(), maps, x.Frames}
@@ -61,7 +61,7 @@ func (n *whereabouts) memory(addr machine.Addr) string {
 		return ""
 	case m.Path == "":
 		return fmt.Sprintf("anonymous memory+%#x", uint64(addr-m.Start))
-	case m.Inode == 0: // [heap], [stack]
+	case m.Inode == 0: // a mapping without a file, such as [heap] or [stack]
 		return fmt.Sprintf("%s+%#x", m.Path, uint64(addr-m.Start))
 	}
 	return fmt.Sprintf("%s+%#x", m.Path[strings.LastIndexByte(m.Path, '/')+1:], uint64(addr-m.Start)+m.Offset)

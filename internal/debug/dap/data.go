@@ -23,7 +23,7 @@ func dataID(f *ir.Func, value string) string {
 	return "@" + f.Name + ":%" + strings.TrimPrefix(value, "%")
 }
 
-// dataInfo reports whether a value can be watched.
+// dataInfo answers whether a value can be watched.
 func (c *conn) dataInfo(r *dap.DataBreakpointInfoRequest) error {
 	a := r.Arguments
 	var e *entry

@@ -37,7 +37,7 @@ func SameUser(c *net.TCPConn) error {
 	return &StrangerError{-1}
 }
 
-// endpoint returns the address and port of one end.
+// endpoint returns the address and port of one end of a connection.
 func endpoint(a net.Addr) netip.AddrPort {
 	at := a.(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())

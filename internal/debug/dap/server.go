@@ -23,7 +23,7 @@ type Arguments struct {
 	Env     map[string]string `json:"env"`     // variables in addition to those of the server
 	Stdin   string            `json:"stdin"`   // the file of its standard input; "" for none
 
-	PID  int    `json:"pid"`  // attach: a process; also processId, the name in other adapters
+	PID  int    `json:"pid"`  // attach: the id of a process; other adapters call this argument processId, which is also accepted
 	Core string `json:"core"` // attach: a core
 	// Remote and Delve are the addresses of a debugger that holds a process, as the flags --remote and --delve take them.
 	Remote string `json:"remote"`
@@ -120,7 +120,7 @@ type Server struct {
 // Refused is the error of [Server.Serve] for a peer that never became a client: the peer sent no launch or attach request with the right token. The
 // caller may serve the next peer.
 type Refused struct {
-	Why error // nil if the peer closed the connection
+	Why error // the reason; nil if the peer closed the connection
 }
 
 // Error implements error.

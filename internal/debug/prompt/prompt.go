@@ -54,7 +54,7 @@ func (p *Prompt) Err() error { return p.out.err }
 
 // Files holds the paths of a target's files, for a script.
 type Files struct {
-	Core             string // "" for a process
+	Core             string // the path of the core; "" for a process
 	Options          ptrace.CoreOptions
 	Modules, Layouts []string
 }

@@ -20,7 +20,7 @@ import (
 // Pair compares native code and the interpreter, which started at the same place, at the next places they reached.
 type Pair struct {
 	Number uint64 // number of the pair since the exit, from 1
-	// Frame is the frame of native code at a site of the activation; nil if the activation has returned, or was lost.
+	// Frame is the frame of native code at a site of the activation; nil if native code is at no such site, for example after the return.
 	Frame *deopt.Frame
 	// At is the next instruction of the interpreter; nil if its run has ended.
 	At    *ir.Instr

@@ -22,7 +22,7 @@ const maxBack = 20_000
 type Write struct {
 	Slot  frame.Slot
 	Place string // the register, or the range of memory
-	// Silent means that the instruction writes the value that was there already.
+	// Silent means that the write did not change the memory: the instruction wrote the value that was already there.
 	Silent bool
 }
 
@@ -37,7 +37,7 @@ func (s *Session) reversible() error {
 	return s.process.WhyForwardOnly()
 }
 
-// ReverseStep goes back by n machine instructions of the selected thread, at most to the begin of the recording.
+// ReverseStep goes back by n machine instructions of the selected thread, at most to the start of the recording.
 func (s *Session) ReverseStep(ctx context.Context, n uint64) (Stop, error) {
 	if err := s.reversible(); err != nil {
 		return s.stop, err
@@ -81,7 +81,7 @@ func (s *Session) wentBack(ctx context.Context, thread int, err error) (Stop, er
 	return s.stop, nil
 }
 
-// ReverseContinue runs the process backwards to the last exit with a breakpoint, or to the begin of the recording.
+// ReverseContinue runs the process backwards to the last exit with a breakpoint, or to the start of the recording.
 func (s *Session) ReverseContinue(ctx context.Context) (Stop, error) {
 	if err := s.reversible(); err != nil {
 		return s.stop, err

@@ -174,8 +174,8 @@ func (r *Run) jumped() {
 	}
 }
 
-// Back goes back by n instructions, at most to the exit. A run that has ended is after its last instruction. If ctx is done the run returns to where
-// it was.
+// Back goes back by n instructions, at most to the exit. A run that has ended goes back from the place after its last instruction. If ctx is done,
+// the run returns to its previous place.
 func (r *Run) Back(ctx context.Context, n uint64) error {
 	if n == 0 {
 		return nil

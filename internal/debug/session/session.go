@@ -140,7 +140,7 @@ func (s *Session) View() (*deopt.View, error) {
 	return v, nil
 }
 
-// look takes a view, and selects the innermost frame with a record, or else the first thread's innermost frame.
+// look makes v the view of the current stop. It selects the innermost frame with a record or, without one, the first thread's innermost frame.
 func (s *Session) look(v *deopt.View) {
 	s.view, s.level = v, 0
 	if !slices.ContainsFunc(v.Threads, func(t deopt.Thread) bool { return t.ID == s.thread }) && len(v.Threads) > 0 {
@@ -424,7 +424,7 @@ const (
 	Reversed                  // it went back, or failed to
 	AtEntry                   // it went back to the entry of an activation
 	AtWrite                   // it went back to before the last write of a slot
-	AtBegin                   // it went back to the begin of the recording
+	AtBegin                   // it went back to the start of the recording
 )
 
 // Stop returns the place and the reason of the current stop.

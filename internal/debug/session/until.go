@@ -60,8 +60,8 @@ func (r *Run) onto(ctx context.Context, blocks map[*ir.Block]bool, most int) (*i
 	return r.exec.RunOut(ctx, most)
 }
 
-// Watch runs instruction by instruction until stop, which is called after each, returns true, or to the end. If ctx is done the run returns to where
-// it was.
+// Watch runs one instruction after another, and calls stop after each. It ends when stop returns true, or at the end of the run. If ctx is done, the
+// run returns to its previous place.
 func (r *Run) Watch(ctx context.Context, stop func() bool) error {
 	return r.whole(ctx, func() error {
 		for {

@@ -25,7 +25,7 @@ type VMRun struct {
 	host    *protocol.Host // the host at the exit; its memory is never written
 	request *protocol.Resume
 	at      vmPlace
-	name    string           // the interpreter's name; "" until it is asked
+	name    string           // the interpreter's name; "" until it has reported it
 	ended   *protocol.Answer // nil until the run has ended
 	failed  error            // why the run cannot continue
 }
@@ -166,7 +166,7 @@ func (r *VMRun) Until(ctx context.Context, c *condition.Condition) error {
 // Continue runs to the end.
 func (r *VMRun) Continue(ctx context.Context) error { return r.forward(ctx, nil) }
 
-// Back goes back by n instructions, at most to the exit. A run that has ended is after its last instruction.
+// Back goes back by n instructions, at most to the exit. A run that has ended goes back from the place after its last instruction.
 func (r *VMRun) Back(ctx context.Context, n uint64) error {
 	to := r.at.steps - min(n, r.at.steps)
 	if to == 0 {

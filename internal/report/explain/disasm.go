@@ -145,7 +145,7 @@ func (d *disassembler) past(at machine.Addr) bool {
 // maxAt bounds the number of records that the notes of one address name.
 const maxAt = 4
 
-// placed describes the meaning of a record's address for each kind of site.
+// placed holds, for each kind of site, the text that a note of a record adds about the record's address.
 var placed = map[string]string{
 	string(ir.StackMapSite): ": the point itself", string(ir.PatchPointSite): ": its region starts",
 	string(ir.StatepointSite): ": its call returns here", string(ir.DeoptimizeSite): ": its call returns here",

@@ -133,7 +133,7 @@ func (p *Page) draw() {
 	}
 }
 
-// key returns the class of all elements of the page that belong to value k.
+// key returns the CSS class of all elements of the page that belong to value k.
 func key(k int) string { return fmt.Sprintf("v%d", k) }
 
 // values sets the values that are shown, and finds the location of each in the record.

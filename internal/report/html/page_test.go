@@ -37,7 +37,7 @@ const described = `(name => {
   return [...new Set([...document.querySelectorAll("." + name)].map(said))];
 })`
 
-// said returns the texts of the elements of a class.
+// said returns the texts of the elements of a CSS class.
 func said(t *testing.T, tab *livetest.Tab, class string) (list []string) {
 	t.Helper()
 	tab.Eval(t, fmt.Sprintf("%s(%q)", described, class), &list)

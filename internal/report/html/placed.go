@@ -59,7 +59,7 @@ func (at *Place) placed(shown int) []int {
 // maxSkipped bounds the locations that are skipped because they belong to no other value: a statepoint's record may list a pointer more than once.
 const maxSkipped = 256
 
-// sameLocation compares two locations.
+// sameLocation reports whether two locations are equal.
 func sameLocation(a, b *frame.Location) bool {
 	sameRegister := (a.DWARF == nil) == (b.DWARF == nil) && (a.DWARF == nil || *a.DWARF == *b.DWARF)
 	return sameRegister && a.Kind == b.Kind && a.Offset == b.Offset && a.Size == b.Size && a.Constant == b.Constant

@@ -36,7 +36,7 @@ type Lost struct {
 // use is the part of a register that contains a value.
 type use struct {
 	k          int
-	skip, size int // skip: number of less significant bytes below the part, in a vector register of bytes before it; size: in bytes
+	skip, size int // skip: number of bytes before the part, from the least significant byte or, in a vector register, the first; size: in bytes
 	via        bool
 }
 

@@ -21,7 +21,7 @@ type mapsText struct {
 	b       []byte   // the pending text
 	names   []string // cached names of registers of arch and of their parts
 	arch    *machine.Arch
-	shown   int // records
+	shown   int // number of printed records
 	err     error
 }
 

@@ -14,7 +14,7 @@ type mapsJSON struct {
 	out       io.Writer // nil to keep all text
 	want      *maps.Filter
 	doc       maps.RecordJSON
-	shown     int // records
+	shown     int // number of written records
 	err       error
 }
 

@@ -10,7 +10,7 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// PrintResumed prints a finished run as text.
+// PrintResumed prints a finished run of the reference interpreter as text.
 func PrintResumed(w io.Writer, s Style, r *frame.Resumed, frames []*deopt.Frame) error {
 	var text strings.Builder
 	printRan(&text, s, r, frames)
@@ -111,7 +111,7 @@ func printCommitted(text *strings.Builder, s Style, c *frame.Committed) {
 	fmt.Fprintf(text, "%s discarded, and the thread continues at %s, frame #%d\n", left, where, to.Frame)
 }
 
-// PrintResumedWith prints a finished run as text.
+// PrintResumedWith prints a finished run of the VM's own interpreter as text.
 func PrintResumedWith(w io.Writer, s Style, r *frame.Resumed, frames []*deopt.Frame) error {
 	var text strings.Builder
 	printRan(&text, s, r, frames)

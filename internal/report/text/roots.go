@@ -101,7 +101,7 @@ func printRootsOf(w io.Writer, s Style, f *roots.Frame) {
 	}
 }
 
-// printRoot prints one root in the format of slots, and the place to which it points.
+// printRoot prints one root in the format of slots, and the kind of memory to which it points.
 func printRoot(w io.Writer, s Style, r *roots.Root) {
 	var line strings.Builder
 	printSlot(&line, s, &r.Slot, nameWidth)

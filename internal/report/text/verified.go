@@ -292,7 +292,7 @@ func (w *verifiedPrinter) tail(who string, r *verify.VerifiedRun) {
 // shownReasons bounds the lines of a summary.
 const shownReasons = 20
 
-// VerifySummary describes the result of a verification, of entries of functions or of exits.
+// VerifySummary describes the result of a verification. entries is true if activations were verified from their entries, instead of exits.
 func VerifySummary(s *verify.Summary, l Limits, entries bool) string {
 	var b bytes.Buffer
 	all := s.Same + s.Different + s.NotComparable
