@@ -89,7 +89,7 @@ func SignalFloatControl(m Memory, a *Arch, sp Addr) (FloatControl, error) {
 // SetFloatControl sets the registers that control floating-point arithmetic.
 func (r *Registers) SetFloatControl(c FloatControl) { r.floats, r.floatsWhy = &c, nil }
 
-// ForgetFloatControl marks these registers as unavailable, with a reason.
+// ForgetFloatControl marks the registers that control floating-point arithmetic as unavailable, with a reason.
 func (r *Registers) ForgetFloatControl(reason error) { r.floats, r.floatsWhy = nil, reason }
 
 // FloatControl returns the registers that control floating-point arithmetic, or a [frame.Reason].

@@ -130,7 +130,7 @@ func WhoTakesArguments(cc string) Taker {
 // returnedIn lists the registers that may hold a function's result.
 var returnedIn = append([]machine.DWARFReg{dwRAX, dwRDX, dwRCX, dwR8}, vectorRegisters(0, 3)...)
 
-// Of returns the convention in the unwinder's form, or nil if it equals the C convention.
+// Of returns the convention as the unwinder takes it, or nil if it preserves the same registers as the C convention.
 func (c Convention) Of(cc string, f *Callable) *unwind.Convention {
 	out := &unwind.Convention{Name: cc, Keeps: slices.Clone(c.keeps), Vectors: slices.Clone(c.vectors), Loses: c.loses}
 	if f.Result > 0 {
@@ -177,8 +177,8 @@ func callableOf(m *ir.Module, cc string, sig *ir.Type) Callable {
 	return c
 }
 
-// AgreedConvention returns one Callable for several functions with the same convention, with the greatest numbers of words. known is false if their
-// conventions differ.
+// AgreedConvention returns one Callable for several functions with the same convention. It has the greatest numbers of parameter and result words
+// among them. known is false if their conventions differ.
 func AgreedConvention(functions []*ir.Func) (is Callable, known bool) {
 	for n, f := range functions {
 		c := callableOf(f.Module, f.CC, f.Sig)

@@ -49,7 +49,7 @@ var byArch = map[string]*registers{"amd64": x86, "arm64": arm64, "s390x": s390x,
 // LanePlace describes a record's location of a vector.
 type LanePlace struct {
 	Arch     *machine.Arch
-	Register bool // in a register; otherwise in a stack slot
+	Register bool // the vector is in a register; otherwise it is in a stack slot
 	Size     int  // size in the record, in bytes
 	// Stored reports whether the site is a statepoint, which stores operands of types that are not legal to their slots.
 	Stored bool

@@ -14,7 +14,7 @@ import (
 
 // Compared is the comparison of the interpreter's result with the registers of a native function that has just returned.
 type Compared struct {
-	// Why is the reason why they cannot be compared, or "".
+	// Why is the reason why the result cannot be compared with the registers, or "".
 	Why   string
 	Same  bool
 	Parts []ResultPart // the scalars of the value in order

@@ -71,7 +71,7 @@ type Alias struct {
 // Func is a function. Its body is parsed on first use.
 type Func struct {
 	Name    string // without the @ sign
-	Sig     *Type  // FuncKind
+	Sig     *Type  // the function's type, of kind FuncKind
 	Params  []*Param
 	Ret     *ParamAttrs // attributes of the result; equal attributes share one copy
 	CC      string      // "", fastcc, coldcc, "cc 10"...
@@ -234,18 +234,18 @@ type ConstKind uint8
 
 // The kinds of constant.
 const (
-	ConstInt   ConstKind = iota // Int
-	ConstFloat                  // Int holds the bits in the type's format
+	ConstInt   ConstKind = iota // an integer: Int holds its value
+	ConstFloat                  // a floating-point number: Int holds the bits in the type's format
 	ConstNull
 	ConstUndef
 	ConstPoison
 	ConstZero      // zeroinitializer of any type
-	ConstAggregate // Elems
-	ConstBytes     // Bytes, of c"…"
-	ConstExpr      // Op over Elems
+	ConstAggregate // a struct, array or vector: Elems holds its elements
+	ConstBytes     // c"…": Bytes holds the text
+	ConstExpr      // the operation Op on Elems
 	ConstRef       // Target: a global, function or alias
 	ConstBlockAddr // Target is the *Func, Block the name of its block
-	ConstToken     // none
+	ConstToken     // the token none
 	ConstSplat     // splat of a scalable vector: each element is Elems[0]
 	ConstPtrAuth   // ptrauth: Elems are the pointer, the key, and optionally the discriminator and its address
 )
@@ -261,7 +261,7 @@ type Const struct {
 	Source *Type  // source element type of a ConstExpr getelementptr
 	Pred   string // predicate of a ConstExpr icmp or fcmp (before LLVM 19)
 	Flags  Flags
-	Path   []int // ConstExpr shufflevector, extractvalue, insertvalue
+	Path   []int // indices of a ConstExpr shufflevector, extractvalue or insertvalue
 	Target Value
 	Block  string
 }
@@ -300,10 +300,10 @@ const (
 	Reassoc
 	Volatile
 	Atomic
-	NUSW       // getelementptr; implied by inbounds
-	Cleanup    // landingpad
-	InAlloca   // alloca
-	SwiftError // alloca
+	NUSW       // flag of getelementptr; implied by inbounds
+	Cleanup    // flag of landingpad
+	InAlloca   // flag of alloca
+	SwiftError // flag of alloca
 )
 
 // Type returns the type of the value.

@@ -36,14 +36,14 @@ const (
 type Type struct {
 	Kind      TypeKind
 	Bits      int     // IntKind: width
-	AddrSpace int     // PointerKind
+	AddrSpace int     // address space of a PointerKind
 	Elem      *Type   // VectorKind, ArrayKind: element; FuncKind: result; PointerKind: pointee, nil for ptr
-	Len       uint64  // VectorKind, ArrayKind
-	Fields    []*Type // StructKind: fields; FuncKind: parameters
-	Packed    bool    // StructKind
-	Variadic  bool    // FuncKind
-	Opaque    bool    // StructKind: declared without a body
-	Name      string  // StructKind with a name, without the % sign
+	Len       uint64  // number of elements of a VectorKind or ArrayKind
+	Fields    []*Type // fields of a StructKind, parameters of a FuncKind
+	Packed    bool    // the StructKind is packed
+	Variadic  bool    // the FuncKind is variadic
+	Opaque    bool    // the StructKind is declared without a body
+	Name      string  // name of a StructKind, without the % sign
 	Scalable  bool    // VectorKind: <vscale x Len x Elem>
 
 	weight, depth int // size of the text, which is limited: see typeTable

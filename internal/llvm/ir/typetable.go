@@ -25,8 +25,8 @@ type typeKey struct {
 	n        uint64 // width, address space or length
 	elem     uint64 // id of Elem, 0 for none
 	fields   string // ids of Fields
-	a, b     bool   // Packed or Variadic, Scalable
-	spelling string // TargetKind
+	a, b     bool   // Packed or Variadic (a), Scalable (b)
+	spelling string // text of a TargetKind
 }
 
 func newTypeTable() typeTable {

@@ -16,7 +16,7 @@ import (
 // computations: for the same arguments, a location must hold the value of the module's operand. For chosen arguments this file computes both. It executes the
 // straight-line code from the function's entry to the record, and evaluates the operands that are integer arithmetic on the parameters.
 
-// computedAt returns the reason why the values at a record are not those of a site, or "" if they are or cannot be computed.
+// computedAt returns the reason why the values at a record are not those of a site. It returns "" if they are, or if they cannot be computed.
 func (ms *Modules) computedAt(of Namer, e RecordEntry, s *ir.Site) string {
 	a, misfit := Align(s, e)
 	if misfit != "" {

@@ -16,5 +16,5 @@ func CompiledSites(f *ir.Func) ([]*ir.Site, error) {
 	return all, err
 }
 
-// isGuard reports whether a site is a guard, also a lowered one. The function skips it if the condition holds.
+// isGuard reports whether a site is a guard, including one that a pass will lower. The function does not leave at a guard whose condition holds.
 func isGuard(s *ir.Site) bool { return CalledName(s.Instr) == "llvm.experimental.guard" }

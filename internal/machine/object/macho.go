@@ -126,7 +126,7 @@ func (f *machoFormat) command(b []byte) error {
 	case macho.LoadCmdSegment, macho.LoadCmdSegment64:
 		return f.segment(b, cmd == macho.LoadCmdSegment64)
 	case macho.LoadCmdSymtab:
-		// The loader uses the last of several tables; tools reject them.
+		// Of several symbol tables the loader uses the last, but tools reject such an image.
 		if f.symtab.Cmd != 0 {
 			return errors.New("is a second symbol table")
 		}

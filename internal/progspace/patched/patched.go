@@ -25,7 +25,7 @@ type Code struct {
 	Left machine.Addr // first overwritten instruction; those before it have run
 	last machine.Addr // the address of the call or the jump
 	past machine.Addr // the address after that instruction
-	Stub machine.Addr // the target of the jump; 0 for a call
+	Stub machine.Addr // the target of the jump, or of a call whose target pops the return address; 0 for other calls
 	// Changed holds the registers that the instructions between the record and Left have written.
 	Changed amd64.Set
 	Stored  bool // instructions before Left wrote slots of the frame, or moved the stack pointer above some of them

@@ -25,7 +25,7 @@ type Report struct {
 // Collector is a collector whose managed pointers are unknown.
 type Collector struct {
 	Name      string `json:"name"`
-	Functions int    `json:"functions"` // defined functions with it
+	Functions int    `json:"functions"` // number of defined functions with this collector
 }
 
 // Certainty ranks a finding by the facts that it depends on.

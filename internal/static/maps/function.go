@@ -73,8 +73,8 @@ func (i *Image) Functions() iter.Seq[*Function] {
 	}
 }
 
-// namesOf returns the names of function n of a map: the symbol of its relocation, or else the symbols that start at its address, first a symbol that
-// a given module defines as a function.
+// namesOf returns the names of function n of a map: the symbol of its relocation, or else the symbols that start at its address. A symbol that a
+// given module defines as a function comes first.
 func (i *Image) namesOf(m *stackmap.Map, n int) (name string, aliases []string) {
 	var names []string
 	if len(i.named) > 0 {

@@ -150,7 +150,7 @@ func (r *Reading) Role(n int) Role {
 }
 
 // callRole returns the role of a location before the live values of an anyregcc patchpoint: its result, if any, and then its arguments. If the
-// candidate sites of the record disagree, the role is neither.
+// candidate sites of the record disagree, it returns the role "call".
 func (r *Reading) callRole(n int) Role {
 	role := Role{What: "call"}
 	for k, s := range r.Sites {

@@ -43,7 +43,7 @@ var (
 	operator = regexp.MustCompile(`^(?:&&|\|\||[=!<>]=|<<|>>|//|[-+*/%&|^<>)]|(?:and|or)\b)`)
 )
 
-// spellings lists the tokens that Starlark spells in another way.
+// spellings maps tokens to their spelling in Starlark, if it differs.
 var spellings = map[string]string{"&&": "and", "||": "or", "!": cNot.String()}
 
 // words lists the names that do not denote slots, and their values.

@@ -48,7 +48,7 @@ var (
 	isInfo   = regexp.MustCompile(`^(caller\[\d+\]\.)?info\.`)
 )
 
-// Fact reports whether a slot is a fact about the frames of a virtual machine, and not a value of them.
+// Fact reports whether a slot is a fact about the frames of a virtual machine, and not a value in them.
 func (n Name) Fact() bool {
 	return isText.MatchString(n.Text) || isNumber.MatchString(n.Text) || isInfo.MatchString(n.Text)
 }

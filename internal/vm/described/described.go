@@ -28,7 +28,7 @@ const (
 	layoutSymbol  = "__reframe_layout"
 )
 
-// Bounds of a target's description of itself.
+// These bound the data that is read from a target's descriptions of itself.
 const (
 	maxLayout  = 1 << 20
 	allLayouts = 16 << 20 // bytes of all layouts together; there may be one layout per method

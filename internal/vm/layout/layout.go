@@ -161,7 +161,7 @@ func (x *Exit) spell() {
 	}
 }
 
-// sound returns an error in an exit that does not depend on the modules.
+// sound returns the first mistake in an exit that shows without the modules, and the path of the member.
 func (x *Exit) sound() (path string, err error) {
 	switch {
 	case x.Function == "":

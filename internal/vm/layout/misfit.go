@@ -104,7 +104,7 @@ func (x *Exit) MayLeave(s *ir.Site) bool {
 	return sites.Emitted(s.Func.Module, x.Function) == s.Func && (x.Record == nil || slices.Contains(s.IDs(), *x.Record))
 }
 
-// Enters compares the exit with the function that resumes; with the first of several definitions.
+// Enters compares the exit with the function that resumes. Of several definitions it uses the first.
 func (x *Exit) Enters(ms *sites.Modules) []Misfit {
 	to := ms.Bodies(x.Resume.Function)
 	if len(to) == 0 {

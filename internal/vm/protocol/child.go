@@ -57,7 +57,7 @@ type Spec struct {
 	Hello   Hello
 	Errors  io.Writer // its standard error
 	Dir     string    // working directory; "": that of this process
-	Env     []string  // nil: that of this process
+	Env     []string  // environment; nil: that of this process
 
 	// Log is called for each line that is sent or received, unless it is nil. sent reports whether reframe sent it.
 	Log func(line []byte, sent bool)

@@ -244,7 +244,7 @@ type Stored struct {
 	Addr machine.Addr
 	Data []byte // the PageSize bytes of the page
 	Was  []byte // the content in the target; nil for allocated memory
-	Bits []byte // a bit for each byte of Data that was stored to, in ascending order
+	Bits []byte // a bit for each byte of Data, from the first: set if the byte was stored to
 }
 
 // Stored yields the pages of the target that were stored to, in ascending order.

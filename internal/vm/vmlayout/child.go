@@ -16,7 +16,7 @@ import (
 // These bound a layout that runs in its own process. Builtin layouts take some milliseconds and some MiB.
 const (
 	childMemory = 256 << 20
-	childTime   = time.Minute // for one answer, beyond the bounds of steps and memory. A machine whose host swaps takes 11 s to fill 512 MiB.
+	childTime   = time.Minute // limit for one answer, in addition to the bounds of steps and memory. A machine whose host swaps takes 11 s to fill 512 MiB.
 	childLine   = 32 << 20
 )
 
@@ -173,7 +173,7 @@ func (c *Child) Close() {
 	}
 	_ = c.in.Close()
 	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait() // the error reports that it was killed
+	_ = c.cmd.Wait() // the error only reports that Close has killed the process
 	if c.fail == nil {
 		c.fail = errors.New("its process has ended")
 	}

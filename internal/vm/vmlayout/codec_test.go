@@ -163,7 +163,7 @@ func TestNoEncoding(t *testing.T) {
 	}{
 		{"jsc", Typed{Type: "i64", Bits: 7}, "nan_box cannot encode i64 7"},
 		{"jsc", Typed{Type: "ref", Bits: 1 << 48}, "nan_box cannot encode ref 0x1000000000000"},
-		{"jsc", Typed{Type: "ref", Bits: 10}, "nan_box cannot encode ref 0xa"}, // undefined
+		{"jsc", Typed{Type: "ref", Bits: 10}, "nan_box cannot encode ref 0xa"}, // 10 encodes undefined
 		{"jsc", Typed{Type: "symbol", Text: "nil"}, "nan_box cannot encode symbol nil"},
 		{"luajit", Typed{Type: "f64", Bits: 0xfffd_8000_0000_0000}, "nan_tag cannot encode f64 nan"},
 		{"luajit", Typed{Type: "ref", Bits: 1 << 47, Text: "table"}, "nan_tag cannot encode ref 0x800000000000"},
@@ -177,7 +177,7 @@ func TestNoEncoding(t *testing.T) {
 		{"v8", Typed{Type: "f64"}, "low_tag cannot encode f64 0.0"},
 		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_8004}, "compressed cannot encode ref 0x800008004"},
 		{"narrow_oop", Typed{Type: "ref", Bits: 0x10_0000_0000}, "compressed cannot encode ref 0x1000000000"},
-		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed cannot encode ref 0x800000000"}, // would be encoded as null
+		{"narrow_oop", Typed{Type: "ref", Bits: 0x8_0000_0000}, "compressed cannot encode ref 0x800000000"}, // its 32 encoded bits would be 0, which is null
 		{"colors", Typed{Type: "symbol", Text: "yellow"}, "interned cannot encode symbol yellow"},
 		{"colors", Typed{Type: "i32"}, "interned cannot encode i32 0"},
 		{"written", Typed{Type: "i8"}, "codecs.star:49:9: fail: i8 has no bits"},
