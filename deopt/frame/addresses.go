@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Addressed is implemented by addresses, and by errors whose text may name some. The addresses differ between runs of a program, so they are
-// removed from texts that are compared or counted.
+// Addressed is implemented by values and errors whose text may contain addresses. Addresses differ between runs of a program, so callers that compare
+// or count texts replace them.
 type Addressed interface {
 	// TextWith returns the text with each address replaced by the result of spell.
 	TextWith(spell func(address uint64) string) string
 }
 
-// TextWith returns the text of an error in which each address that the error holds is replaced by the result of spell.
+// TextWith returns the text of an error, with each address that the error holds replaced by the result of spell.
 func TextWith(err error, spell func(address uint64) string) string {
 	if a, is := err.(Addressed); is {
 		return a.TextWith(spell)
@@ -21,7 +21,7 @@ func TextWith(err error, spell func(address uint64) string) string {
 	return err.Error()
 }
 
-// Errorf is fmt.Errorf for an error whose addresses [TextWith] finds: those among args, and those of the errors among args.
+// Errorf is fmt.Errorf for an error that keeps its addresses for [TextWith]: addresses among args, and those of errors among args.
 func Errorf(format string, args ...any) error {
 	return &addressed{fmt.Errorf(format, args...), format, args}
 }
@@ -49,13 +49,13 @@ func respelled(args []any, spell func(uint64) string) []any {
 			continue
 		}
 		if out[n] = any(a.TextWith(spell)); isError(arg) {
-			out[n] = errors.New(a.TextWith(spell)) // %w takes errors only
+			out[n] = errors.New(a.TextWith(spell)) // %w requires an error
 		}
 	}
 	return out
 }
 
-// hasAddress reports whether the text of an error has addresses that it keeps.
+// hasAddress reports whether an error holds an address that is in its text.
 func hasAddress(err error) (has bool) {
 	TextWith(err, func(uint64) string {
 		has = true
@@ -69,7 +69,7 @@ func isError(arg any) bool {
 	return is
 }
 
-// AddNote adds a note whose addresses [Frame.Noted] keeps.
+// AddNote adds the text of an error to the notes. [Frame.Noted] keeps the addresses in it.
 func (f *Frame) AddNote(why error) {
 	f.Notes = append(f.Notes, why.Error())
 	if hasAddress(why) {
@@ -80,10 +80,10 @@ func (f *Frame) AddNote(why error) {
 // Noted returns the notes of the frame with their addresses.
 func (f *Frame) Noted() Notes { return Notes{f.Notes, f.noted} }
 
-// Notes are texts with their addresses.
+// Notes holds texts, and the addresses in them.
 type Notes struct {
 	texts     []string
-	addressed []error // those with addresses
+	addressed []error // the notes that have addresses, as errors
 }
 
 // String returns the notes as text to append to a message; "" for none.
@@ -92,7 +92,7 @@ func (n Notes) String() string { return Noted(n.texts) }
 // TextWith implements [Addressed].
 func (n Notes) TextWith(spell func(uint64) string) string { return Noted(n.With(spell)) }
 
-// With returns the notes with each address as spell writes it.
+// With returns the notes, with each address replaced by the result of spell.
 func (n Notes) With(spell func(uint64) string) []string {
 	list := slices.Clone(n.texts)
 	for k, text := range list {

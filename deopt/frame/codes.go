@@ -1,6 +1,6 @@
 package frame
 
-// Unreadable is the code of all failures without another code.
+// Unreadable is the code of a failure that has no code of its own.
 const Unreadable Code = "unreadable"
 
 // Codes of registers.
@@ -34,7 +34,7 @@ const (
 	ResultElsewhere Code = "result-elsewhere"
 )
 
-// Codes of the ends of stacks that were cut short.
+// Codes that say why a stack was cut short.
 const (
 	ThreadUnread   Code = "thread-unread"
 	NoPC           Code = "no-pc"
@@ -87,7 +87,7 @@ const (
 	LayoutUnread     Code = "layout"
 )
 
-// texts holds the text of each code, with the verbs of fmt for its arguments.
+// texts holds the format of each code's text. The comments name the arguments.
 var texts = map[Code]string{
 	Unreadable: "%v",
 

@@ -1,20 +1,20 @@
 package frame
 
-// Committed lists the changes that a commit made in the process, or would have made in a dry run.
+// Committed lists the changes that a commit made in the process. For a dry run it lists the changes that the commit would make.
 type Committed struct {
-	Written bool `json:"written"` // false: nothing was written
-	// Left lists the numbers of the frames that the thread left, innermost first: those that ran in the interpreter and all frames that they had
-	// called.
+	Written bool `json:"written"` // false if nothing was written
+	// Left lists the numbers of the frames that the thread no longer has, innermost first: those that ran in the interpreter, and all frames inside
+	// them.
 	Left []int `json:"left"`
-	// Continues is the place where the thread resumed: the return address of the outermost frame that ran.
+	// Continues is the return address of the outermost frame that ran in the interpreter. The thread resumes there.
 	Continues CommittedPlace      `json:"continues"`
 	Result    []CommittedResult   `json:"result"` // scalars of the result, in order
 	Bytes     int                 `json:"bytes"`  // total size of Memory
-	Memory    []CommittedMemory   `json:"memory"` // in ascending order
+	Memory    []CommittedMemory   `json:"memory"` // in ascending order of address
 	Registers []CommittedRegister `json:"registers"`
 }
 
-// CommittedPlace is a return address in a numbered frame.
+// CommittedPlace is a return address, and the number of the frame to which it returns.
 type CommittedPlace struct {
 	Frame     int     `json:"frame"`
 	PC        Hex     `json:"pc"`
@@ -25,17 +25,17 @@ type CommittedPlace struct {
 
 // CommittedResult is one scalar of the result, and the register where the caller expects it.
 type CommittedResult struct {
-	Path     string `json:"path,omitempty"` // "[1]" for a part of an aggregate or a vector
+	Path     string `json:"path,omitempty"` // such as "[1]", for a part of an aggregate or a vector
 	Type     string `json:"type"`
 	Value    string `json:"value"`
-	Register string `json:"register"` // "rax", "rax:rdx", "xmm0+4" with the offset in bytes
+	Register string `json:"register"` // such as "rax" or "rax:rdx"; "xmm0+4" is at an offset of 4 bytes
 }
 
 // CommittedMemory is one range of changed bytes.
 type CommittedMemory struct {
 	Address Hex    `json:"address"`
 	Size    int    `json:"size"`
-	Old     string `json:"old"` // two hexadecimal digits per byte
+	Old     string `json:"old"` // the bytes before the commit, two hexadecimal digits each
 	New     string `json:"new"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// formatFloat returns the shortest text that reads back as the same value.
+// formatFloat returns the shortest text that parses to the same value.
 func formatFloat(v float64, bits int) string {
 	switch {
 	case math.IsNaN(v):
@@ -24,7 +24,7 @@ func infinity(negative bool) string {
 	return "inf"
 }
 
-// pointed appends ".0" to a number without a point or an exponent, so that it does not look like an integer.
+// pointed appends ".0" to a number that has neither a point nor an exponent, so that it does not look like an integer.
 func pointed(s string) string {
 	for _, c := range s {
 		if c == '.' || c == 'e' {
@@ -34,7 +34,7 @@ func pointed(s string) string {
 	return s + ".0"
 }
 
-// halfToFloat widens an IEEE 754 binary16, which is exact.
+// halfToFloat converts an IEEE 754 binary16 to a double, exactly.
 func halfToFloat(h uint16) float64 {
 	sign, exp, frac := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 == 1 {
@@ -56,8 +56,7 @@ func halfToFloat(h uint16) float64 {
 func formatX87(n *big.Int) string {
 	mantissa, exp := new(big.Int).And(n, ones(64)), int(new(big.Int).Rsh(n, 64).Uint64()&0x7fff)
 	negative := n.Bit(79) == 1
-	// The leading bit of the mantissa is explicit. If it contradicts the exponent, the processor rejects the operand as invalid (Intel SDM vol. 1,
-	// 8.2.2).
+	// The leading bit of the mantissa is stored. If it contradicts the exponent, the processor rejects the operand as invalid (Intel SDM vol. 1, 8.2.2).
 	leading := mantissa.Bit(63) == 1
 	switch {
 	case exp == 0x7fff && mantissa.Uint64() == 1<<63:
@@ -83,7 +82,7 @@ func formatQuad(n *big.Int) string {
 	return wide(negative, mantissa, max(exp, 1), 113)
 }
 
-// wide formats a number with an exponent of 15 bits and a mantissa of precision bits.
+// wide formats a number with a 15-bit exponent, and a mantissa of precision bits.
 func wide(negative bool, mantissa *big.Int, exp, precision int) string {
 	const bias = 1<<14 - 1
 	f := new(big.Float).SetPrec(uint(precision)).SetInt(mantissa)

@@ -6,21 +6,22 @@ import (
 	"strings"
 )
 
-// GC describes how a statepoint's record lists a pointer for the garbage collector. LLVM records a pair for each pointer: the base, which points to
-// the object, and the derived pointer, which may be the base again ("Garbage Collection Safepoints in LLVM", Base & Derived Pointers). The pair lets
-// the collector find the object, and update the pointer when the object moves.
+// GC describes how a statepoint's record lists a pointer for the garbage collector. LLVM records a pair for each pointer ("Garbage Collection
+// Safepoints in LLVM", Base & Derived Pointers). A pair consists of the base, which points to the object, and the derived pointer, which may be equal
+// to the base. By the pair, the collector finds the object, and updates the pointer when the object moves.
 type GC struct {
-	Pair   bool   `json:"pair"`             // the record has a pair; if false, the collector does not know this reference
+	Pair   bool   `json:"pair"`             // the record has a pair for the pointer; if false, the collector does not know this reference
 	Base   *int   `json:"base,omitempty"`   // for a derived pointer: index of the slot with its base
 	Object Hex    `json:"object,omitempty"` // for a derived pointer: value of the base
 	Offset string `json:"offset,omitempty"` // for a derived pointer: distance from the base in bytes
 
-	// OneOf lists the pointers of the module that this may be, as the module spells them, if the record does not distinguish them.
+	// OneOf lists pointers of the module, as the module spells them. If it is set, this is one of them, and the record does not tell which.
 	OneOf     []string `json:"one_of,omitempty"`
-	OneOfMore int      `json:"one_of_more,omitempty"` // number of further pointers that OneOf omits
+	OneOfMore int      `json:"one_of_more,omitempty"` // number of possible pointers that OneOf omits
 }
 
-// String returns "derived: 0x7f00 + 16" or "no gc pair", then the possible names. It returns "" for a pointer that is its own base and has one name.
+// String returns a text such as "derived: 0x7f00 + 16" or "no gc pair", followed by the possible names. It returns "" for a pointer that is its own
+// base and has one name.
 func (g *GC) String() string {
 	switch {
 	case g == nil:
@@ -38,7 +39,7 @@ func (g *GC) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// derived returns "derived", and the base with the distance from it if they are known.
+// derived returns "derived", followed by the base and the distance from it, if they are known.
 func (g *GC) derived() string {
 	if g.Offset == "" {
 		return "derived"
@@ -66,7 +67,7 @@ func (g *GC) Possible() string {
 
 // RelateDerived sets the distance of each derived pointer from its base, if both were read.
 func RelateDerived(slots []Slot) {
-	at := map[int]int{} // by the index of a slot
+	at := map[int]int{} // position in slots, by Slot.Index
 	for n := len(slots) - 1; n >= 0; n-- {
 		at[slots[n].Index] = n
 	}
@@ -75,7 +76,7 @@ func RelateDerived(slots []Slot) {
 		if s.GC == nil || s.GC.Base == nil {
 			continue
 		}
-		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf, OneOfMore: s.GC.OneOfMore} // another view may share the old GC
+		s.GC = &GC{Pair: true, Base: s.GC.Base, OneOf: s.GC.OneOf, OneOfMore: s.GC.OneOfMore} // make a new GC, because another view may share the old one
 		n, known := at[*s.GC.Base]
 		if !known || !slots[n].Read() || !s.Read() {
 			continue
@@ -88,7 +89,7 @@ func RelateDerived(slots []Slot) {
 	}
 }
 
-// word parses a number of up to 64 bits.
+// word parses a number of at most 64 bits.
 func (h Hex) word() (uint64, error) {
 	return strconv.ParseUint(strings.TrimPrefix(string(h), "0x"), 16, 64)
 }

@@ -2,7 +2,7 @@ package frame
 
 import "fmt"
 
-// String returns the location in assembler syntax: "rbx", "[rsp+16]", "&[rbp-8]" for an address itself, "constant".
+// String returns the location in assembler syntax: "rbx" for a register, "[rsp+16]" for memory, "&[rbp-8]" for an address, or "constant".
 func (l *Location) String() string {
 	switch l.Kind {
 	case "Register":

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// formatParts formats a vector, array or struct by its parts. raw has at least the bytes of the type.
+// formatParts formats a vector, array or struct by its parts. raw has at least the size of the type.
 func (t Type) formatParts(raw []byte, order binary.ByteOrder) string {
 	big := order == binary.ByteOrder(binary.BigEndian)
 	if big {
@@ -36,7 +36,7 @@ func (t Type) formatParts(raw []byte, order binary.ByteOrder) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// formatAt formats the part of raw at an offset.
+// formatAt formats the part of raw that starts at an offset.
 func (t Type) formatAt(raw []byte, offset int, order binary.ByteOrder) string {
 	if offset < 0 || offset+t.Size() > len(raw) {
 		return ""

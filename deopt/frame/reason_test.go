@@ -23,7 +23,7 @@ func TestCodesAreDocumented(t *testing.T) {
 			listed[Code(code[1])] = true
 		}
 	}
-	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending, MemoryGone} { // texts of memory errors
+	for _, code := range []Code{MemoryUnreadable, MemoryNotCopied, MemoryRedacted, MemoryPending, MemoryGone} { // codes of memory errors
 		require.True(t, listed[code], "%s is not listed", code)
 		delete(listed, code)
 	}
@@ -34,7 +34,8 @@ func TestCodesAreDocumented(t *testing.T) {
 	require.Empty(t, listed)
 }
 
-// TestReason requires the text of a reason, its code inside of other errors, and that Clear removes all of a slot's old value.
+// TestReason requires the text of a reason, and that CodeOf finds its code inside of other errors. It also requires that Clear removes all parts of a
+// slot's value.
 func TestReason(t *testing.T) {
 	why := Because(CallerSaved, "rdx", 3)
 	require.EqualError(t, why, "rdx is caller-saved and frame #3 does not preserve it")

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Hex is a hexadecimal number encoded as a string, so that JSON readers lose no digits. An empty Hex means no number.
+// Hex is a hexadecimal number as a string, because JSON readers may lose digits of a large number. An empty Hex means no number.
 type Hex string
 
 // HexOf formats an address or another 64-bit value.
@@ -26,16 +26,16 @@ const (
 	BFloat          // the upper half of a binary32
 	Pointer
 	Vector // Len elements, packed
-	Array  // Len elements, each Stride bytes after the one before
+	Array  // Len elements, Stride bytes apart
 	Struct // fields at their offsets
 	Opaque // bits of unknown meaning
 )
 
-// Type is a slot's type: a plain kind and width, and the source's own spelling.
+// Type is a slot's type: a plain kind, a width, and the spelling in the source (such as the IR).
 type Type struct {
 	Kind   TypeKind
 	Bits   int
-	Source string // i64, ptr, double
+	Source string // the spelling in the source: i64, ptr, double
 
 	Elem   *Type   // of a vector or array
 	Len    int     // of a vector or array
@@ -52,7 +52,7 @@ type Field struct {
 // Composite reports whether values of t have parts.
 func (t Type) Composite() bool { return t.Kind == Vector || t.Kind == Array || t.Kind == Struct }
 
-// MarshalJSON writes the source's spelling.
+// MarshalJSON writes the type as Source.
 func (t Type) MarshalJSON() ([]byte, error) { return json.Marshal(t.Source) }
 
 // IsZero reports whether there is no type.
@@ -70,7 +70,7 @@ func Number(raw []byte, order binary.ByteOrder) *big.Int {
 	return new(big.Int).SetBytes(b)
 }
 
-// word reads raw as an unsigned number if it has at most 64 bits. It is the fast path for most values.
+// word returns raw as an unsigned number, or false if it has more than 64 bits. It is the fast path for most values.
 func word(raw []byte, order binary.ByteOrder) (v uint64, ok bool) {
 	if len(raw) > 8 {
 		return 0, false
@@ -93,10 +93,10 @@ func HexBytes(raw []byte, order binary.ByteOrder) Hex {
 	return Hex("0x" + Number(raw, order).Text(16))
 }
 
-// Format formats raw bits in the type's natural form: -5, 2.5, true, 0x7ffd…, a vector as <1, 77>, an array as [1, 2], a struct as {1, 2.5}. It
-// returns "" for a type or part without such a form, and if raw has fewer bytes than the type: missing bytes are not zero.
+// Format formats raw bits in the natural form of the type: -5, 2.5, true, 0x7ffd…, a vector as <1, 77>, an array as [1, 2], a struct as {1, 2.5}. It
+// returns "" if the type or a part has no such form. It also returns "" if raw has fewer bytes than the type, because missing bytes are not zero.
 //
-// Bits above the type's width are ignored: bits 1 to 7 of an i1 may hold anything, and so may the upper half of a register that holds an i32.
+// It ignores bits above the type's width, because they may hold anything: bits 1 to 7 of an i1, or the upper half of a register that holds an i32.
 func (t Type) Format(raw []byte, order binary.ByteOrder) string {
 	if t.Bits <= 0 && !t.Composite() || len(raw) < t.Size() {
 		return ""

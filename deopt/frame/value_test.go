@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormat requires the text of values. It gives their bits with the most significant digit first. The expected values are from IEEE 754, for
-// x86_fp80 from the Intel SDM (vol. 1, 4.2.2 and 8.2.2), and for LDBL_MAX and similar constants from float.h.
+// TestFormat requires the text of values. The bits of a value are written with the most significant digit first. The expected texts are from IEEE
+// 754, for x86_fp80 from the Intel SDM (vol. 1, 4.2.2 and 8.2.2), and for LDBL_MAX and similar constants from float.h.
 func TestFormat(t *testing.T) {
 	integer := func(bits int) Type { return Type{Kind: Int, Bits: bits, Source: "int"} }
 	half, bfloat, single, double := Type{Kind: Float, Bits: 16, Source: "half"}, Type{Kind: BFloat, Bits: 16, Source: "bfloat"}, Type{Kind: Float, Bits: 32, Source: "float"}, Type{Kind: Float, Bits: 64, Source: "double"}
@@ -89,7 +89,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFormatParts requires the text of vectors, arrays and structs. Bytes are in memory order. On a big-endian machine the first element of a
+// TestFormatParts requires the text of vectors, arrays and structs. Their bytes are in memory order. On a big-endian target the first element of a
 // vector of bits is in the most significant bits of the vector's integer (LangRef, "Vector Type").
 func TestFormatParts(t *testing.T) {
 	i1, i4, i16, i24 := Type{Kind: Int, Bits: 1}, Type{Kind: Int, Bits: 4}, Type{Kind: Int, Bits: 16}, Type{Kind: Int, Bits: 24}
@@ -104,7 +104,7 @@ func TestFormatParts(t *testing.T) {
 		little, big string
 	}{
 		{vector(2, i16), "01000200", "<1, 2>", "<256, 512>"},
-		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // the register is wider
+		{vector(2, i16), "0100020099", "<1, 2>", "<2, 153>"}, // the register is wider than the vector
 		{vector(4, i1), "05", "<true, false, true, false>", "<false, true, false, true>"},
 		{vector(4, i1), "f5", "<true, false, true, false>", "<false, true, false, true>"}, // the upper bits are not part of the value
 		{vector(3, i4), "2103", "<1, 2, 3>", "<1, 0, 3>"},
@@ -145,7 +145,7 @@ func TestTypeSize(t *testing.T) {
 	}
 }
 
-// TestJSON requires the JSON of an example frame, because other programs depend on its form.
+// TestJSON requires the exact JSON of an example frame, because other programs read it.
 func TestJSON(t *testing.T) {
 	offset, rsp := uint64(68), uint16(7)
 	r := Report{Schema: Schema,

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// VM holds the frames of the user's own virtual machine that one physical frame contains, as a layout describes them. They are listed beside the
-// slots and refer to them. They do not change the numbers of physical frames.
+// VM holds the frames of a user's virtual machine that one physical frame contains, as a layout describes them. They are listed in addition to the
+// slots, and refer to them. They do not change the numbers of physical frames.
 type VM struct {
 	Layout  string     `json:"layout"`            // name of the layout
 	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: inlined methods, then the function's own method
-	Objects []VMObject `json:"objects,omitempty"` // objects that were not allocated and exist only as their fields, by ascending id
+	Objects []VMObject `json:"objects,omitempty"` // objects that the compiled code did not allocate, so that only their fields exist; by ascending id
 	Error   string     `json:"error,omitempty"`   // why there are no frames, with the place in the layout and the operand of the record
 }
 
-// Values of [VMFrame].Resume.
+// The values of [VMFrame].Resume.
 const (
-	Reexecute = "reexecute" // the instruction at its position has not run
+	Reexecute = "reexecute" // the instruction at Position has not run
 	Completed = "after"     // the instruction has run
 	Calling   = "in-call"   // the instruction is a call that is still running and has no result yet
 	Rethrow   = "rethrow"   // the instruction has thrown
@@ -26,49 +26,49 @@ const (
 
 // VMFrame is one activation of a method.
 type VMFrame struct {
-	Method   string             `json:"method,omitempty"`   // name, or the bits in the record if unknown
-	Position *int64             `json:"position,omitempty"` // position in its code, as the VM counts; nil if unknown
-	Resume   string             `json:"resume"`             // reexecute, after, in-call, rethrow
+	Method   string             `json:"method,omitempty"`   // name, or the bits in the record if the name is unknown
+	Position *int64             `json:"position,omitempty"` // position in the method's code, as the VM counts; nil if unknown
+	Resume   string             `json:"resume"`             // reexecute, after, in-call or rethrow
 	Locals   []VMValue          `json:"locals,omitempty"`
 	Stack    []VMValue          `json:"stack,omitempty"` // operand stack, bottom first
 	Monitors []VMMonitor        `json:"monitors,omitempty"`
 	Extra    map[string]VMValue `json:"extra,omitempty"`
 	Info     map[string]string  `json:"info,omitempty"`     // information from the layout about the position, such as a source line
 	Reason   string             `json:"reason,omitempty"`   // why the method or the position is unknown, or Mismatch
-	Mismatch string             `json:"mismatch,omitempty"` // how the frame differs from the layout's description of the position
+	Mismatch string             `json:"mismatch,omitempty"` // the difference between the frame and the layout's description of its position
 	Notes    []string           `json:"notes,omitempty"`    // optional information that the layout could not add
 
 	MethodBits uint64 `json:"-"` // the record's value for the method; 0 if that is not a number
 }
 
-// VMValue is one value of a VM frame or object. For an object that exists only as its fields it has Object and no status.
+// VMValue is one value of a VM frame or object. For a reference to an object that was not allocated, it has Object and no status.
 type VMValue struct {
 	Index  *int64 `json:"index,omitempty"` // index of a local or of a stack entry
 	Name   string `json:"name,omitempty"`  // name, if the layout gives one
 	Type   string `json:"type,omitempty"`  // as the layout or the module spells it: i32, f64, ref
 	Value  string `json:"value,omitempty"` // text in the type's natural form
-	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, before they were decoded
-	Words  []Hex  `json:"words,omitempty"` // the raw words of a value of several words, in place of Hex
+	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, as they were read
+	Words  []Hex  `json:"words,omitempty"` // the raw words of a value that has several, in place of Hex
 	Status Status `json:"status,omitempty"`
-	Code   Code   `json:"code,omitempty"` // the kind of the reason
+	Code   Code   `json:"code,omitempty"` // the code of Reason
 	Reason string `json:"reason,omitempty"`
-	Text   string `json:"text,omitempty"` // the layout's text for the object of a reference, such as a string
-	// TextCode and TextReason tell why the layout has no text for the object. The value itself is not affected.
+	Text   string `json:"text,omitempty"` // the layout's text for the object to which a reference points, such as a string
+	// TextCode and TextReason say why the layout has no text for the object. They do not affect the value itself.
 	TextCode   Code   `json:"text_code,omitempty"`
 	TextReason string `json:"text_reason,omitempty"`
 
-	Object *int64 `json:"object,omitempty"` // id of an object of the same [VM]
+	Object *int64 `json:"object,omitempty"` // id of an object in [VM].Objects
 	Slot   *int   `json:"slot,omitempty"`   // index of the slot that the value was read from
 	GC     *GC    `json:"gc,omitempty"`     // for a reference read from a statepoint's slot
 
-	// Kind and Bytes are the type and the bits of the decoded value. Bytes is nil unless the value was read.
+	// Kind is the type of the decoded value, and Bytes its bits. Bytes is nil unless the value was read.
 	Kind  Type   `json:"-"`
 	Bytes []byte `json:"-"`
 
 	why error // as in [Slot]
 }
 
-// Clear takes the value, and sets its status and the reason. It keeps the raw bits, which do not depend on how they are decoded.
+// Clear removes the decoded value, and sets the status and the reason. It keeps the raw bits, which do not depend on the decoding.
 func (v *VMValue) Clear(status Status, why error) {
 	v.Value, v.Kind, v.Bytes = "", Type{}, nil
 	v.Status = status
@@ -87,10 +87,11 @@ func (v *VMValue) because(why error) {
 	v.Code, v.Reason, v.why = s.Code, s.Reason, s.why
 }
 
-// Interprets reports whether a layout describes the frame as one of the VM's interpreter. Its VM frames are then those that the interpreter runs.
+// Interprets reports whether the frame is one of the VM's own interpreter, as a layout describes it. Its VM frames are then those that the
+// interpreter runs.
 func (f *Frame) Interprets() bool { return f.Record == nil && f.VM != nil }
 
-// OfVM reports whether a slot is a value of a virtual machine's frame, by its name, such as local[2].
+// OfVM reports whether the name of a slot is that of a value in a virtual machine's frame, such as local[2].
 func (s *Slot) OfVM() bool { return strings.Contains(s.Name, "[") && !strings.HasPrefix(s.Name, "%") }
 
 // as converts a value to a slot with a name.
@@ -117,7 +118,7 @@ func (v *VM) Slots() (list []Slot) {
 	return list
 }
 
-// Locks returns the owners of the locks that the VM's frames hold, named lock[0], and in callers caller[1].lock[0].
+// Locks returns the owners of the locks that the VM's frames hold. Their names are lock[0], and in callers caller[1].lock[0].
 func (v *VM) Locks() (list []Named) {
 	if v == nil {
 		return nil
@@ -148,8 +149,8 @@ type Named struct {
 	Value *VMValue
 }
 
-// All returns the values of the VM's frames and objects, named by their places. In the innermost frame these are local[2] and stack[0], in its caller
-// caller[1].local[2]. Object fields are object[4].8 or object[4].x. An extra has its own name.
+// All returns the values of the VM's frames and objects, with names. A value of the innermost frame is named local[2] or stack[0], one of its caller
+// caller[1].local[2], and a field of an object object[4].8 or object[4].x. An extra value has the name that the layout gave it.
 func (v *VM) All() (list []Named) {
 	if v == nil {
 		return nil
@@ -184,7 +185,7 @@ func (v *VM) All() (list []Named) {
 	return list
 }
 
-// Dead is the status of a VM value that its method no longer needs.
+// Dead is the status of a VM value that its method no longer uses.
 const Dead Status = "dead"
 
 // VMMonitor is a lock that a frame holds.
@@ -193,10 +194,10 @@ type VMMonitor struct {
 	Eliminated bool    `json:"eliminated,omitempty"` // the compiler removed the locking
 }
 
-// VMObject is an object that was not allocated.
+// VMObject is an object that the compiled code did not allocate.
 type VMObject struct {
 	ID     int64     `json:"id"`
-	Class  string    `json:"class,omitempty"` // name, or the bits in the record if unknown
+	Class  string    `json:"class,omitempty"` // name, or the bits in the record if the name is unknown
 	Fields []VMField `json:"fields,omitempty"`
 	Reason string    `json:"reason,omitempty"` // why the class is unknown
 
@@ -210,12 +211,12 @@ type VMField struct {
 	VMValue
 }
 
-// Shows reports whether a list that has the VM frames can omit the slot. That is a constant of the record, such as a tag or a count.
+// Shows reports whether a list that has the VM frames can omit the slot, because it is a constant of the record, such as a tag or a count.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }
 
-// Lacks returns the first value of the VM's frames that is not certain, with the reason; "" if all are certain.
+// Lacks returns a text about the first part of the VM's frames and objects that is not certain, or "" if all parts are certain.
 func (v *VM) Lacks() string {
 	switch {
 	case v == nil:
@@ -262,9 +263,9 @@ func (v *VM) Mismatches() string {
 
 func (v *VMValue) unsure() bool { return v.Status == Missing || v.Status == Guessed }
 
-// Facts returns [Frame.Values], followed by facts about the frames of a virtual machine as slots. The facts are method, position and resume of
-// the innermost frame, caller[1].method and so on for its callers, and info.line for the entry "line" of the layout's information. Each value
-// that has a name is listed again under its name.
+// Facts returns [Frame.Values], followed by facts about the frames of a virtual machine as slots. For the innermost frame they are named method,
+// position and resume, and for its callers caller[1].method and so on. The entry "line" of the layout's information is named info.line. Each value
+// that has a name in the layout is also listed under that name.
 func (f *Frame) Facts() []Slot {
 	if f.VM == nil {
 		return f.Slots
@@ -300,17 +301,17 @@ func (v *VM) Facts() []Slot {
 	return list
 }
 
-// Text is the source of the type of a slot that holds a text.
+// Text is the type of a slot that holds a text.
 const Text = "text"
 
-// fact returns a slot with a text.
+// fact returns a slot that holds a text.
 func fact(name, text string) Slot {
 	return Slot{Name: name, Type: Type{Source: Text}, Value: text, Status: OK}
 }
 
 // Values returns the slots of the frame, and the values of a virtual machine's frames as slots ([VM.Slots]).
 func (f *Frame) Values() []Slot {
-	if f.VM == nil { // the common case in a trace: do not copy
+	if f.VM == nil { // the common case in a trace: return without a copy
 		return f.Slots
 	}
 	return slices.Concat(f.Slots, f.VM.Slots())

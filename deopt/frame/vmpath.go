@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Follow returns the value at a path that leads through objects that were not allocated, such as local[0].price or object[1].next.8. It returns false
-// if the path leads to no value.
+// Follow returns the value at a path through objects that were not allocated, such as local[0].price or object[1].next.8. It returns false if the
+// path leads to no value.
 func (v *VM) Follow(path string) (Slot, bool) {
 	base, rest := path, ""
 	for {
@@ -23,7 +23,7 @@ func (v *VM) Follow(path string) (Slot, bool) {
 	}
 }
 
-// start finds the value, or the object, with a name.
+// start finds the value or the object that the start of a path names.
 func (v *VM) start(name string) (*VMValue, *VMObject) {
 	for _, n := range v.All() {
 		if n.Name == name {
@@ -50,7 +50,7 @@ func (v *VM) object(id int64) *VMObject {
 	return nil
 }
 
-// follow returns the value at the end of rest, the names or offsets of fields, which begins at a value or an object.
+// follow returns the value at the end of rest, which holds names or offsets of fields. It starts at the value at or at the object of.
 func (v *VM) follow(path string, at *VMValue, of *VMObject, rest string) (Slot, bool) {
 	for _, step := range strings.FieldsFunc(rest, func(r rune) bool { return r == '.' }) {
 		if at != nil {
@@ -83,7 +83,7 @@ func (v *VM) follow(path string, at *VMValue, of *VMObject, rest string) (Slot, 
 	return at.as(path), true
 }
 
-// text returns an object with its fields, on one line.
+// text returns the object and its fields on one line.
 func (o *VMObject) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "object %d, not allocated: %s {", o.ID, o.Class)

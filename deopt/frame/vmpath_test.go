@@ -8,7 +8,8 @@ import (
 	"example.com/reframe/deopt/frame"
 )
 
-// TestFollow requires that a path leads through objects by names and by offsets, also in a cycle, and that a wrong path leads to no value.
+// TestFollow requires that a path through objects by names and by offsets leads to its value, also if the objects form a cycle. A wrong path must
+// lead to no value.
 func TestFollow(t *testing.T) {
 	n := func(i int64) *int64 { return &i }
 	i32 := func(text string) frame.VMValue { return frame.VMValue{Type: "i32", Value: text, Status: frame.OK} }

@@ -68,7 +68,7 @@ type address struct {
 	word
 	offset           uint64
 	poison           bool
-	signed, unsigned bool // the offset overflowed as a signed number, as an unsigned number
+	signed, unsigned bool // the offset overflowed as a signed number (signed) or as an unsigned one (unsigned)
 }
 
 // cut shifts an index left by shift bits. It records an overflow if the index is wider than the pointer and loses bits.

@@ -25,7 +25,7 @@ type run struct {
 	entered bool           // the last step pushed a frame
 	before  bool           // the error occurred before the current instruction started
 	stops   []*block       // blocks at which StopAt was changed in this run
-	output  []byte         // standard output that is collected, or not passed to its writer yet
+	output  []byte         // standard output, and standard error in errors: collected, or not passed to the writer yet
 	errors  []byte
 	called  called
 	site    *callSite        // call site of the built-in function that runs now

@@ -51,7 +51,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 					add(name, two, x, pairs, "."+x.suffix())
 				}
 			}
-			// If the processor has no fma instruction, llc computes fma of halfs as fma of floats, and rounds twice.
+			// If the processor has no fma instruction, llc computes fma of a half as fma of a float, and rounds twice.
 			if f.ir == "float" || f.ir == "double" || f.explicit() {
 				add("fma", three, x, rowsOf(three, [][]*big.Int{v, v[5:], v[:12]}, nil), "."+x.suffix())
 			}

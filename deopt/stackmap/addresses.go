@@ -6,30 +6,30 @@ import (
 	"sort"
 )
 
-// addresses is a sorted list of addresses that is small and fast to search. Addresses are 32-bit offsets from the base of a region. Each region is
-// divided into buckets of equal size, and a table holds the index of the first address of each bucket. Modules are far apart in memory, so each gets
-// its own region.
+// addresses is a sorted list of addresses that takes little memory and is fast to search. Each address is a 32-bit offset from the base of a region.
+// Each region is divided into buckets of equal size, and a table holds the index of the first address of each bucket. Modules are far apart in
+// memory, so each gets a region of its own.
 type addresses struct {
 	offsets []uint32
 	regions []region
-	table   []uint32 // index of the first address of each bucket; one more entry per region marks its end
+	table   []uint32 // index of the first address of each bucket; each region has one more entry, which marks its end
 	last    uint64   // the address that was added last
 }
 
 type region struct {
 	base       uint64 // first address
-	first, end uint32 // range of its addresses in offsets
+	first, end uint32 // range of indexes of its addresses in offsets
 	table      uint32 // index of its first bucket in the table
 	span       uint32 // offset of its last address
-	shift      uint8  // shift that maps an offset to its bucket
+	shift      uint8  // shift that maps an offset to the number of its bucket
 }
 
 const (
-	gap       = 1 << 24 // minimum distance between addresses at which a new region may start
-	fewest    = 16      // minimum number of addresses before a gap may end a region, which bounds the overhead per region
+	gap       = 1 << 24 // minimum distance to the previous address at which a new region may start
+	fewest    = 16      // minimum number of addresses in a region that ends at a gap; it bounds the overhead of regions
 	perBucket = 2       // minimum average of addresses per bucket; the maximum is twice that
-	block     = 8       // addresses compared at once; few buckets have more
-	few       = 32      // up to this number of regions, search them linearly
+	block     = 8       // number of addresses that run compares at once; few buckets have more
+	few       = 32      // maximum number of regions for a linear search
 )
 
 // add appends an address. It returns false, and appends nothing, if the address is less than the last.
@@ -47,7 +47,7 @@ func (a *addresses) add(addr uint64) bool {
 	return true
 }
 
-// ends reports whether the last region ends before addr.
+// ends reports whether addr must start a new region: the distance is too great, or the last region ends at a gap.
 func (a *addresses) ends(addr uint64) bool {
 	r := &a.regions[len(a.regions)-1]
 	return addr-r.base > math.MaxUint32 || addr-a.last >= gap && r.end-r.first >= fewest
@@ -72,7 +72,7 @@ func (a *addresses) fill() {
 	}
 }
 
-// region returns the region that would contain addr. For an address before the first region it returns the first.
+// region returns the last region whose base is at or before addr, or the first region if there is none.
 func (a *addresses) region(addr uint64) *region {
 	if len(a.regions) > few {
 		return &a.regions[max(1, sort.Search(len(a.regions), func(i int) bool { return a.regions[i].base > addr }))-1]
@@ -101,26 +101,26 @@ func (a *addresses) search(addr uint64) int {
 	return first + sort.Search(end-first, func(i int) bool { return a.offsets[first+i] >= uint32(addr-r.base) })
 }
 
-// bucket returns the range of indexes that an offset in r may have.
+// bucket returns the range of indexes in which an offset in r can be.
 func (a *addresses) bucket(r *region, offset uint64) (first, end int) {
 	at := uint64(r.table) + offset>>(r.shift&63) // the mask makes the compiler omit a check of the shift count
 	return int(a.table[at]), int(a.table[at+1])
 }
 
-// run returns the range of indexes with address addr, all in one region. It is a variant of search for many lookups. It does not branch on
-// addresses, because the processor could not predict such branches, so the memory accesses of several calls overlap.
+// run returns the range of indexes whose address is addr. It is a variant of search for many lookups: it does not branch on addresses, because the
+// processor could not predict such branches. So the memory accesses of several calls overlap.
 func (a *addresses) run(addr uint64) (first, end int) {
 	if len(a.regions) == 0 {
 		return 0, 0
 	}
 	r := a.region(addr)
-	if addr-r.base > uint64(r.span) { // an addr before the region wraps around
+	if addr-r.base > uint64(r.span) { // also true for an addr before the region, because the difference wraps around
 		return 0, 0
 	}
 	offset := uint32(addr - r.base)
 	first, _ = a.bucket(r, addr-r.base)
 	if first+block <= int(r.end) {
-		// The block may extend past the bucket: the offsets there are greater and count as 0.
+		// The block may extend past the bucket. The offsets there are greater, so less counts 0 for them.
 		b := (*[block]uint32)(a.offsets[first:])
 		first += less(b[0], offset) + less(b[1], offset) + less(b[2], offset) +
 			less(b[3], offset) + less(b[4], offset) + less(b[5], offset) +
@@ -138,7 +138,7 @@ func (a *addresses) run(addr uint64) (first, end int) {
 // less returns 1 if a < b, else 0, without a branch.
 func less(a, b uint32) int { return int((uint64(a) - uint64(b)) >> 63) }
 
-// at returns the address with index i.
+// at returns address number i of the list.
 func (a *addresses) at(i int) uint64 {
 	r := &a.regions[0]
 	if len(a.regions) > 1 {

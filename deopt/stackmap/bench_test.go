@@ -82,7 +82,7 @@ func BenchmarkNewIndex(b *testing.B) {
 	}
 }
 
-// BenchmarkAt looks up random addresses with a record, in code at one place and at three places far apart.
+// BenchmarkAt looks up random addresses that have a record. The code is at one place, or at three places far apart.
 func BenchmarkAt(b *testing.B) {
 	for _, per := range shapes {
 		for _, places := range []int{1, 3} {
@@ -124,7 +124,7 @@ func BenchmarkRecords(b *testing.B) {
 	require.NotZero(b, locations)
 }
 
-// TestResident requires that a section, its maps and their index take at most one and a half times the section in memory.
+// TestResident requires that a section, its maps and their index together take at most one and a half times the memory of the section.
 func TestResident(t *testing.T) {
 	livetest.Slow(t)
 	for _, per := range shapes {

@@ -26,31 +26,31 @@ type Rule struct {
 	Fact string // why every map has the property, with the source
 }
 
-// Violation is one place where a rule is broken.
+// Violation is one violation of a rule.
 type Violation struct {
 	Rule     string
 	Map      int          // index of the blob in the section
 	Function machine.Addr // address of the function, 0 if none
 	Record   RecordID
-	Index    int   // index of the record in its function; -1 if no record is concerned
-	Pos      int64 // position in the section; -1 if the violation is a missing part
+	Index    int   // index of the record in its function; -1 if the violation is not in a record
+	Pos      int64 // position of the violation in the section; -1 if something is missing
 	What     string
 }
 
-// maxViolations bounds the violations of a rule that are stored; all are counted.
+// maxViolations is the maximum number of violations of a rule that are stored. All are counted.
 const maxViolations = 100
 
 // Result is the outcome of checking one rule.
 type Result struct {
 	Rule       Rule
-	Checked    int // places where the rule was checked
-	Broken     int // number of these places that violate the rule
-	Unknown    int // number of these places where the result is unknown; Skipped has the reason
+	Checked    int // number of checks of the rule
+	Broken     int // number of checks that found a violation
+	Unknown    int // number of checks without a result; Skipped has the reasons
 	Violations []Violation
-	Skipped    []string // why the rule was not checked, or not everywhere; each reason once
+	Skipped    []string // why the rule was not checked, or not completely; each reason once
 }
 
-// Add counts a violation, and stores it if there are not too many.
+// Add counts a violation, and stores it unless maxViolations are stored.
 func (r *Result) Add(v Violation) {
 	r.Broken++
 	if v.Rule = r.Rule.Name; len(r.Violations) < maxViolations {
@@ -58,14 +58,14 @@ func (r *Result) Add(v Violation) {
 	}
 }
 
-// AddUnknown counts a place where the result for the rule is unknown, with the reason. The reason must not contain the place, so that there are
-// few different reasons.
+// AddUnknown counts a check without a result, and records the reason. The reason must not name the checked record or function, so that few reasons
+// differ.
 func (r *Result) AddUnknown(why string) {
 	r.Unknown++
 	r.Skip(why)
 }
 
-// Skip records why a rule was not checked, or not everywhere. It records each reason once.
+// Skip records why a rule was not checked, or not completely. It records each reason once.
 func (r *Result) Skip(why string) {
 	if !slices.Contains(r.Skipped, why) {
 		r.Skipped = append(r.Skipped, why)
@@ -73,12 +73,12 @@ func (r *Result) Skip(why string) {
 }
 
 // Check checks the maps of a section against all rules, and returns one result per rule, in a fixed order. arch is nil if the architecture is
-// unknown, and code is nil if no code is available; Check then skips the rules that need them. A map satisfies a rule if the rule was checked,
-// with no broken and no unknown place.
+// unknown, and code is nil if no code is available. Check then skips the rules that need them. A section satisfies a rule if the rule was checked,
+// and no check found a violation or had an unknown result.
 //
 // The functions of s must be those that Parse found, but their addresses may have been relocated.
 //
-// Check reads code once, up to the last record of each function. If functions overlap, it reads a bounded amount of code again.
+// Check reads the code of each function up to its last record, once. If functions overlap, it reads a bounded amount of code again.
 func Check(s *Section, arch *machine.Arch, code Code) []Result {
 	c := &checker{arch: arch, code: code}
 	for _, rule := range rules {
@@ -109,10 +109,10 @@ type checker struct {
 	arch    *machine.Arch
 	code    Code
 	results []*Result // indexed by rule
-	starts  []start   // functions of all maps
+	starts  []start   // functions of all maps whose addresses are known
 }
 
-// start is a function of a map.
+// start is a function of a map, with its start address.
 type start struct {
 	addr machine.Addr
 	mapN int
@@ -120,7 +120,7 @@ type start struct {
 	f    *Function
 }
 
-// spot is the current position of the checker.
+// spot is the part of a map that the checker checks.
 type spot struct {
 	mapN   int
 	m      *Map
@@ -168,7 +168,7 @@ func (c *checker) section(n int, m *Map) {
 	}
 }
 
-// nowhere counts a function with an unknown address, and its records.
+// nowhere counts the checks that have no result because the address of f is unknown: of f and of its records.
 func (c *checker) nowhere(m *Map, f *Function) {
 	const why = "the address of a function is unknown"
 	c.results[ruleAddress].Checked++
@@ -178,11 +178,11 @@ func (c *checker) nowhere(m *Map, f *Function) {
 	}
 }
 
-// unplaced counts a record for which the rules about code have an unknown result, with the reason.
+// unplaced counts, for one record, a check without a result of each of the rules, with the reason.
 func (c *checker) unplaced(why string, rules ...int) {
 	for _, rule := range rules {
 		if rule == ruleBoundary && c.arch == nil {
-			continue // already skipped
+			continue // Check has skipped the rule for the whole section
 		}
 		c.results[rule].Checked++
 		c.results[rule].AddUnknown(why)
@@ -217,7 +217,7 @@ func (c *checker) records(n int, m *Map, f *Function) {
 		c.record(p)
 		p.index++
 	}
-	// Reserved yields the bytes in the order of the records. Set no record: the message names the place.
+	// Reserved yields the fields of all records of f. Report them without a record, because the message describes the position.
 	p.record, p.index = nil, 0
 	for b := range m.Reserved(f) {
 		p.pos = b.Pos

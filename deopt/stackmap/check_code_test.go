@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCheckFolded requires that functions that a linker folded into one are decoded once.
+// TestCheckFolded requires that code is decoded once if a linker has folded several functions into it.
 func TestCheckFolded(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[1] = BlobFunction{Addr: 0x1000, StackSize: 8, Records: []Record{{ID: 1, Offset: 3}, {ID: 1, Offset: 1}}}
@@ -31,7 +31,7 @@ func TestCheckOtherCode(t *testing.T) {
 	for _, c := range []struct {
 		arch *machine.Arch
 		code []byte
-		// expected violation by offset; "" for none
+		// the expected violation for each offset; "" for none
 		want map[uint32]string
 	}{
 		{machine.ARM64, make([]byte, 16), map[uint32]string{4: "", 16: "", 6: "offset 0x6 of record 1: 0x1006 is not a multiple of 4, as instructions are"}},
@@ -73,7 +73,7 @@ func TestCheckOtherCode(t *testing.T) {
 	require.Equal(t, 1, Check(parsedBlob(t, blob(7)), machine.S390X, nil)[ruleBoundary].Broken)
 }
 
-// TestCheckOddities requires that valid properties of LLVM's output that look like violations are not reported.
+// TestCheckOddities requires that Check accepts valid output of LLVM that looks like a violation.
 func TestCheckOddities(t *testing.T) {
 	check := func(arch *machine.Arch, order binary.AppendByteOrder, dialect Dialect, r Record) []Result {
 		f := BlobFunction{Records: []Record{r}}
@@ -106,7 +106,7 @@ func TestCheckOddities(t *testing.T) {
 	require.Equal(t, "an extra location of location 0 of record 0: x86-64 has no register with number 300", r.Violations[0].What)
 }
 
-// TestCheckMany requires that Check counts all violations and stores a bounded number of them.
+// TestCheckMany requires that Check counts all violations of a rule, and stores only maxViolations of them.
 func TestCheckMany(t *testing.T) {
 	blob := &Blob{Version: 3, Dialect: V3, Functions: []BlobFunction{{}}}
 	for range 250 {
@@ -118,7 +118,7 @@ func TestCheckMany(t *testing.T) {
 	require.Len(t, r.Violations, 100)
 }
 
-// TestCheckWork requires that code is read a bounded number of times, whatever the map claims about functions and their ends.
+// TestCheckWork requires that Check reads a bounded amount of code, even if functions overlap or their claimed ends are wrong.
 func TestCheckWork(t *testing.T) {
 	const size = 8 << 20
 	code := &text{base: 0x10000, code: make([]byte, size), ends: map[machine.Addr]machine.Addr{}}

@@ -16,12 +16,12 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// elfCode is the code of an ELF file. The sections of an unlinked one are laid out one after the other.
+// elfCode is the code of an ELF file. The sections of an unlinked file are placed one after another.
 type elfCode struct {
 	file  *elf.File
 	base  []machine.Addr // load address of each section
 	sizes map[machine.Addr]uint64
-	// For a big-endian ppc64 object: the code address of each descriptor in .opd; symbols and maps refer to descriptors.
+	// entries maps each function descriptor in .opd to its code, for a big-endian ppc64 object, in which symbols and maps refer to descriptors.
 	entries map[machine.Addr]machine.Addr
 }
 
@@ -107,7 +107,7 @@ func (c *elfCode) ReadMemory(p []byte, addr machine.Addr) error {
 	return err
 }
 
-// place sets the function addresses in an unlinked object's maps, by the relocations.
+// place sets the function addresses in the maps of an unlinked object, from the object's relocations.
 func (c *elfCode) place(t testing.TB, s *Section) {
 	t.Helper()
 	symbols, err := c.file.Symbols()
@@ -169,7 +169,7 @@ func (l *liveCase) each(f func(version int, program string)) {
 	}
 }
 
-// share reports whether make test checks a program with a release: one of the releases that compile it.
+// share reports whether make test checks a program with a release. For each program it checks one of the releases that compile it.
 func (l *liveCase) share(version int, program string) bool {
 	var versions []int
 	l.each(func(v int, p string) {
@@ -190,7 +190,7 @@ func (l *liveCase) open(t testing.TB, version int, program string) (*elfCode, *S
 	return c, s
 }
 
-// TestCheckLive requires that llc's output violates no rule on any architecture, and that each rule is checked completely.
+// TestCheckLive requires that llc's output violates no rule on any architecture, and that no check has an unknown result.
 func TestCheckLive(t *testing.T) {
 	livetest.Slow(t)
 	objects := 0
@@ -240,7 +240,7 @@ func TestCheckLinked(t *testing.T) {
 	}
 }
 
-// TestCheckMutated corrupts each field of llc's output in turn, and requires that the rule about that field is violated.
+// TestCheckMutated corrupts each field of llc's output in turn, and requires a violation of the rule about that field.
 func TestCheckMutated(t *testing.T) {
 	unknownRegister := map[*machine.Arch]machine.DWARFReg{
 		machine.AMD64: 200, machine.ARM64: 40, machine.ARM64BE: 40, machine.PPC64: 110, machine.PPC64LE: 110,
@@ -255,7 +255,7 @@ func TestCheckMutated(t *testing.T) {
 				}
 				c, s := l.open(t, version, program)
 				require.Len(t, s.Maps, 1)
-				// mutate changes one field in a decoded copy, which is then written and checked.
+				// mutate decodes the map, changes a field of the copy, and writes and checks the copy.
 				mutate := func(what string, rule int, change func(f *BlobFunction, r *Record) bool) {
 					blob := s.Maps[0].Blob()
 					for i := range blob.Functions {

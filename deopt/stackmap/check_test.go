@@ -12,14 +12,14 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// text is code at an address, with the known ends of functions.
+// text is code at an address, with the ends of functions where they are known.
 type text struct {
 	base  machine.Addr
 	code  []byte
 	ends  map[machine.Addr]machine.Addr
 	reads int // number of bytes read
 
-	unplaced int64 // position of a function's address whose place is unknown; 0 for none
+	unplaced int64 // position of the address field of a function whose address is unknown; 0 for none
 	narrow   bool  // addresses have 4 bytes
 }
 
@@ -96,7 +96,7 @@ func TestCheckKept(t *testing.T) {
 	}
 }
 
-// TestCheckBroken breaks each rule in turn, and requires that only that rule is reported.
+// TestCheckBroken violates each rule in turn, and requires that Check reports only that rule.
 func TestCheckBroken(t *testing.T) {
 	const first, second = 16 + 2*24 + 8, 16 + 2*24 + 8 + 16 + 7*12 + 4 + 4 + 3*4 // offsets of the records; the locations have 4 bytes of padding
 	location := func(i int, l Location) func(*Blob) {
@@ -184,7 +184,7 @@ func TestCheckReserved(t *testing.T) {
 		record + 16 + 84:  "the padding after the locations is 0x80",
 		tail:              "the half-word before the number of live-outs is 0x80",
 		tail + 4 + 2:      "the byte after a live-out's register is 0x80",
-		tail + 4 + 12 + 8: "", // in the next record: its id
+		tail + 4 + 12 + 8: "", // the id of the next record is not reserved
 	} {
 		changed := slices.Clone(data)
 		changed[at] = 0x80
@@ -202,7 +202,7 @@ func TestCheckReserved(t *testing.T) {
 	}
 }
 
-// TestCheckCounts requires a violation if the record counts in the bytes of a map are inconsistent.
+// TestCheckCounts requires a violation if the header of a map counts other records than its functions.
 func TestCheckCounts(t *testing.T) {
 	data, err := AppendBlob(nil, binary.LittleEndian, sampleBlob())
 	require.NoError(t, err)
@@ -279,14 +279,15 @@ func TestCheckUnknown(t *testing.T) {
 	}, of(parsedBlob(t, loose), machine.AMD64, sampleText()))
 }
 
-// hole is code with functions that extend past the readable bytes.
+// hole is a text whose functions extend past the readable bytes.
 type hole struct{ *text }
 
 func (h hole) Function(addr machine.Addr) (end machine.Addr, executable, endKnown bool) {
 	return addr + 11, true, true
 }
 
-// TestCheckOutside requires that instruction boundaries are not checked for an offset outside of its function, or a function outside of code.
+// TestCheckOutside requires that Check does not check instruction boundaries for an offset outside of its function, or for a function outside of
+// executable memory.
 func TestCheckOutside(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[0].Addr = 0x5000
@@ -299,7 +300,7 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, Result{Rule: rules[ruleBoundary], Checked: 4, Unknown: 3,
 		Skipped: []string{"for offsets outside of their function", "for functions outside of executable memory"}}, results[ruleBoundary])
 
-	// If the end of the first function is unknown, the start of the second one bounds it.
+	// If the end of the first function is unknown, the start of the second function is an upper bound.
 	blob = sampleBlob()
 	blob.Functions[0].Records[0].Offset = 0x11
 	code := sampleText()
@@ -309,7 +310,7 @@ func TestCheckOutside(t *testing.T) {
 	require.Equal(t, "offset 0x11 of record 7: 0x10 bytes after the function's start its code ends or another function starts", r.Violations[0].What)
 }
 
-// TestCheckNowhere requires an unknown result of the rules about code for a function with an unknown address.
+// TestCheckNowhere requires that the rules about code have an unknown result for a function whose address is unknown.
 func TestCheckNowhere(t *testing.T) {
 	blob := sampleBlob()
 	blob.Functions[1].Addr = 0 // as in an object that lost its relocations

@@ -10,15 +10,15 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// site is the place of a record in its function.
+// site is a record and its offset in its function.
 type site struct {
 	spot
 	id     RecordID
 	offset uint32
 }
 
-// functions checks the rules about code, function by function in the order of addresses. Functions with the same address, which a linker folded, are
-// checked together.
+// functions checks the rules about code, one function after another in the order of addresses. Functions with the same address, which a linker has
+// folded into one, are checked together.
 func (c *checker) functions() {
 	slices.SortStableFunc(c.starts, func(a, b start) int { return cmp.Compare(a.addr, b.addr) })
 	w := newWalk(c.arch, c.code)
@@ -114,7 +114,7 @@ func (c *checker) brokenAt(rule int, at site, format string, args ...any) {
 	c.results[rule].Add(Violation{Map: at.mapN, Function: at.f.Addr, Record: at.id, Index: at.index, Pos: at.pos, What: fmt.Sprintf(format, args...)})
 }
 
-// boundary checks that a site is at an instruction boundary. The site is inside the walk's function.
+// boundary checks that a site is at an instruction boundary. w must have begun at the start of the site's function.
 func (c *checker) boundary(at *site, w *walk) {
 	r := c.results[ruleBoundary]
 	r.Checked++

@@ -5,14 +5,14 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// boundaries describes how to find the instruction boundaries of an architecture.
+// boundaries describes the lengths and the alignment of an architecture's instructions.
 type boundaries struct {
 	align int                // alignment of every instruction, in bytes
 	fixed bool               // all instructions are align bytes long
 	size  func(b []byte) int // length of the instruction that b starts with, 0 if unknown; nil without a decoder
 }
 
-// boundariesOf returns the instruction boundaries of an architecture, or nil if its instructions are not supported.
+// boundariesOf returns the boundaries of an architecture, or nil if the lengths of its instructions are unknown.
 func boundariesOf(arch *machine.Arch) *boundaries {
 	b := &boundaries{align: arch.Align, fixed: arch.Fixed}
 	if set := isa.Of(arch); set != nil {

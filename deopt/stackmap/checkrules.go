@@ -44,7 +44,7 @@ var rules = [...]Rule{
 		"the live-outs of a record are sorted by their register numbers and those with the same number are merged (StackMaps.cpp, parseRegisterLiveOutMask)"},
 }
 
-// record checks one record, except its place in the code.
+// record checks the fields of one record. It does not check the record's offset in the code.
 func (c *checker) record(p spot) {
 	r := p.record
 	c.results[ruleReserved].Checked += 4 + len(r.LiveOuts) // flags, two paddings, the reserved field before the live-outs' count
@@ -83,8 +83,8 @@ func (c *checker) record(p spot) {
 	}
 }
 
-// liveWidth returns the number of bytes that can be live in a register and the registers that share its number. On 64-bit Power, a pair of vector
-// registers v0 to v31 has the number of its first register (LLVM's PPCRegisterInfo.td, VSRPair).
+// liveWidth returns the maximum size of a live-out of a register. This includes registers that share its DWARF number: on 64-bit Power, a pair of the
+// vector registers v0 to v31 has the number of its first register (LLVM's PPCRegisterInfo.td, VSRPair).
 func (c *checker) liveWidth(info machine.RegisterInfo) int {
 	const v0, v31 = 77, 108
 	power := c.arch == machine.PPC64 || c.arch == machine.PPC64LE
@@ -183,7 +183,7 @@ func (c *checker) register(p spot, reg machine.DWARFReg, of func() string) (mach
 	return info, false
 }
 
-// prologue checks the registers that function i of p's map saved, as its prologue entry lists them.
+// prologue checks the saved registers that the prologue of function i of p's map lists.
 func (c *checker) prologue(p spot, i int) {
 	saved, ok := p.m.Prologue(i)
 	if !ok {

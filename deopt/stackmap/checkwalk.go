@@ -7,7 +7,8 @@ import (
 	"example.com/reframe/internal/machine/isa"
 )
 
-// maxOverlap bounds the bytes of code that are decoded more than once. Functions do not overlap, so this happens only with broken maps or symbols.
+// maxOverlap bounds the bytes of code that are decoded more than once. This happens only with broken maps or symbols, because functions do not
+// overlap.
 const maxOverlap = 16 << 20
 
 // walk decodes code instruction by instruction.
@@ -16,7 +17,7 @@ type walk struct {
 	kind *boundaries // nil if unknown
 
 	at, end machine.Addr // end is an upper bound of the function's end
-	last    machine.Addr // start of the instruction that ends at at
+	last    machine.Addr // start of the instruction that ends at the address at
 	why     error        // why the walk cannot advance; nil if it can
 
 	furthest machine.Addr // end of the code decoded so far
@@ -46,7 +47,8 @@ func (w *walk) begin(addr, end machine.Addr) {
 	w.at, w.last, w.end, w.why = addr, addr, end, nil
 }
 
-// to advances to the first boundary at or after addr. addr must not be before w.last. If the walk cannot advance that far, to returns the reason.
+// to decodes up to the first instruction boundary at or after addr, which must not be before w.last. If it cannot decode that far, it returns the
+// reason.
 func (w *walk) to(addr machine.Addr) error {
 	for w.at < addr && w.why == nil {
 		b := w.bytes()
@@ -88,7 +90,7 @@ func (w *walk) bytes() []byte {
 	return w.buf[skip:min(skip+longest, uint64(w.n))]
 }
 
-// fill reads from w.at on: a whole buffer, or half as much after each failure.
+// fill reads code from w.at on. It reads a whole buffer, and after each failure half as much.
 func (w *walk) fill() {
 	w.first, w.n = w.at, 0
 	for size := min(uint64(len(w.buf)), uint64(w.end-w.at)); size > 0; size /= 2 {

@@ -25,11 +25,11 @@ func (m *Map) Records(f *Function) iter.Seq[*Record] {
 	}
 }
 
-// start returns the offset of the first record of f in the blob, and the number of records.
+// start returns the offset in the blob of the first record of f, and the number of records of f.
 func (m *Map) start(f *Function) (at, n int) {
 	switch {
 	case f == nil:
-		return m.records, m.loose // layouts without record counts: all records are unattributed
+		return m.records, m.loose // a layout without record counts: all records are unattributed
 	case int(f.row) >= len(m.first):
 		return 0, 0
 	}
@@ -46,7 +46,7 @@ type decoder struct {
 	vars []int
 	more [][]int16
 
-	// Space for most records, without an allocation: Records makes a decoder for each function.
+	// Space for most records. It saves an allocation, because Records makes a decoder for each function.
 	fewLocs [12]Location
 	fewOuts [12]LiveOut
 
@@ -98,7 +98,7 @@ func (d *decoder) next() *Record {
 	return &d.rec
 }
 
-// notNil replaces nil by an empty slice. Nil means that the layout has no live variables; an empty slice means that the record has none.
+// notNil replaces nil by an empty slice, which means that the record has no live variables. Nil means that the layout has none.
 func notNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -106,7 +106,7 @@ func notNil[T any](s []T) []T {
 	return s
 }
 
-// locations decodes n locations without extra locations, from p.
+// locations decodes n locations without extra locations, from offset p on, and returns their end.
 func (d *decoder) locations(p, n int) int {
 	b, big, size := d.m.data, d.m.big, d.m.layout.locationSize
 	d.locs = slices.Grow(d.locs, n)
@@ -121,7 +121,7 @@ func (d *decoder) locations(p, n int) int {
 	return p
 }
 
-// extended decodes n locations with their extra locations, from p.
+// extended decodes n locations with their extra locations, from offset p on, and returns their end.
 func (d *decoder) extended(p, n int) int {
 	b, big := d.m.data, d.m.big
 	for ; n > 0; n-- {
@@ -145,7 +145,7 @@ func (d *decoder) extended(p, n int) int {
 	return p
 }
 
-// end returns the end of the record at p.
+// end returns the end of the record at offset p.
 func (m *Map) end(p int) int {
 	b, l := m.data, m.layout
 	count := int(u16(b, p+14, m.big))
@@ -187,5 +187,5 @@ func (m *Map) Prologue(i int) (Prologue, bool) {
 	return p, true
 }
 
-// prologue returns the offset of f's prologue in the blob. The layout must have prologues.
+// prologue returns the offset in the blob of f's prologue. The layout must have prologues.
 func (m *Map) prologue(f *Function) int { return m.tail + 2*int(m.prologues[f.row]) }

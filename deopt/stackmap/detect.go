@@ -35,7 +35,7 @@ func (p *parser) fitting(at int, except *layout) []*scan {
 	return list
 }
 
-// also returns the layouts other than l that fit all maps from at and read them differently. l itself fits.
+// also returns the layouts other than l that fit all maps from at on and read them differently. l itself must fit.
 func (p *parser) also(at int, l *layout) []Dialect {
 	fits := p.fitting(at, l)
 	if len(fits) == 0 {
@@ -51,14 +51,14 @@ func (p *parser) also(at int, l *layout) []Dialect {
 	return list
 }
 
-// differs reports whether two complete readings of the same bytes have different contents. Layouts differ only in how they read functions and
-// locations.
+// differs reports whether two scans of the same bytes in different layouts find different contents. Layouts differ only in their functions and
+// locations, so two scans without these are equal.
 func (s *scan) differs(o *scan) bool {
 	functions := s.layout.functionSize != o.layout.functionSize || s.layout.extended != o.layout.extended
 	return s.located || o.located || functions && (s.functions || o.functions)
 }
 
-// detect reads all maps from at in the layout that fits best.
+// detect reads all maps from offset at on, in the layout that fits best.
 func (p *parser) detect(at int) (*Section, error) {
 	if at == len(p.data) {
 		return &Section{}, nil
@@ -91,18 +91,18 @@ func (p *parser) detect(at int) (*Section, error) {
 	return s, nil
 }
 
-// looks bounds the number of times that each byte of a section is read while the layouts of its maps are determined one by one. Only input crafted to
-// be ambiguous exceeds it.
+// looks bounds how often the search for the layout of each map reads a byte of the section, on average. Only input that was crafted to be ambiguous
+// exceeds it.
 const looks = 8
 
-// choice is a way to read the map at an offset.
+// choice is a layout that fits the map at an offset.
 type choice struct {
 	layout *layout
 	end    int // start of the next map
 }
 
-// options returns the ways to read the map at offset at that are followed by another map or the end. Those with zero reserved bytes come first.
-// looked is the number of bytes read.
+// options returns the layouts that fit the map at offset at, if another map or the end of the section follows. Layouts in which all reserved bytes
+// are zero come first. looked is the number of bytes read.
 func (p *parser) options(at int) (list []choice, looked int) {
 	var dirty []choice
 	for _, l := range p.candidates(at) {
@@ -125,8 +125,8 @@ func (p *parser) options(at int) (list []choice, looked int) {
 	return append(list, dirty...), looked
 }
 
-// mixed reads maps of different layouts by a depth-first search. It visits each offset at most once, because the bytes after an offset can be read
-// independently of those before it.
+// mixed reads maps of different layouts by a depth-first search. It visits each offset at most once, because the maps from an offset on do not depend
+// on those before it.
 func (p *parser) mixed(start int) (*Section, error) {
 	type step struct {
 		at    int
@@ -167,15 +167,15 @@ func (p *parser) mixed(start int) (*Section, error) {
 	return s, nil
 }
 
-// partial reads maps up to the first that fits no layout, and returns the error of the layout that this map's version names. It determines each
-// layout without the following maps.
+// partial reads maps up to the first one that fits no layout, and returns the error of the layout that this map's version names. It determines the
+// layout of each map without regard to the following maps.
 func (p *parser) partial(at int) (*Section, error) {
 	s := &Section{}
 	budget := looks * len(p.data)
 	for at < len(p.data) {
 		r := &scan{layout: named(p.data[at]), data: p.data, big: p.big}
 		if r.layout == nil {
-			r.layout = &layouts[lastVersion-1] // for an unknown version every layout gives the same error, with the known versions
+			r.layout = &layouts[lastVersion-1] // for an unknown version, every layout returns the same error, which lists the known versions
 		}
 		if budget > 0 {
 			list, looked := p.options(at)

@@ -2,8 +2,8 @@ package stackmap
 
 import "fmt"
 
-// Dialect names a layout of the section. The version in a map's header does not identify it: three layouts carry version 3, and llc
-// -stackmap-version=1 or 2 writes layout v3 under another version.
+// Dialect names a layout of the section. The version in a map's header does not identify the layout: three layouts have version 3, and llc
+// -stackmap-version=1 or 2 writes layout v3 with another version.
 type Dialect string
 
 // The layouts, with the source that defines each.
@@ -16,18 +16,19 @@ const (
 	// V3 is the layout of LLVM 5 and later: locations of 12 bytes with a 16-bit size, and padding to 8 bytes before the live-outs.
 	V3 Dialect = "v3"
 	// Yk is the current layout of ykllvm (ykjit/ykllvm, llvm/lib/CodeGen/StackMaps.cpp at 126a0def, emitCallsiteEntries and emitCSRInfo, with
-	// YkStackMapAdditionalLocs): a record holds live variables, each an 8-bit count and the locations. A location is that of V3, with a 16-bit
-	// count of extra locations and their 16 bits each before the offset. An unpadded table of prologues, one for each function, ends the map.
+	// YkStackMapAdditionalLocs). A record holds live variables, each with an 8-bit count of locations and the locations. A location is that of V3, with
+	// two more fields before its offset: a 16-bit count of extra locations, and 16 bits for each. At the end of the map is a table of prologues, one for
+	// each function, without padding.
 	Yk Dialect = "yk"
-	// YkOld is the layout of ykllvm before the prologue table and the extra locations (vext01/llvm-project, the same file at 16975b81), and the
-	// current one without YkStackMapAdditionalLocs: V3 with live variables.
+	// YkOld is V3 with live variables: the layout of ykllvm before it had the prologue table and extra locations (vext01/llvm-project, the same file at
+	// 16975b81), and the current layout without YkStackMapAdditionalLocs.
 	YkOld Dialect = "yk-old"
 )
 
-// layout describes a Dialect as data.
+// layout holds the sizes and parts of a Dialect.
 type layout struct {
 	dialect      Dialect
-	first, last  int // versions that its headers have
+	first, last  int // first and last version in headers of this layout
 	functionSize int
 	locationSize int // without extra locations
 	counted      bool
@@ -35,11 +36,11 @@ type layout struct {
 	extended     bool // locations have extra locations, functions a prologue
 }
 
-// layouts lists the layouts in the order in which to try them. Yk comes before YkOld because it is stricter. Data in layout YkOld has no prologue
-// table at its end, so it fits Yk only by chance and with trailing zeros. Data in layout Yk also fits YkOld if its table consists of zeros, which
+// layouts lists the layouts in the order in which to try them. Yk comes before YkOld because it fits fewer sections. Data in layout YkOld has no
+// prologue table, so it fits Yk only by chance and if zeros follow. Data in layout Yk also fits YkOld if its prologue table consists of zeros, which
 // look like padding.
 //
-// Only V3 occurs under other versions than its own: ykllvm writes only version 3, and no LLVM writes an old layout under a new version.
+// Only V3 occurs with another version than its own: ykllvm writes only version 3, and no LLVM writes an old layout with a newer version.
 var layouts = [...]layout{
 	{dialect: V1, first: 1, last: 1, functionSize: 16, locationSize: 8},
 	{dialect: V2, first: 2, last: 2, functionSize: 24, locationSize: 8, counted: true},
@@ -69,7 +70,7 @@ func (d Dialect) find() (*layout, error) {
 	return nil, fmt.Errorf("unknown layout %q; expected one of %v", string(d), Dialects())
 }
 
-// named returns the layout of a version, or nil.
+// named returns the layout that a version in a header names, or nil.
 func named(version byte) *layout {
 	if version < 1 || version > lastVersion {
 		return nil

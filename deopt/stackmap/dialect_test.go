@@ -30,7 +30,7 @@ func join(sections ...[]byte) []byte {
 	return b
 }
 
-// TestDialectOfSeveral requires that two copies of each handwritten section are read in its own layout and in no other.
+// TestDialectOfSeveral requires that Parse reads two copies of each handwritten section in the section's own layout, and that no other layout fits.
 func TestDialectOfSeveral(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -44,7 +44,7 @@ func TestDialectOfSeveral(t *testing.T) {
 	}
 }
 
-// TestMixed requires that the layouts of maps of different compilers in one section are determined one by one. No tested pair fits another choice
+// TestMixed requires that Parse determines the layout of each map if a section has maps of different compilers. No tested section fits another choice
 // of layouts.
 func TestMixed(t *testing.T) {
 	for i, a := range literals {
@@ -68,7 +68,7 @@ func TestMixed(t *testing.T) {
 	}
 }
 
-// TestAmbiguous requires the chosen layout and the other ones for handwritten sections that fit several layouts.
+// TestAmbiguous requires the chosen layout, and the list of other layouts, for handwritten sections that fit several layouts.
 func TestAmbiguous(t *testing.T) {
 	head := func(w *raw, functions, records uint32) *raw { return w.u8(3, 0, 0, 0).u32(functions, 0, records) }
 	for _, c := range []struct {
@@ -77,15 +77,15 @@ func TestAmbiguous(t *testing.T) {
 		dialect Dialect
 		also    []Dialect
 	}{
-		// One live variable with one location takes 13 bytes and one location of V3 takes 12; padding makes both 16. V3 reads the count as the
-		// kind of the location, and the kind as a reserved byte, which should be zero.
+		// One live variable with one location takes 13 bytes in YkOld, and one location takes 12 bytes in V3; padding makes both 16. V3 reads the count as
+		// the location's kind, and the kind as a reserved byte, which is then not zero.
 		{"a live variable", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0)
 			w.u16(0, 0).u32(0)
 		}, YkOld, []Dialect{V3}},
-		// The same record in the current layout. The function saves no frame pointer and no registers, so its prologue consists of zeros, which
-		// could be padding.
+		// The same record in layout Yk. The function saves no frame pointer and no registers, so its prologue consists of zeros, which could also be
+		// padding.
 		{"a live variable and a prologue of zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 1).u8(1).u8(1, 0).u16(8, 3, 0).u16(0).u32(0).u8(0)
@@ -170,8 +170,8 @@ func TestNoDialectFits(t *testing.T) {
 	}
 }
 
-// TestDetectionTime requires that twice the bytes take about twice the time, for sections that many layouts fit at many places and none fits to
-// the end.
+// TestDetectionTime requires that twice the bytes take about twice the time. It tests sections that several layouts fit at many offsets, and that no
+// layout fits to the end.
 func TestDetectionTime(t *testing.T) {
 	livetest.Slow(t)
 	empty := append([]byte{3, 0, 0, 0}, make([]byte, 12)...)
@@ -179,11 +179,11 @@ func TestDetectionTime(t *testing.T) {
 	function.u8(3, 0, 0, 0).u32(1, 0, 1).u64(0x1000, 8, 1)
 	function.u64(5).u32(4).u16(0, 1).u8(1).location(1, 8, 3, 0).u8(0, 0, 0).u16(0, 0).u32(0)
 	yk := literals[len(literals)-1].data(binary.LittleEndian)
-	// long returns maps that can end at different places: the count of records is also valid if the following maps are read as records.
+	// long returns maps whose ends are ambiguous: their record counts are also valid if the following maps are read as records.
 	long := func(n int) []byte {
 		w := &raw{order: binary.LittleEndian}
 		for i := range n / 64 {
-			rest := min(uint32(n-i*64)/32, 65535) // a larger count would need locations where the next header is read as a record
+			rest := min(uint32(n-i*64)/32, 65535) // a larger count would read the next header as the locations of a record
 			w.u8(3, 0, 0, 0).u32(1, 0, rest).u64(0x1000, 8, uint64(rest))
 			w.u64(5).u32(4).u16(0, 0).u16(0, 0).u32(0)
 		}
@@ -218,7 +218,7 @@ func TestDetectionTime(t *testing.T) {
 			return best
 		}
 		const n = 1 << 20
-		// A quadratic algorithm takes 64 times as long in each try; other load on the machine disturbs only some tries.
+		// A quadratic algorithm would take 64 times as long in each try. Other load on the machine disturbs only some tries.
 		for tries := 0; ; tries++ {
 			small, large := elapsed(n), elapsed(8*n)
 			t.Logf("%s: %v, eight times as long: %v", c.name, small, large)

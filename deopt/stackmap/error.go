@@ -7,7 +7,7 @@ import (
 
 // Error is an error in a section, with its place.
 type Error struct {
-	Offset int64 // in the section
+	Offset int64 // position in the section
 	Err    error
 }
 
@@ -15,5 +15,5 @@ func (e *Error) Error() string { return fmt.Sprintf(".llvm_stackmaps+%#x: %v", e
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrTruncated is wrapped by errors about counts that exceed the section.
+// ErrTruncated is wrapped by errors about a count or a part that exceeds the section.
 var ErrTruncated = errors.New("the section ends inside a map")

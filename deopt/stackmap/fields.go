@@ -4,9 +4,9 @@ import "iter"
 
 // Field is one field of a blob ("Stack Map Format").
 type Field struct {
-	Pos   int64  // in the section
-	Bytes []byte // part of the section; must not be changed
-	Name  string // "kind", "offset", "padding"
+	Pos   int64  // position in the section
+	Bytes []byte // the field's bytes in the section; must not be changed
+	Name  string // such as "kind", "offset" or "padding"
 	Part  Part
 	Index int // index of the location, live-out or constant; 0 otherwise
 }
@@ -19,7 +19,7 @@ const (
 	InHeader Part = iota
 	InFunction
 	InConstants
-	InRecord // not in a location or live-out
+	InRecord // a field of a record that is not in a location or live-out
 	InLocation
 	InLiveOut
 )
@@ -105,7 +105,7 @@ type fieldWalk struct {
 	done  bool
 }
 
-// all yields consecutive fields from p, given as names and sizes, and returns their end.
+// all yields consecutive fields from offset p on, and returns their end. fields alternates names and sizes.
 func (w *fieldWalk) all(p int, fields ...any) int {
 	for i := 0; i < len(fields); i += 2 {
 		size := fields[i+1].(int)
@@ -117,7 +117,7 @@ func (w *fieldWalk) all(p int, fields ...any) int {
 	return p
 }
 
-// location yields the fields of the location at p.
+// location yields the fields of the location at offset p, and returns its end.
 func (w *fieldWalk) location(p int) int {
 	if w.m.layout.locationSize == 8 {
 		return w.all(p, "kind", 1, "size", 1, "register", 2, "offset", 4)
@@ -132,7 +132,7 @@ func (w *fieldWalk) location(p int) int {
 	return w.all(p, "offset", 4)
 }
 
-// padding yields the padding at p, and returns its end.
+// padding yields the padding at offset p, and returns its end.
 func (w *fieldWalk) padding(p int) int {
 	if n := align(p) - p; n > 0 {
 		return w.all(p, "padding", n)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzz reads bytes as one layout in both byte orders. Maps that can be read must be writable and readable again.
+// fuzz parses bytes in one layout and both byte orders. It requires that maps that can be parsed can be written and parsed again.
 func fuzz(f *testing.F, dialect Dialect) {
 	for _, seed := range seeds(f) {
 		if dialect == "" || seed.dialect == dialect {
@@ -48,7 +48,7 @@ func FuzzV3(f *testing.F)    { fuzz(f, V3) }
 func FuzzYk(f *testing.F)    { fuzz(f, Yk) }
 func FuzzYkOld(f *testing.F) { fuzz(f, YkOld) }
 
-// FuzzWriter makes blobs out of random values.
+// FuzzWriter makes blobs out of random values, and requires that they can be written and parsed again.
 func FuzzWriter(f *testing.F) {
 	f.Add(uint64(1), uint64(2), false)
 	f.Add(uint64(3), uint64(4), true)

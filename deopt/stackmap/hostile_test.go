@@ -10,13 +10,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Bounds on the bytes that a parse allocates: a small multiple of its input, plus a constant for an error.
+// Bounds on the bytes that Parse allocates: perByte for each byte of its input, plus perCall for an error.
 const (
 	perByte = 64
 	perCall = 2048
 )
 
-// parse parses hostile bytes: the result must be maps, or an error with a place within the bytes.
+// parse parses hostile bytes. It requires maps, or an error whose offset is within the bytes.
 func parse(t testing.TB, data []byte, o Options) *Section {
 	s, err := Parse(data, o)
 	if err != nil {
@@ -31,7 +31,7 @@ func parse(t testing.TB, data []byte, o Options) *Section {
 	return s
 }
 
-// use decodes everything in hostile maps.
+// use decodes all records of hostile maps, and indexes them. It must not panic.
 func use(t testing.TB, maps []*Map) {
 	records := 0
 	for _, m := range maps {
@@ -84,7 +84,7 @@ func seeds(t testing.TB) []seed {
 	return list
 }
 
-// readings returns the options for reading mutated bytes of a section of that layout.
+// readings returns the options with which to parse mutated bytes of a section of layout d.
 func readings(d Dialect) []Options {
 	return []Options{little, {binary.LittleEndian, d}}
 }
@@ -130,7 +130,7 @@ func TestEveryByteChanged(t *testing.T) {
 	}
 }
 
-// TestAllocationIsBounded bounds the allocations for sections with the largest counts that the following bytes permit.
+// TestAllocationIsBounded bounds the allocations of Parse for sections with the largest possible counts.
 func TestAllocationIsBounded(t *testing.T) {
 	livetest.Slow(t)
 	const size = 1 << 18

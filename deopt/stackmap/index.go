@@ -23,7 +23,7 @@ func (e Entry) Record() *Record {
 	return d.next()
 }
 
-// Pos returns the place of the record in the section, without decoding it.
+// Pos returns the position of the record in the section, without decoding it.
 func (e Entry) Pos() int64 { return e.Map.Offset + int64(e.record)*alignment }
 
 // Index finds records by address. Its zero value is empty.
@@ -33,21 +33,21 @@ type Index struct {
 	maps    []indexed
 }
 
-// indexRow is the place of a record.
+// indexRow identifies a record.
 type indexRow struct {
-	function uint32 // index over the functions of all maps
+	function uint32 // number of the function, counted over all maps
 	record   uint32 // offset in its blob, in units of 8 bytes
 }
 
-// indexed is a map whose records an index holds.
+// indexed is a map in an index.
 type indexed struct {
 	m         *Map
 	functions []Function // m.Functions when the index was made
-	first     uint32     // index of its first function over all maps
+	first     uint32     // number of its first function, counted over all maps
 }
 
-// NewIndex makes an index over all records of maps that belong to a function. It uses the current addresses of the functions. The index refers to
-// Map.Functions, which must not change while it is in use.
+// NewIndex makes an index over the records of maps, except for unattributed ones. It uses the current addresses of the functions. The index refers to
+// Map.Functions, which must not change while the index is in use.
 func NewIndex(maps ...*Map) *Index {
 	x := &Index{maps: make([]indexed, 0, len(maps))}
 	total := 0
@@ -73,7 +73,7 @@ func (x *Index) add(addr uint64, at indexRow) bool {
 	return x.addrs.add(addr)
 }
 
-// walk visits the records of all maps in the order of the section, until visit returns false.
+// walk calls visit for each record of all maps, in the order of the section, until visit returns false.
 func (x *Index) walk(visit func(addr uint64, at indexRow) bool) bool {
 	for _, in := range x.maps {
 		for i := range in.functions {
@@ -91,7 +91,7 @@ func (x *Index) walk(visit func(addr uint64, at indexRow) bool) bool {
 	return true
 }
 
-// sort rebuilds the index with all records sorted by address. Records with the same address stay in the order of the section.
+// sort rebuilds the index with its records sorted by address. Records with the same address keep the order of the section.
 func (x *Index) sort(total int) {
 	type located struct {
 		addr uint64
@@ -115,22 +115,23 @@ func (x *Index) sort(total int) {
 	}
 }
 
-// Len counts the records.
+// Len returns the number of records.
 func (x *Index) Len() int { return len(x.records) }
 
-// Span is a run of records of an index, by address.
+// Span is a range of consecutive records of an index.
 type Span struct {
 	x          *Index
 	first, end int
 }
 
-// Len counts the records.
+// Len returns the number of records.
 func (s Span) Len() int { return s.end - s.first }
 
 // Entry returns record i of the span. It panics if there is no such record.
 func (s Span) Entry(i int) Entry {
 	at := s.x.records[s.first:s.end][i]
-	// The map is the last one whose first function is at.function or before. A map without functions has the same first as the next one.
+	// The function belongs to the last map whose first function has the same number or a lower one. A map without functions has the same first as the
+	// next map.
 	k := sort.Search(len(s.x.maps), func(k int) bool { return s.x.maps[k].first > at.function }) - 1
 	in := &s.x.maps[k]
 	return Entry{machine.Addr(s.x.addrs.at(s.first + i)), in.m, &in.functions[at.function-in.first], at.record}
@@ -142,7 +143,7 @@ func (x *Index) At(addr machine.Addr) Span {
 	return Span{x, first, end}
 }
 
-// Range returns the records whose sites lie in [from, to), by address.
+// Range returns the records whose sites lie in [from, to), sorted by address.
 func (x *Index) Range(from, to machine.Addr) Span {
 	first := x.addrs.search(uint64(from))
 	return Span{x, first, max(first, x.addrs.search(uint64(to)))}

@@ -50,7 +50,7 @@ func TestIndex(t *testing.T) {
 		{0xfff, []RecordID{}},
 		{0x1000, []RecordID{4}},
 		{0x1001, []RecordID{}},
-		{0x2010, []RecordID{1, 3, 5}}, // in the order of the section, and of the maps
+		{0x2010, []RecordID{1, 3, 5}}, // in the order of the section and of the maps
 		{0x2020, []RecordID{2}},
 		{1<<64 - 1, []RecordID{6}},
 	} {
@@ -100,7 +100,7 @@ func TestIndexUnattributed(t *testing.T) {
 	require.Zero(t, NewIndex(m).Len())
 }
 
-// TestIndexSearch compares the index with a search of a sorted list. The addresses are close together, far apart, all equal, or mixed.
+// TestIndexSearch compares the index with a linear search of a sorted list. The addresses are close together, far apart, all equal, or mixed.
 func TestIndexSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	shapes := map[string]func(i int) uint64{

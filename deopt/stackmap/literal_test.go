@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// byteOrder is implemented by both orders of encoding/binary.
+// byteOrder is a byte order of encoding/binary that can both read and append.
 type byteOrder interface {
 	binary.ByteOrder
 	binary.AppendByteOrder
@@ -43,7 +43,7 @@ func (w *raw) u64(v ...uint64) *raw {
 	return w
 }
 
-// location writes the kind, the size, the register and the offset of layout V3.
+// location appends a location of layout V3.
 func (w *raw) location(kind uint8, size, reg uint16, offset int32) *raw {
 	return w.u8(kind, 0).u16(size, reg, 0).u32(uint32(offset))
 }
@@ -59,20 +59,21 @@ func sample(order binary.AppendByteOrder) []byte {
 	w.u64(1<<64-1).u32(0x44).u16(0, 5)
 	w.location(1, 8, 3, 0).location(2, 8, 6, -16).location(3, 4, 7, 1<<31-1).location(4, 8, 0, -1).location(5, 8, 0, 1)
 	w.u32(0)            // padding up to a multiple of 8
-	w.u16(0xffff, 1)    // padding, for which the format permits any value
+	w.u16(0xffff, 1)    // padding, which the format permits to have any value
 	w.u16(17).u8(0, 64) // xmm0
 	w.u64(7).u32(0).u16(0x8000, 0).u16(0, 0).u32(0)
 	return w.b
 }
 
-// literal is a section written by hand from the description of its layout, and its contents.
+// literal is a section that was written by hand from the description of its layout, and its decoded contents.
 type literal struct {
 	name    string
 	version int
 	dialect Dialect
 	bytes   func(w *raw)
 	want    Blob
-	// exact means that the writer makes the same bytes. It does not if a reserved field is not zero, because it writes zeros there.
+	// exact is set if AppendBlob makes the same bytes. AppendBlob writes zeros into reserved fields, so it makes other bytes if a reserved field is not
+	// zero.
 	exact bool
 }
 
@@ -104,7 +105,7 @@ var literals = []literal{
 			{Addr: 0x7f0000002000, StackSize: DynamicStack},
 		},
 	}, false},
-	// Releases 3.5 to 3.9: the size is the byte after the kind; 16 + 3*8 needs no padding.
+	// Releases 3.5 to 3.9: the size is the byte after the kind. The record has 16 + 3*8 bytes, so it needs no padding.
 	{"v1", 1, V1, func(w *raw) {
 		w.u8(1, 0, 0, 0).u32(1, 1, 2)
 		w.u64(0x401000, 40)
@@ -140,7 +141,7 @@ var literals = []literal{
 		Functions:    []BlobFunction{{Addr: 0x1000, StackSize: 8}, {Addr: 0x2000, StackSize: 16}},
 		Unattributed: []Record{{ID: 5, Offset: 4, Pos: 48, Locations: []Location{{Kind: Constant, Size: 8, Offset: -1}}}},
 	}, true},
-	// Release 4: as v1, and a record count with each function.
+	// Release 4: as v1, with a record count for each function.
 	{"v2", 2, V2, func(w *raw) {
 		w.u8(2, 0, 0, 0).u32(2, 0, 2)
 		w.u64(0x1000, 8, 1, 0x2000, 16, 1)
@@ -175,7 +176,7 @@ var literals = []literal{
 			ID: 5, Offset: 4, Pos: 40, Locations: []Location{{Kind: Register, Size: 8, Reg: 3}, {Kind: Indirect, Size: 8, Reg: 7, Offset: 24}},
 		}}}},
 	}, true},
-	// Three live variables of 1, 2 and no locations: 16 + 1 + 12 + 1 + 24 + 1 = 55, so one byte of padding.
+	// Three live variables of 1, 2 and no locations take 16 + 1 + 12 + 1 + 24 + 1 = 55 bytes, so one byte of padding follows.
 	{"yk-old", 3, YkOld, func(w *raw) {
 		w.u8(3, 0, 0, 0).u32(1, 0, 1)
 		w.u64(0x1000, 8, 1)
@@ -192,8 +193,8 @@ var literals = []literal{
 			LiveOuts:  []LiveOut{{Reg: 7, Size: 8}},
 		}}}},
 	}, true},
-	// The extra locations are before the offset; 16 + 1 + 8+2+4+4 + 1 + 8+2+4 = 50, so six bytes of padding. The second function has no records.
-	// The prologues end the map without padding.
+	// The extra locations are before the offset. The record takes 16 + 1 + 8+2+4+4 + 1 + 8+2+4 = 50 bytes, so six bytes of padding follow. The second
+	// function has no records. The prologues end the map, without padding.
 	{"yk", 3, Yk, func(w *raw) {
 		w.u8(3, 0, 0, 0).u32(2, 1, 1)
 		w.u64(0x1000, 8, 1, 0x2000, 1<<64-1, 0)

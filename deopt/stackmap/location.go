@@ -20,7 +20,7 @@ func LocationOf(m *Map, l Location, arch *machine.Arch) frame.Location {
 	return out
 }
 
-// numbers holds all usual register numbers, so that a million locations share their pointers.
+// numbers holds the register numbers up to 255, so that the locations of millions of records share the pointers to them.
 var numbers = func() (all [256]uint16) {
 	for n := range all {
 		all[n] = uint16(n)

@@ -8,9 +8,9 @@ import (
 )
 
 // Pairs sets [frame.Slot].GC in the slots of a statepoint's record. The collector updates each slot whose location is in a pair of base and derived
-// pointer, whatever its type. It does not update constants.
+// pointer, whatever the slot's type, except for constants.
 func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
-	baseOf := map[frame.Place]frame.Place{} // by the derived pointer: the base of its first pair
+	baseOf := map[frame.Place]frame.Place{} // the base in the first pair of each derived pointer
 	isBase := map[frame.Place]bool{}
 	relocates := false
 	for _, p := range sp.Pairs {
@@ -21,7 +21,7 @@ func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
 		}
 		relocates = relocates || derived.Constant == ""
 	}
-	first := map[frame.Place]int{} // the first slot at a place
+	first := map[frame.Place]int{} // index of the first slot at each place
 	for n, s := range slots {
 		if s.Location == nil {
 			continue
@@ -44,7 +44,7 @@ func Pairs(slots []frame.Slot, sp *Statepoint, m *Map, arch *machine.Arch) {
 			}
 		case derived, isBase[l.Place()]:
 			slots[k].GC = &frame.GC{Pair: true}
-		case relocates && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in address spaces
+		case relocates && strings.Contains(slots[k].Type.Source, "addrspace("): // LLVM's collectors keep references in other address spaces than 0
 			slots[k].GC = &frame.GC{}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestReadobj requires that Parse and the llvm-readobj of the same release read the same from llc's output.
+// TestReadobj requires that Parse and the llvm-readobj of the same release decode the same values from llc's output.
 func TestReadobj(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
@@ -35,8 +35,8 @@ func TestReadobj(t *testing.T) {
 	}
 }
 
-// TestVersionFlag covers llc -stackmap-version, which writes layout V3 under the given version; llvm-readobj rejects that. Parse must detect V3, and
-// no other layout.
+// TestVersionFlag requires that Parse detects layout V3, and no other, in the output of llc -stackmap-version, which writes V3 with the given
+// version. llvm-readobj rejects that output.
 func TestVersionFlag(t *testing.T) {
 	livetest.Slow(t)
 	for _, p := range programs {
@@ -60,8 +60,8 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestLinked requires that a linked file has the maps of its objects, one after the other. The linker must have filled in the addresses of
-// functions, and changed no other field.
+// TestLinked requires that Parse finds the maps of all objects in a linked file, in order. Compared with the objects, only the addresses of functions
+// may differ.
 func TestLinked(t *testing.T) {
 	t.Parallel()
 	stubs := filepath.Join(t.TempDir(), "stubs.c")
@@ -85,7 +85,7 @@ func TestLinked(t *testing.T) {
 			var want []*Map
 			for i, p := range order {
 				path := object(t, 19, p, "-relocation-model=pic")
-				if i == 2 { // link the same code a second time, with other symbol names
+				if i == 2 { // link the same code a second time, with renamed symbols
 					renamed := filepath.Join(t.TempDir(), "again.o")
 					run(t, livetest.Tool(t, "objcopy"), "--prefix-symbols=again_", path, renamed)
 					for _, name := range []string{"use", "callee"} {
@@ -124,7 +124,7 @@ func TestLinked(t *testing.T) {
 	}
 }
 
-// relocate applies the relocations as the dynamic linker does, for load address 0.
+// relocate applies the relocations of a file as the dynamic linker does at load address 0.
 func relocate(t *testing.T, f *elf.File, data []byte) {
 	t.Helper()
 	s := f.Section(".llvm_stackmaps")

@@ -33,7 +33,7 @@ type reservedWalk struct {
 	done   bool
 }
 
-// field checks the size bytes at p.
+// field yields the field of size bytes at offset p if it is not zero.
 func (w *reservedWalk) field(p, size int, name string) {
 	var v uint64
 	for i := range size {
@@ -48,7 +48,7 @@ func (w *reservedWalk) field(p, size int, name string) {
 	}
 }
 
-// fields checks the record at p and returns its end.
+// fields checks the reserved fields of the record at offset p, and returns the record's end.
 func (w *reservedWalk) fields(p int) int {
 	b, l, big := w.m.data, w.m.layout, w.m.big
 	count := int(u16(b, p+14, big))

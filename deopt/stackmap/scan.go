@@ -8,16 +8,17 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// scan reads consecutive blobs and checks every count against the bytes. It allocates only for the maps that it fills, and for its error.
+// scan reads consecutive blobs in one layout, and checks every count against the bytes. It allocates only for the maps that it fills, and for its
+// error.
 type scan struct {
 	layout *layout
 	data   []byte // the section
 	big    bool
-	at     int // start of the blob; offsets below are relative to it
+	at     int // start of the current blob; offsets in the methods are relative to it
 	err    *Error
-	far    int // end of the bytes read before the records, in the section
+	far    int // position in the section up to which the part before the records was read
 
-	// Findings that distinguish layouts.
+	// What the scan found, to choose between layouts that fit.
 	dirty     bool // a reserved byte of a location or live-out is not zero
 	located   bool // there is a location
 	functions bool // there is a function
@@ -28,12 +29,12 @@ func (s *scan) fail(at int, format string, args ...any) (int, bool) {
 	return 0, false
 }
 
-// cut fails because count items at offset at do not fit into the section.
+// cut fails because count items at offset at exceed the section.
 func (s *scan) cut(at int, count uint64, what string) (int, bool) {
 	return s.fail(at, "%d %s in %d bytes: %w", count, what, len(s.data)-s.at-at, ErrTruncated)
 }
 
-// blob reads the blob at offset at of the section, into m unless m is nil, and returns its end.
+// blob reads the blob at position at of the section, and returns its end. It stores the blob's values in m, unless m is nil.
 func (s *scan) blob(at int, m *Map) (int, bool) {
 	s.at = at
 	d := s.data[at:]
@@ -90,7 +91,7 @@ func (s *scan) blob(at int, m *Map) (int, bool) {
 	return at + end, true
 }
 
-// table reads the functions.
+// table reads the table of functions.
 func (s *scan) table(m *Map, functions int, records uint32) bool {
 	d := s.data[s.at:]
 	var sum uint64
@@ -120,7 +121,7 @@ func (s *scan) table(m *Map, functions int, records uint32) bool {
 	return true
 }
 
-// entries reads all records, which start at p, and returns their end.
+// entries reads all records of a blob, from offset p on, and returns their end.
 func (s *scan) entries(m *Map, p int, records uint32) (int, bool) {
 	if m == nil {
 		return s.run(p, records)
@@ -138,11 +139,11 @@ func (s *scan) entries(m *Map, p int, records uint32) (int, bool) {
 	return s.run(p, uint32(m.loose))
 }
 
-// reservedLocation masks the reserved bytes of a location's first eight bytes, loaded little-endian: the one after the kind, and the two after the
-// register.
+// reservedLocation masks the reserved bytes in the first eight bytes of a location, loaded as a little-endian number: the byte after the kind, and
+// the two bytes after the register.
 const reservedLocation = 0xffff00000000ff00
 
-// run reads records records from p.
+// run reads a number of records from offset p on, and returns their end.
 func (s *scan) run(p int, records uint32) (int, bool) {
 	d := s.data[s.at:]
 	ok := true
@@ -190,7 +191,7 @@ func (s *scan) locations(d []byte, p, count int) (int, bool) {
 	}
 	reserved := uint64(reservedLocation)
 	if size == 8 {
-		reserved = 0 // V1 and V2 have the size and the offset at these bytes
+		reserved = 0 // in V1 and V2 these bytes hold the size and the offset
 	}
 	s.located = s.located || count > 0
 	var seen uint64

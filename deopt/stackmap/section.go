@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Options describe how to read bytes.
+// Options holds the byte order and the layout of the bytes to parse.
 type Options struct {
 	Order   binary.ByteOrder // byte order of the target
 	Dialect Dialect          // "" detects it from the bytes
@@ -15,20 +15,20 @@ type Options struct {
 // Section is the result of [Parse].
 type Section struct {
 	Maps    []*Map  // in the order of the bytes
-	Dialect Dialect // common layout of all Maps; "" if they differ or there are none
-	// Also lists the other layouts, in the order of Dialects, that also fit all bytes of the section and read them differently. It is empty for a
-	// section with several layouts: Parse does not search its other readings.
+	Dialect Dialect // layout of all Maps; "" if they differ or there are none
+	// Also lists the other layouts that fit all bytes of the section and read them differently, in the order of Dialects. It is empty if the maps have
+	// several layouts, because Parse does not search for other combinations.
 	Also []Dialect
 }
 
-// Parse reads a whole section. A linker concatenates the maps of all its objects, each with its own header. Zero bytes may fill the gaps up to the
-// alignment of 8 and the end. data must not change while the maps are in use.
+// Parse reads a whole section, into which a linker has concatenated the maps of all objects, each with its own header. Zero bytes may fill the gaps
+// up to the alignment of 8, and the end. data must not change while the maps are in use.
 //
-// A layout fits if every byte has a place in it. Without Options.Dialect, Parse takes the first that fits: the layout that the header's version
-// names, then V3, Yk, YkOld. But a layout in which all reserved bytes are zero, as every compiler writes them, comes before one in which they are
-// not. If none fits the whole section, Parse determines the layout of each map separately.
+// Without Options.Dialect, Parse determines the layout. A layout fits if every byte belongs to a map in it. Parse prefers a layout in which all
+// reserved bytes are zero, because every compiler writes zeros there. Among equals, it takes the layout that the header's version names, then V3, Yk,
+// YkOld. If no layout fits the whole section, Parse determines the layout of each map separately.
 //
-// An error is an [*Error], unless it is about the options. The maps before it are returned too.
+// An error is an [*Error], unless it is about the options. With an error, Parse also returns the maps before it.
 func Parse(data []byte, o Options) (*Section, error) {
 	big, err := o.order()
 	if err != nil {
@@ -59,8 +59,8 @@ func Parse(data []byte, o Options) (*Section, error) {
 	return s, bad
 }
 
-// ParseOne reads the map at the start of data and returns its size; the bytes after it are ignored. Without Options.Dialect it uses the layout that
-// the version names, because nothing shows the end of the map.
+// ParseOne reads the map at the start of data, and returns its size. It ignores the bytes after the map. Without Options.Dialect it uses the layout
+// that the version names: it cannot test whether another layout fits better, because it does not know the end of the map.
 func ParseOne(data []byte, o Options) (m *Map, n int, err error) {
 	big, err := o.order()
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *parser) skip(at int) (int, *Error) {
 	return at, nil
 }
 
-// read reads all maps from at as l, and returns those before the first error.
+// read reads all maps from offset at on in layout l, and returns the maps before the first error.
 func (p *parser) read(at int, l *layout) (maps []*Map, s *scan, bad *Error) {
 	s = &scan{layout: l, data: p.data, big: p.big}
 	for at < len(p.data) {
@@ -124,7 +124,7 @@ func (p *parser) read(at int, l *layout) (maps []*Map, s *scan, bad *Error) {
 	return maps, s, nil
 }
 
-// walk reads all maps from at and reports whether l fits.
+// walk scans all maps from offset at on, and reports whether layout l fits.
 func (p *parser) walk(at int, l *layout) (s *scan, ok bool) {
 	s = &scan{layout: l, data: p.data, big: p.big}
 	for at < len(p.data) {

@@ -73,7 +73,7 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// parsed parses a whole little-endian section, and detects its layout.
+// parsed parses a little-endian section, whose layout it detects.
 func parsed(t testing.TB, data []byte) []*Map {
 	t.Helper()
 	s, err := Parse(data, Options{Order: binary.LittleEndian})
@@ -141,7 +141,7 @@ func describe(maps []*Map) string {
 	return b.String()
 }
 
-// where formats a location as llvm-readobj does.
+// where formats a location in the form of llvm-readobj.
 func where(m *Map, l Location) string {
 	switch l.Kind {
 	case Register:

@@ -21,16 +21,16 @@ import (
 // RecordID is the id that the code's author gave a site. It need not be unique: inlining and code duplication repeat it.
 type RecordID uint64
 
-// Kind is the kind of place of a value.
+// Kind is the kind of a location.
 type Kind uint8
 
 // The kinds of location, with the format's own numbers.
 const (
-	Register      Kind = 1 // in a register, Offset bits into it
-	Direct        Kind = 2 // the value is register + Offset: a stack object's address
-	Indirect      Kind = 3 // in memory at register + Offset
-	Constant      Kind = 4 // Offset itself, sign-extended
-	ConstantIndex Kind = 5 // entry Offset of the constant table
+	Register      Kind = 1 // the value is in the register, from bit Offset on
+	Direct        Kind = 2 // the value is the address register + Offset, of a stack object
+	Indirect      Kind = 3 // the value is in memory at register + Offset
+	Constant      Kind = 4 // the value is Offset, sign-extended
+	ConstantIndex Kind = 5 // the value is entry Offset of the constant table
 )
 
 var kindNames = [...]string{1: "Register", 2: "Direct", 3: "Indirect", 4: "Constant", 5: "ConstantIndex"}
@@ -43,7 +43,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Location is one recorded value.
+// Location describes where one recorded value is.
 type Location struct {
 	Kind   Kind
 	Size   uint16 // bytes; 8 for every constant, whatever its type was
@@ -60,7 +60,7 @@ type LiveOut struct {
 // Record is one stack map record.
 type Record struct {
 	ID        RecordID
-	Offset    uint32     // offset of the site in its function, by the convention of the kind of site
+	Offset    uint32     // offset of the site from the start of its function; the kind of the site determines at which instruction that is
 	Flags     uint16     // reserved by the format
 	Locations []Location // nil for none
 	LiveOuts  []LiveOut  // nil for none
@@ -106,7 +106,7 @@ type Prologue struct {
 	Saved           []SavedRegister
 }
 
-// SavedRegister is a callee-saved register and the place of its value.
+// SavedRegister is a callee-saved register, and where the prologue saved it.
 type SavedRegister struct {
 	Reg machine.DWARFReg
 	// Offset is the number of a spill slot, as ykllvm writes it. Multiplied by the size of a register it is a distance in bytes (ykjit/yk,
@@ -119,18 +119,18 @@ type Map struct {
 	Version   int     // version in the header
 	Dialect   Dialect // its layout
 	Offset    int64   // offset of the blob in the section
-	Size      int64   // size of the blob without padding after it
+	Size      int64   // size of the blob, without the padding after it
 	Functions []Function
 
 	data      []byte // the blob
 	big       bool
 	layout    *layout
 	constants int
-	loose     int      // records without a function
+	loose     int      // number of unattributed records
 	records   int      // offset of the first record
-	first     []uint32 // first record of each row of the function table, in units of 8 bytes
+	first     []uint32 // first record of each row of the function table: its offset in units of 8 bytes
 	tail      int      // offset of the prologue table
-	prologues []uint32 // prologue of each row, in units of 2 bytes from tail
+	prologues []uint32 // prologue of each row: its offset from tail in units of 2 bytes
 }
 
 // Len returns the number of records, including the unattributed ones.
@@ -142,8 +142,8 @@ func (m *Map) Len() int {
 	return n
 }
 
-// Unattributed returns the number of records without a known function. Layout V1 has no record counts, so a blob with more than one function does not
-// show the function of a record. Its functions then have no records, no [Index] contains the records, and Records(nil) yields them.
+// Unattributed returns the number of records whose function is unknown. Layout V1 has no record counts, so in a blob with several functions all
+// records are unattributed. The functions of such a blob have no records, no [Index] contains the records, and Records(nil) yields them.
 func (m *Map) Unattributed() int { return m.loose }
 
 // NumConstants returns the size of the constant table.

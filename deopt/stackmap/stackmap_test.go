@@ -9,7 +9,7 @@ import (
 
 var little = Options{Order: binary.LittleEndian}
 
-// written writes a blob and returns the parsed map.
+// written encodes a blob, and returns the map that Parse reads from it.
 func written(t testing.TB, blob *Blob) *Map {
 	t.Helper()
 	data, err := AppendBlob(nil, binary.LittleEndian, blob)
@@ -173,7 +173,7 @@ type broken struct {
 	text   string
 }
 
-// TestParseErrors requires an error with its place for each field that can be wrong. Offsets in sample: header 0, functions 16, constants 64,
+// TestParseErrors requires an error with its position for each field that can be wrong. Positions in sample: header 0, functions 16, constants 64,
 // first record 80 (its locations 96, the head of its live-outs 160), second record 168.
 func TestParseErrors(t *testing.T) {
 	good := sample(binary.LittleEndian)
@@ -201,7 +201,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// wrong parses a section with some bytes changed, in its layout.
+// wrong parses a section with some bytes changed, in its own layout, and requires the error.
 func wrong(t *testing.T, good []byte, dialect Dialect, c broken) {
 	t.Helper()
 	bad := append([]byte(nil), good...)
@@ -214,8 +214,8 @@ func wrong(t *testing.T, good []byte, dialect Dialect, c broken) {
 	require.ErrorContains(t, err, c.text, c.name)
 }
 
-// TestYkErrors does the same as TestParseErrors for layout Yk. Offsets in its section: functions 16, constants 64, record 72 (its live variables
-// 88 and 107, extra locations of the first 97), live-outs 128, prologues 136 (the second at 158).
+// TestYkErrors is TestParseErrors for layout Yk. Positions in its section: functions 16, constants 64, record 72 (its live variables 88 and 107,
+// extra locations of the first 97), live-outs 128, prologues 136 (the second at 158).
 func TestYkErrors(t *testing.T) {
 	good := literals[len(literals)-1].data(binary.LittleEndian)
 	require.Len(t, good, 164)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatepoint requires the contents of the bundles that rewrite-statepoints-for-gc makes for the call in jit_sp.ll: 13 deopt values; %o2, %der and
-// %o live; and the null of the deopt bundle as its own base. llc chooses the spill slots; equal values have the same location.
+// TestStatepoint requires the locations that the record of the call in jit_sp.ll has after rewrite-statepoints-for-gc: 13 deopt values, and pairs for
+// %o2, %der, %o and the null of the deopt bundle, which is its own base. llc chooses the spill slots; equal values have the same location.
 func TestStatepoint(t *testing.T) {
 	for _, version := range []int{14, 16, 19, 22} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStatepoint(t *testing.T) {
 	}
 }
 
-// TestStatepointAlloca reads the statepoint of @transition in shapes.ll: flag 1, one deopt value, one alloca and no gc pointer.
+// TestStatepointAlloca requires the contents of the statepoint of @transition in shapes.ll: flag 1, one deopt value, one alloca and no gc pointer.
 func TestStatepointAlloca(t *testing.T) {
 	for _, version := range []int{16, 19, 22} {
 		m := parsed(t, section(t, object(t, version, "testdata/shapes.ll")))[0]

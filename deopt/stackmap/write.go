@@ -14,8 +14,8 @@ type Blob struct {
 	Dialect   Dialect
 	Functions []BlobFunction
 	Constants []uint64
-	// Unattributed holds the records of a map of layout V1 with several functions, whose layout does not show the function of a record. They come
-	// after the records of Functions.
+	// Unattributed holds the records without a known function, in a map of layout V1 with several functions. They are written after the records of
+	// Functions.
 	Unattributed []Record
 }
 
@@ -53,8 +53,8 @@ func (m *Map) plain(f *Function) []Record {
 	return list
 }
 
-// AppendBlob encodes blob in its Dialect and appends it to b, after zeros that align it to 8 bytes. If a value does not fit the layout, or [Parse]
-// would reject the result, it returns an error and b unchanged.
+// AppendBlob encodes blob in its Dialect and appends it to b, after zeros that align it to 8 bytes. It returns an error, and b unchanged, if a value
+// does not fit the layout or if [Parse] would reject the result.
 func AppendBlob(b []byte, order binary.AppendByteOrder, blob *Blob) ([]byte, error) {
 	l, err := blob.Dialect.find()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestAppendBlob requires that the writer encodes the values of the literal sections to their bytes.
+// TestAppendBlob requires that AppendBlob encodes the contents of the handwritten sections to their bytes.
 func TestAppendBlob(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -73,7 +73,7 @@ func TestAppendBlobErrors(t *testing.T) {
 	}
 }
 
-// anything makes a blob of a layout with random values that its fields can hold.
+// anything makes a blob of layout l with random values that the fields of the layout can hold.
 func anything(r *rand.Rand, l *layout) *Blob {
 	b := &Blob{Version: l.first + r.IntN(l.last-l.first+1), Dialect: l.dialect}
 	for range r.IntN(4) {
@@ -93,7 +93,7 @@ func anything(r *rand.Rand, l *layout) *Blob {
 		b.Functions = append(b.Functions, f)
 	}
 	if !l.counted && len(b.Functions) != 1 {
-		for i := range b.Functions { // layout V1 could not store the functions of these records
+		for i := range b.Functions { // in layout V1, a blob with several functions cannot store the functions of records
 			b.Functions[i].Records = nil
 		}
 		for range r.IntN(4) {
@@ -170,7 +170,7 @@ func roundTrip(t testing.TB, r *rand.Rand, l *layout, order byteOrder) {
 	}
 }
 
-// sameValues reports whether the blobs differ only in the layout and in data that only one of the two layouts has.
+// sameValues reports whether two blobs have the same values. It ignores the layout, and fields that only one of the two layouts has.
 func (blob *Blob) sameValues(o *Blob) bool {
 	return blob.Version == o.Version && slices.Equal(blob.Constants, o.Constants) &&
 		slices.EqualFunc(blob.Functions, o.Functions, func(a, b BlobFunction) bool {
@@ -193,7 +193,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReserved requires that Reserved yields a field of each kind, in handwritten sections.
+// TestReserved requires that Reserved yields each kind of reserved field, in handwritten sections.
 func TestReserved(t *testing.T) {
 	all := func(data []byte, o Options) []Reserved {
 		m, _, err := ParseOne(data, o)
