@@ -84,7 +84,7 @@ func (a *app) traceVisitor(ctx context.Context, k *traced, command []string) (er
 		return err
 	}
 	w.holds(ctx, s.LetRun)
-	sum, err := trace.RunVisitor(ctx, s, k.options, trace.VisitorOptions{Argument: k.visitor.argument, Base: k.visitor.base, Limit: k.limit, Each: w.collection})
+	sum, err := trace.RunVisitor(ctx, s, k.options, trace.VisitorOptions{Argument: k.visitor.argument, Base: k.visitor.base, Running: len(command) == 0, Limit: k.limit, Each: w.collection})
 	if late := s.Detach(); err == nil {
 		err = late
 	}
@@ -120,6 +120,8 @@ func visitedStatus(v *trace.Visited, err error, partial bool) ended {
 		return ended{err}
 	case v.Collections == 0 && v.NoFrames > 0:
 		return ended{&status{exitFailed, "no visit was by a thread with a frame at a known statepoint"}}
+	case v.Collections == 0 && v.BeginUnseen+v.Incomplete > 0:
+		return ended{&status{exitPartial, "no collection was seen from its begin to its end"}}
 	case v.Collections == 0 && v.Overwritten == 0 && v.Unwatched == 0:
 		return ended{&status{exitFailed, "no collection occurred"}}
 	case v.Found() > 0 || v.Unavailable > 0 || v.Incomplete > 0 || v.NoFrames > 0 || v.Overwritten > 0 || v.Unwatched > 0 || partial:

@@ -121,6 +121,12 @@ func (g *generator) define(n int) {
 		g.cells = append(g.cells, cell)
 		g.features["alloca"]++
 	}
+	if n%2 == 0 {
+		cell := g.fresh("cell")
+		g.line("%s = alloca %s", cell, g.ref())
+		g.line("store volatile %s null, %s %s", g.ref(), g.pointer(g.ref()), cell)
+		g.features["alloca of null"]++
+	}
 	s := &scope{bases: []string{"%a", "%b"}, acc: "%depth"}
 	g.statements(s, 6+g.Intn(8), 2)
 	if n == 0 {

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +26,9 @@ type visited struct {
 	collections []collection
 	summary     struct {
 		Collections, Slots, Visits, Elsewhere, Unavailable, Incomplete int
+		Null                                                           int
 		NoFrames                                                       int `json:"no_frames"`
+		BeginUnseen                                                    int `json:"begin_unseen"`
 		NoneVisited                                                    int `json:"none_visited"`
 		Findings                                                       map[string]int
 	}
@@ -34,6 +38,7 @@ type visited struct {
 type collection struct {
 	N        int
 	Visits   int
+	Cut      bool
 	Findings []struct {
 		Kind   string
 		Record struct{ ID uint64 }
@@ -47,7 +52,13 @@ func traceVisitor(t *testing.T, p *gcprogram.Program, binary string, collector [
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "collections")
 	r := clitest.Run(t, slices.Concat([]string{"trace", "--visitor", "visit_root", "--visitor-base", "1", "--ir", p.Module, "--json", "-o", file}, collector, []string{"--", binary}, args)...)
-	out.status = r.Code
+	return readVisited(t, file, r.Code)
+}
+
+// readVisited reads the output of a trace that has ended.
+func readVisited(t *testing.T, file string, status int) (out visited) {
+	t.Helper()
+	out.status = status
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for line := range strings.Lines(string(text)) {
@@ -107,6 +118,115 @@ func emptyCollections(t *testing.T, p *gcprogram.Program, binary, every string) 
 		}
 	}
 	return n
+}
+
+// TestVisitorSkipsNull requires that a collector need not visit a stack object that holds null.
+func TestVisitorSkipsNull(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		all, want := p.Run(t, binary, "-every", every), p.Run(t, binary, "-every", every, "-skip-null")
+		got := traceVisitor(t, p, binary, collects, "-every", every, "-skip-null")
+		require.Zero(t, got.status, "%s: %+v", p, got)
+		require.Equal(t, want.Roots, got.summary.Visits, "%s", p)
+		require.NotZero(t, got.summary.Null, "%s", p)
+		require.Equal(t, all.Roots-want.Roots, got.summary.Null, "%s", p)
+	})
+}
+
+// TestVisitorOfTwoCollections requires that two collections in one call of a statepoint are not reported as slots that were visited twice.
+func TestVisitorOfTwoCollections(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		want := p.Run(t, binary, "-every", every, "-again")
+		for _, collector := range [][]string{collects, nil} {
+			got := traceVisitor(t, p, binary, collector, "-every", every, "-again")
+			require.Zero(t, got.status, "%s: %+v", p, got)
+			require.Equal(t, want.Roots, got.summary.Visits, "%s", p)
+		}
+	})
+}
+
+// TestVisitorOfACutCollection requires that slots are not reported as missing if the process exits in the middle of a walk.
+func TestVisitorOfACutCollection(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		at := middleOfAWalk(t, p, binary, every)
+		got := traceVisitor(t, p, binary, collects, "-every", every, "-exit-at", strconv.Itoa(at))
+		require.Zero(t, got.status, "%s: %+v", p, got)
+		require.Equal(t, at-1, got.summary.Visits, "%s", p)
+		require.True(t, got.collections[len(got.collections)-1].Cut, "%s", p)
+	})
+}
+
+// middleOfAWalk returns the number of the second visit in the first collection after the first one that visits at least two roots.
+func middleOfAWalk(t *testing.T, p *gcprogram.Program, binary, every string) (at int) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	p.Run(t, binary, "-every", every, "-log", log)
+	for n, c := range gcprogram.ReadLog(t, log) {
+		visits := 0
+		for _, f := range c.Frames {
+			visits += len(f.Roots)
+		}
+		if n > 0 && visits > 1 {
+			return at + 2
+		}
+		at += visits
+	}
+	require.Fail(t, "no collection visits two roots", "%s", p)
+	return 0
+}
+
+// TestVisitorAttachedInACollection requires that a collection that has begun before the trace is not compared.
+func TestVisitorAttachedInACollection(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *gcprogram.Program) {
+		binary := p.Binary(t)
+		every := everyFor(t, p, binary, 20)
+		at := middleOfAWalk(t, p, binary, every)
+		for _, collector := range [][]string{collects, nil} {
+			process := livetest.Program(t, binary, "-every", every, "-pause-at", strconv.Itoa(at))
+			process.AwaitPause(t)
+			handle, err := os.FindProcess(process.PID)
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "collections")
+			command := clitest.Command(t, slices.Concat([]string{"trace", "-p", clitest.PID(process), "--visitor", "visit_root", "--visitor-base", "1", "--ir", p.Module, "--json", "-o", file}, collector)...)
+			done := make(chan clitest.Result, 1)
+			go func() { done <- clitest.Finish(t, command) }()
+			clitest.WaitTraced(t, process)
+			var result clitest.Result
+			for ended := false; !ended; { // a signal before the process is in pause again has no effect
+				_ = handle.Signal(syscall.SIGUSR1) // the process may have ended
+				select {
+				case result = <-done:
+					ended = true
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			got := readVisited(t, file, result.Code)
+			require.NotZero(t, got.summary.Collections, "%s", p)
+			require.Empty(t, got.found(), "%s: %+v", p, got)
+			if collector == nil {
+				require.Equal(t, 1, got.summary.BeginUnseen, "%s", p)
+				require.Zero(t, got.status, "%s", p)
+			} else {
+				require.Equal(t, 1, got.summary.Incomplete, "%s", p)
+				require.Equal(t, 1, got.status, "%s", p)
+			}
+		}
+	})
+}
+
+// found returns the kinds of the findings.
+func (v *visited) found() (kinds []string) {
+	for _, c := range v.collections {
+		for _, f := range c.Findings {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	return kinds
 }
 
 // collects names the function that collects.

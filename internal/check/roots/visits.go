@@ -9,6 +9,7 @@ import (
 	"example.com/reframe/deopt/frame"
 	"example.com/reframe/deopt/unwind"
 	"example.com/reframe/internal/machine"
+	"example.com/reframe/ptrace"
 )
 
 // CollectionSchema names the JSON of a [Collection].
@@ -130,7 +131,8 @@ const (
 )
 
 // NewWalked finds the slots in the frames of a thread, which were built from stack. It returns nil if no frame is at a statepoint.
-func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, arch *machine.Arch) *Walked {
+func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, target *ptrace.Target) *Walked {
+	arch := target.Arch()
 	w := &Walked{places: map[uint64]*rootPlace{}, saved: map[uint64]savedRegister{}, extras: map[uint64]*extra{}, word: uint64(arch.Pointer)}
 	for _, f := range frames {
 		all := f.Roots()
@@ -148,7 +150,7 @@ func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, arch *machine.Arch) *
 			w.Innermost = f
 		}
 		w.c.Frames++
-		w.add(f, all, stack, arch)
+		w.add(f, all, stack, target)
 	}
 	if w.Innermost == nil {
 		return nil
@@ -173,10 +175,10 @@ func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, arch *machine.Arch) *
 const maxSavedRegister = 32
 
 // add adds the slots of a frame.
-func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, arch *machine.Arch) {
+func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, target *ptrace.Target) {
 	p := f.Physical()
 	is := &walkedFrame{Frame: f}
-	if sp, err := p.Registers.Addr(arch.SP); err == nil && p.NoCFA == "" && machine.Addr(sp) <= p.CFA {
+	if sp, err := p.Registers.Addr(target.Arch().SP); err == nil && p.NoCFA == "" && machine.Addr(sp) <= p.CFA {
 		is.low, is.high = uint64(sp), uint64(p.CFA)
 	}
 	w.frames = append(w.frames, is)
@@ -207,7 +209,7 @@ func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, arch
 			w.c.Unavailable++
 			continue
 		}
-		is.add(w, &rootPlace{at: uint64(at), slot: s, listed: 1, object: is.high})
+		is.add(w, &rootPlace{at: uint64(at), slot: s, listed: 1, null: holdsNull(target, at), object: is.high})
 	}
 	for _, o := range is.places[first:] { // a stack object ends before the next slot: the map does not hold its size
 		for _, other := range is.places {
@@ -239,6 +241,12 @@ func isNull(s *frame.Slot, n, word int) bool {
 		return false
 	}
 	return !slices.ContainsFunc(s.Bytes[n*word:(n+1)*word], func(b byte) bool { return b != 0 })
+}
+
+// holdsNull reports whether the first word of a stack object is zero.
+func holdsNull(target *ptrace.Target, at machine.Addr) bool {
+	word := make([]byte, target.Arch().Pointer)
+	return target.ReadMemory(word, at) == nil && !slices.ContainsFunc(word, func(b byte) bool { return b != 0 })
 }
 
 // basesOf returns the addresses of the slots of a pointer's bases; nil if one of them is unknown.
@@ -305,8 +313,8 @@ func (w *Walked) Begin(number uint64, time string, thread machine.Thread) {
 	w.c.Number, w.c.Time, w.c.TID, w.c.Thread = number, json.Number(time), thread.ID, thread.Name
 }
 
-// End compares the visits with the slots. cut means that the process ended before the collector was seen to return. If once is false, the visits may
-// belong to several collections.
+// End compares the visits with the slots. cut means that the process ended before the collector was seen to return: slots that were not visited are then
+// no findings. If once is false, the visits may belong to several collections, unless the call of the collector was seen.
 func (w *Walked) End(cut, once bool) *Collection {
 	c := &w.c
 	c.Schema, c.Cut = CollectionSchema, cut
@@ -331,6 +339,9 @@ func (w *Walked) End(cut, once bool) *Collection {
 	return c
 }
 
+// repeated reports whether a slot was visited more often than the record lists it.
+func (p *rootPlace) repeated() bool { return p.visits > max(1, p.listed) }
+
 // visited reports whether a slot of the frame was visited.
 func (f *walkedFrame) visited() bool {
 	return slices.ContainsFunc(f.places, func(p *rootPlace) bool { return p.visits > 0 || p.inside })
@@ -340,15 +351,18 @@ func (f *walkedFrame) visited() bool {
 func (w *Walked) endFrame(f *walkedFrame, once bool) {
 	c := &w.c
 	var missing []Finding
+	// The visits may be those of two collections in one call, such as a minor and a full one. Then they repeat all slots of a frame.
+	passedOnce := slices.ContainsFunc(f.places, func(p *rootPlace) bool { return p.visits > 0 && !p.repeated() })
 	for _, p := range f.places {
 		x := f.finding(MissingSlot)
 		x.Address, x.Slot, x.Word, x.Visits = frame.HexOf(p.at), &p.slot, p.word, p.visits
 		switch {
-		case p.visits == 0 && p.null && !p.also:
+		case p.visits == 0 && c.Cut: // the collector may not have come to the slot
+		case p.visits == 0 && p.null && !p.also && !p.inside:
 			c.Null++
 		case p.visits == 0 && !p.also && !p.inside:
 			missing = append(missing, x)
-		case p.visits > max(1, p.listed) && once:
+		case p.repeated() && (w.called || once && passedOnce):
 			x.Kind = TwiceVisited
 			c.Findings = append(c.Findings, x)
 		}

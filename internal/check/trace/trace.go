@@ -134,6 +134,9 @@ func (t *tracer) untilEnd(ctx context.Context, then func() error) error {
 	if err := t.readProcess(); err != nil {
 		return err
 	}
+	if v := t.options.visitor; v != nil && v.Running {
+		v.missed(t.view.Target().Threads())
+	}
 	if err := t.requirePlaces(); err != nil {
 		return err
 	}
@@ -380,7 +383,11 @@ func (t *tracer) handleAway(ev ptrace.Event) error {
 	if stopped != nil {
 		return stopped
 	}
-	return t.readProcess()
+	err := t.readProcess()
+	if v := t.options.visitor; v != nil && err == nil {
+		v.missed(t.view.Target().Threads())
+	}
+	return err
 }
 
 // reportGap reports that exits are missing from since until now.

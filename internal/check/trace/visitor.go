@@ -20,6 +20,7 @@ import (
 type VisitorOptions struct {
 	Argument int    // number of the argument that holds the address of the slot, from 0
 	Base     int    // number of the argument that holds the address of the base's slot, from 0; -1 for none
+	Running  bool   // the process ran before the trace, so that a collection may have begun already
 	Limit    uint64 // end after this number of collections; 0: no limit
 	Each     func(*roots.Collection) error
 }
@@ -34,12 +35,13 @@ type Visited struct {
 	Frames      uint64                    `json:"frames"`      // frames at a statepoint, in all collections
 	Slots       uint64                    `json:"slots"`       // words that the collector must visit, in all collections
 	Visits      uint64                    `json:"visits"`
-	Elsewhere   uint64                    `json:"elsewhere"`    // visits of addresses outside of the frames with maps
-	Null        uint64                    `json:"null"`         // slots that held null and were not visited
-	NoFrames    uint64                    `json:"no_frames"`    // visits by threads without a frame at a statepoint, which are not compared
-	NoneVisited uint64                    `json:"none_visited"` // collections without a visit of a slot on the stack, which are not compared
-	Incomplete  uint64                    `json:"incomplete"`   // collections that the trace did not see as a whole, which are not compared
-	Unavailable uint64                    `json:"unavailable"`  // roots whose address is unknown, frames whose roots are not known, and incomplete stacks
+	Elsewhere   uint64                    `json:"elsewhere"`              // visits of addresses outside of the frames with maps
+	Null        uint64                    `json:"null"`                   // slots that held null and were not visited
+	NoFrames    uint64                    `json:"no_frames"`              // visits by threads without a frame at a statepoint, which are not compared
+	NoneVisited uint64                    `json:"none_visited"`           // collections without a visit of a slot on the stack, which are not compared
+	Incomplete  uint64                    `json:"incomplete"`             // collections that the trace did not see as a whole, which are not compared
+	BeginUnseen uint64                    `json:"begin_unseen,omitempty"` // collections that may have begun before the trace or in a gap, which are not compared
+	Unavailable uint64                    `json:"unavailable"`            // roots whose address is unknown, frames whose roots are not known, and incomplete stacks
 	Findings    map[roots.FindingKind]int `json:"findings"`
 	Overwritten uint64                    `json:"overwritten,omitempty"`
 	Unwatched   float64                   `json:"unwatched_seconds,omitempty"`
@@ -60,8 +62,10 @@ type visitor struct {
 	VisitorOptions
 	slot, base machine.DWARFReg
 	hasBase    bool
+	collects   bool // a function that collects was selected
 	begun      uint64
 	open       map[int]*collecting  // by thread
+	within     map[int]bool         // threads that may be in a collection whose first visits were not seen
 	ends       map[machine.Addr]int // breakpoints at the ends of open collections, with the number of collections that use each
 	sum        Visited
 }
@@ -69,6 +73,7 @@ type visitor struct {
 // collecting is a collection that has begun.
 type collecting struct {
 	walked      *roots.Walked
+	partial     *uint64        // counts the collection if its first visits may not have been seen; nil if they were
 	pc, cfa, sp machine.Addr   // registers and CFA of the innermost frame at a statepoint
 	ends        []machine.Addr // the return address of the frame's call of the collector, and that call if it is known
 }
@@ -79,12 +84,12 @@ type collecting struct {
 // that call returns or is made again, or at a visit with another innermost frame. With a function that collects, it also ends when the next
 // collection begins. The process must be stopped when RunVisitor starts; the caller detaches.
 func RunVisitor(ctx context.Context, s *ptrace.Session, o Options, w VisitorOptions) (*Visited, error) {
-	v := &visitor{VisitorOptions: w, open: map[int]*collecting{}, ends: map[machine.Addr]int{}}
+	v := &visitor{VisitorOptions: w, open: map[int]*collecting{}, within: map[int]bool{}, ends: map[machine.Addr]int{}}
 	v.sum = Visited{Schema: VisitedSchema, Findings: map[roots.FindingKind]int{}}
 	for _, k := range roots.FindingKinds {
 		v.sum.Findings[k] = 0
 	}
-	o.visitor, o.Limit = v, 0
+	o.visitor, o.Limit, v.collects = v, 0, len(o.At) > 1
 	t := newTracer(s, o, nil)
 	err := t.run(ctx, func() error { return nil })
 	ended := t.end.Kind == EndExited || t.end.Kind == EndKilled
@@ -150,6 +155,10 @@ func (v *visitor) visit(t *tracer, points []*Tracepoint, ev ptrace.Event) error 
 		c.walked.Called()
 		return nil
 	}
+	if !same {
+		c.partial = v.counterOfPartial(tid)
+	}
+	delete(v.within, tid)
 	slot, err := regs.Uint(v.slot)
 	if err != nil {
 		return err
@@ -163,6 +172,25 @@ func (v *visitor) visit(t *tracer, points []*Tracepoint, ev ptrace.Event) error 
 	v.sum.Visits++
 	c.walked.Visit(slot, base)
 	return nil
+}
+
+// counterOfPartial returns the counter for a collection that begins at a visit; nil if the visit is certainly its first.
+func (v *visitor) counterOfPartial(tid int) *uint64 {
+	switch {
+	case v.collects: // the call of the function that collects was not seen
+		return &v.sum.Incomplete
+	case v.within[tid]:
+		return &v.sum.BeginUnseen
+	}
+	return nil
+}
+
+// missed notes that visits by threads that run now may not have been seen.
+func (v *visitor) missed(threads []machine.Thread) {
+	clear(v.within)
+	for _, th := range threads {
+		v.within[th.ID] = true
+	}
 }
 
 // isInnermost reports whether the innermost frame at a record is still that of the collection.
@@ -191,7 +219,7 @@ func (v *visitor) begin(t *tracer, ev ptrace.Event, stack *unwind.Stack) (*colle
 		frames, within = append(frames, f), f
 	}
 	arch := t.view.Target().Arch()
-	w := roots.NewWalked(frames, stack, arch)
+	w := roots.NewWalked(frames, stack, t.view.Target())
 	if w == nil || len(v.open) == maxStacks {
 		v.sum.NoFrames++
 		return nil, nil
@@ -252,7 +280,13 @@ func (v *visitor) end(t *tracer, tid int, cut bool) error {
 			}
 		}
 	}
-	if err := v.report(t, c.walked.End(cut, len(c.ends) > 1)); err != nil || cut {
+	var err error
+	if c.partial != nil {
+		*c.partial++
+	} else {
+		err = v.report(t, c.walked.End(cut, len(c.ends) > 1))
+	}
+	if err != nil || cut {
 		return err
 	}
 	return t.session.Remove(remove...)
@@ -287,5 +321,6 @@ func (v *visitor) report(t *tracer, c *roots.Collection) error {
 func (v *visitor) forget() {
 	v.sum.Incomplete += uint64(len(v.open))
 	clear(v.open)
+	clear(v.within)
 	clear(v.ends)
 }

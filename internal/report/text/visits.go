@@ -117,6 +117,7 @@ func PrintVisited(w io.Writer, v *trace.Visited, l Limits) error {
 		{v.NoFrames, "visits were by threads without a frame at a known statepoint, and were not compared (--ir shows the kinds of sites)"},
 		{v.NoneVisited, "collections visited no slot of the stack, and were not compared"},
 		{v.Incomplete, "collections were not seen as a whole, and were not compared"},
+		{v.BeginUnseen, "collections may have begun before the trace or in a gap, and were not compared"},
 		{v.Unavailable, "roots, frames or stacks were unavailable"},
 	} {
 		if x.n > 0 {

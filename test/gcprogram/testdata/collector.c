@@ -1,7 +1,7 @@
 // A copying collector for the programs of package gcprogram. It finds the pointers of compiled frames with a reader of its own for .llvm_stackmaps, moves
 // every object at every collection, and makes the old space inaccessible.
 //
-//	program [-every N] [-fill] [-log FILE] [-stop N [-step N]] [-rounds N] [-skip ID] [-misread ID:PAIR:DELTA]
+//	program [-every N] [-fill] [-log FILE] [-stop N [-step N]] [-rounds N] [-skip ID] [-misread ID:PAIR:DELTA] [-skip-null] [-again] [-pause-at N] [-exit-at N]
 //
 //	-every N       collect at every N-th safepoint (default 1); 0 never collects
 //	-fill          copy between two spaces, and fill the old one with 0xdd bytes; otherwise each collection has a new space, and the old one faults
@@ -9,6 +9,10 @@
 //	-stop N        print "ready" after collection N and wait in pause; with -step M also after N+M, N+2M, ...; a signal SIGUSR1 continues
 //	-skip ID       a mutant of the walker: it does not visit the roots of frames whose record has this id
 //	-misread ID:PAIR:DELTA    a mutant of the walker: it adds DELTA to the offset of a pair's derived pointer in the record with this id
+//	-skip-null     do not visit stack objects that hold null
+//	-again         collect twice at a safepoint
+//	-pause-at N    print "ready" and wait in pause before visit N, until SIGUSR1
+//	-exit-at N     exit before visit N
 //
 // At its end the program prints "result N", a checksum that depends on no address, and "collections N safepoints N frames N roots N".
 //
@@ -40,7 +44,8 @@ extern struct object *program(struct object *a, struct object *b, int64_t depth)
 // saved holds what a stub has pushed, and the return address into compiled code.
 struct saved { uint64_t pad, r15, r14, r13, r12, rbx, rbp, pc; };
 
-static int every = 1, fill, stop, step, rounds = 1;
+static int every = 1, fill, stop, step, rounds = 1, skip_null, again;
+static long pause_at, exit_at;
 static long skipped = -1, misread_id = -1;
 static int misread_pair, misread_delta;
 static FILE *out;
@@ -183,6 +188,16 @@ static void **slot_of(struct location l, uint64_t sp, uint64_t **reg) {
 	return NULL;
 }
 
+static void visit(void **slot, void **base) {
+	if (pause_at && roots + 1 == pause_at) {
+		puts("ready");
+		pause();
+	}
+	if (exit_at && roots + 1 == exit_at)
+		_exit(0);
+	visit_root(slot, base);
+}
+
 static void visit_frame(struct record *r, uint64_t sp, uint64_t **reg) {
 	frames++;
 	frame_number++;
@@ -200,7 +215,8 @@ static void visit_frame(struct record *r, uint64_t sp, uint64_t **reg) {
 		if (d.kind == 2) { // the address of a stack object with one reference
 			void **slot = slot_of(d, sp, reg);
 			whole = 1;
-			visit_root(slot, slot);
+			if (*slot || !skip_null)
+				visit(slot, slot);
 			whole = 0;
 			k++;
 			continue;
@@ -214,7 +230,7 @@ static void visit_frame(struct record *r, uint64_t sp, uint64_t **reg) {
 			die(5, "a base is constant", r->pc);
 		if (slot)
 			for (int word = 0; word < both[1].size / 8; word++)
-				visit_root(slot + word, base + word);
+				visit(slot + word, base + word);
 		k += 2;
 		pair++;
 	}
@@ -308,7 +324,7 @@ __attribute__((noinline)) void collect(struct saved *s) {
 	for (int k = 0; k < handle_count; k++)
 		*(void **)handles[k] = forward(*(void **)handles[k], old, old_end);
 	for (struct pair *p = pairs; p < pairs + pair_count; p++) {
-		char *to = (char *)forward(p->of, old, old_end);
+		char *to = p->whole && !p->of ? NULL : (char *)forward(p->of, old, old_end);
 		*p->slot = to + (p->value - (char *)p->of);
 		if (out)
 			fprintf(out, "%s %ld 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx 0x%lx\n", p->whole ? "object" : "root", p->frame, (uint64_t)p->slot, (uint64_t)p->base,
@@ -341,7 +357,8 @@ __attribute__((noinline)) void collect(struct saved *s) {
 static void safepoint(struct saved *s) {
 	safepoints++;
 	if (every && safepoints % every == 0)
-		collect(s);
+		for (int k = 0; k <= again; k++)
+			collect(s);
 }
 
 // Functions that compiled code calls. The stubs pass what they have saved as the fifth argument.
@@ -449,6 +466,14 @@ int main(int argc, char **argv) {
 			fill = 1;
 			continue;
 		}
+		if (!strcmp(argv[k], "-skip-null")) {
+			skip_null = 1;
+			continue;
+		}
+		if (!strcmp(argv[k], "-again")) {
+			again = 1;
+			continue;
+		}
 		if (!strcmp(argv[k], "-every"))
 			every = atoi(value);
 		else if (!strcmp(argv[k], "-log"))
@@ -459,6 +484,10 @@ int main(int argc, char **argv) {
 			step = atoi(value);
 		else if (!strcmp(argv[k], "-rounds"))
 			rounds = atoi(value);
+		else if (!strcmp(argv[k], "-pause-at"))
+			pause_at = atol(value);
+		else if (!strcmp(argv[k], "-exit-at"))
+			exit_at = atol(value);
 		else if (!strcmp(argv[k], "-skip"))
 			skipped = atol(value);
 		else if (strcmp(argv[k], "-misread") || sscanf(value, "%ld:%d:%d", &misread_id, &misread_pair, &misread_delta) != 3)
