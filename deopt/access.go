@@ -36,7 +36,7 @@ func (f *Frame) View() *View { return f.view }
 // Physical returns the physical frame: its registers, its CFA, and the rule by which it was found.
 func (f *Frame) Physical() *unwind.Frame { return &f.physical }
 
-// Code returns the source of the frame's code, nil if unknown.
+// Code returns the image, or the piece of memory, that contains the frame's code; nil if unknown.
 func (f *Frame) Code() *progspace.Objfile { return f.code }
 
 // Match returns the record that was matched to the frame's pc, or nil.
@@ -119,7 +119,7 @@ func (f *Frame) bare() *Frame {
 	return &plain
 }
 
-// Holds returns the values of the module that a slot holds.
+// Holds returns the IR values of the module that a slot holds.
 func (f *Frame) Holds(slot int) (list []ir.Value) {
 	for _, b := range f.values {
 		if b.slot == slot {

@@ -92,8 +92,8 @@ func movesTo(memory machine.Memory, from, to machine.Addr) (moves []x86asm.Inst)
 	return moves
 }
 
-// afterMoves returns the registers and memory to read a record after moves from. It simulates the moves on the frame's current state: the callee is
-// still running and has no result yet.
+// afterMoves returns the registers and memory from which to read a record that follows moves. It simulates the moves on the frame's current state:
+// the callee is still running and has no result yet.
 func (f *Frame) afterMoves(moves []x86asm.Inst) (*machine.Registers, machine.Memory) {
 	const arguments = 4 << 10 // bytes of stack arguments above the frame
 	arch := f.view.target.Arch()

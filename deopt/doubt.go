@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/deopt/unwind"
 )
 
-// doubt is the reason why a frame may not exist: the innermost guess in its stack, at this frame or further in. All frames beyond a guess depend on
-// it: their stack pointers and registers come from it, so none of their values is certain.
+// doubt is the reason why a frame may not exist: the innermost guess in its stack, by which this frame or an inner one was found. All frames further
+// out get their stack pointers and registers from the guessed frame, so none of their values is certain.
 type doubt struct {
 	index int   // index of the frame that was found by the guess
 	why   error // its [unwind.Frame.WhyGuess]
@@ -26,8 +26,8 @@ func doubtOf(p *unwind.Frame, within *Frame) *doubt {
 	return nil
 }
 
-// Uncertain returns the reason why the frame may not exist or may belong to another function, or "" if the frame is certain. Reasons are: it was
-// found by a guess; a frame further in was; the linker folded its function with others.
+// Uncertain returns the reason why the frame may not exist or may belong to another function, or "" if the frame is certain. Reasons are: the frame
+// or an inner one was found by a guess; the linker folded the frame's function with others.
 func (f *Frame) Uncertain() string {
 	if why := f.WhyUncertain(); why != nil {
 		return why.Error()
@@ -35,7 +35,7 @@ func (f *Frame) Uncertain() string {
 	return ""
 }
 
-// WhyUncertain is [Frame.Uncertain] as an error, whose addresses [frame.TextWith] finds; nil if the frame is certain.
+// WhyUncertain is [Frame.Uncertain] as an error in which [frame.TextWith] can replace the addresses; nil if the frame is certain.
 func (f *Frame) WhyUncertain() error {
 	switch d := f.guess; {
 	case d == nil:

@@ -287,7 +287,7 @@ func (f *Frame) retype(s *frame.Slot, t frame.Type) error {
 	}
 	s.Bytes = mask(raw, t, arch)
 	s.Hex = frame.HexBytes(s.Bytes, arch.Order)
-	if !t.Composite() { // a composite value that can be formatted already is
+	if !t.Composite() { // a composite value that can be formatted was formatted before
 		s.Value = t.Format(s.Bytes, arch.Order)
 	}
 	return nil

@@ -228,8 +228,8 @@ func (m *Matcher) Try(e sites.RecordEntry, pc machine.Addr, ret bool) (got *Matc
 	}
 	_, shaped := e.Record.AsStatepoint()
 	if got.Kind == "" && shaped && e.Addr == pc && sites.ByDefault(e.Record.ID) {
-		// The record's shape, its place and LLVM's default id for statepoints agree. Shape and place are not enough: a stackmap after a call may
-		// begin with three constants too.
+		// The record has the shape of a statepoint's, is at pc, and has LLVM's default id for statepoints. Without the id this is not certain: the
+		// record of a stackmap after a call may also begin with three constants.
 		got.Kind = ir.StatepointSite
 	}
 	unknown := got.Kind == ""

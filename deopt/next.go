@@ -19,7 +19,7 @@ type Next struct {
 	Wanted []string
 }
 
-// Next looks at all frames of the view that have a record.
+// Next returns what a user can do with the frames of the view that have a record.
 func (v *View) Next() Next {
 	var n Next
 	said := map[string]bool{}
@@ -49,7 +49,8 @@ func (v *View) Next() Next {
 	return n
 }
 
-// Wants returns the input that would give names or a place to resume to a frame with a record, as text and as a kind; "" for none.
+// Wants returns the missing input that would name the values of a frame with a record, or show where it resumes: the kind of the input, and a text
+// about it; "" for none.
 func (f *Frame) Wants() (kind, text string) {
 	switch {
 	case f.to == nil && f.Resume != nil:

@@ -11,18 +11,18 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Summary counts the sources of a view.
+// Summary counts the objects and stack maps that were read for a view.
 type Summary struct {
 	Objects   int // objects that the JIT registered, or that were given
 	Read      int // objects that were read because an address on a stack is in them
-	Functions int // functions with records in everything read
+	Functions int // functions with records in all stack maps that were read
 	Records   int
 	Versions  []int // versions of the stack maps
 	Scanned   bool  // memory was searched for stack maps, because nothing was registered
 	Unopened  bool  // files of the process could not be opened, so registered objects in them may be missing
 }
 
-// Summary counts the sources of the view.
+// Summary counts the objects and stack maps that were read for the view.
 func (v *View) Summary() Summary {
 	s := Summary{Scanned: v.target.Scanned, Unopened: progspace.Unopened(v.target) != "", Objects: len(v.target.Given())}
 	for _, r := range v.target.Registries {

@@ -51,7 +51,7 @@ func (f *Frame) Follows() bool {
 // NamedByVM reports whether functions of the frame's VM layout name its methods or describe its positions. They may read memory.
 func (f *Frame) NamedByVM() bool { return len(f.view.vms) > 0 && f.readVM().Shape.Names() }
 
-// CollectNames makes the view add to read how it reads the names of VM frames from now on; nil ends that.
+// CollectNames makes the view record in read, from now on, how it reads the names of VM frames. A nil read ends the recording.
 func (v *View) CollectNames(read *vmlayout.NamesRead) { v.source.Names = read }
 
 // fixed reports whether memory of the target cannot change as long as it is mapped: no thread can write to it.

@@ -176,7 +176,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// sameRun compares the first line of the journal with the current run.
+// sameRun returns an error unless the first line of the journal was written by a run with the same inputs as the current one.
 func sameRun(line []byte, belongs []string) error {
 	var head journalHead
 	if err := json.Unmarshal(line, &head); err != nil || head.Schema != JournalSchema {

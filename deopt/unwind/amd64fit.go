@@ -19,7 +19,7 @@ const (
 	fitsPerhaps
 	// The call goes through a register or memory, or its target cannot be determined.
 	fitsAny
-	// The frame is after the start of the function that the call names. That function may reach it by a jump with an unknown target.
+	// The pc of the frame is after the start of the function that the call names. That function may reach the pc by a jump with an unknown target.
 	fitsAround
 	// The call names the function of the frame, or one that jumps to that function.
 	fitsWell

@@ -82,7 +82,7 @@ type way struct {
 	tried  []error // failed attempts other than CFI
 }
 
-// step is one method to find the caller.
+// step leads from a frame to its caller: a row of rules, the method that made the row, and properties that show how far the caller is certain.
 type step struct {
 	row  *cfi.Row
 	rule Rule

@@ -32,7 +32,7 @@ func (s *Stack) Callee(i int) *Frame {
 	return &s.Frames[i-1]
 }
 
-// read is a word that was read, or a note that something else was read.
+// read is a word of memory that a walk has read. With size 0, it only notes that the walk has read memory that cannot be compared.
 type read struct {
 	addr  machine.Addr
 	value uint64
