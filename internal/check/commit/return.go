@@ -23,7 +23,7 @@ type continuation struct {
 	caller    *deopt.Frame
 	native    *ir.Func // the function whose native code returns
 	left      []int
-	dead      []machine.Range // stack memory of the frames that ran
+	dead      []machine.Range // stack memory of the frames that the interpreter ran
 	arch      *machine.Arch
 	results   *abi.ResultRegisters
 	maps      []machine.Mapping

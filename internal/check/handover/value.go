@@ -33,7 +33,7 @@ func (s *Stack) valueOf(v *frame.VMValue, shift int64) (protocol.Value, error) {
 	case v.Status != frame.OK && v.Status != frame.Guessed:
 		return is, fmt.Errorf("unavailable: %s", v.Reason)
 	}
-	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, such as the class of a reference, is for people
+	is.Type, _, _ = strings.Cut(v.Type, " ") // the rest, such as the class of a reference, is only for display
 	is.Text = v.Value
 	for _, w := range v.Words {
 		is.Words = append(is.Words, protocol.Word(w))

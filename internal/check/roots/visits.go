@@ -35,10 +35,10 @@ type Collection struct {
 	More        int         `json:"more_findings,omitempty"` // number of further findings, which are not listed
 }
 
-// FindingKind is a kind of difference between a walk and the maps.
+// FindingKind is a kind of difference between the visits of a collector and the stack maps.
 type FindingKind string
 
-// These are the kinds.
+// These are the kinds of findings.
 const (
 	MissingSlot  FindingKind = "missing" // a slot of the map was not visited
 	ExtraSlot    FindingKind = "extra"   // a visited address in a frame is not a slot of the frame's map
@@ -82,7 +82,7 @@ type Walked struct {
 	c      Collection
 	frames []*walkedFrame
 	places map[uint64]*rootPlace
-	saved  map[uint64]savedRegister // registers of frames that are not roots, by the address that holds them
+	saved  map[uint64]savedRegister // saved registers of frames that hold no root, by the address at which they are saved
 	extras map[uint64]*extra
 	word   uint64
 	called bool
@@ -91,7 +91,7 @@ type Walked struct {
 // walkedFrame is a frame at a statepoint.
 type walkedFrame struct {
 	*deopt.Frame
-	low, high uint64 // the memory of the frame
+	low, high uint64 // the stack memory of the frame
 	places    []*rootPlace
 	extra     bool
 }

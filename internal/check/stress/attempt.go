@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// action is an action at an exit.
+// action is the way in which a run continues from an exit.
 type action int
 
 const (

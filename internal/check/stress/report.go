@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 )
 
-// The outcomes of a stress run.
+// These are the values of [Report].Status.
 const (
 	Same      = "same"
 	Different = "different"
@@ -82,7 +82,7 @@ type Culprit struct {
 	Verify    string `json:"verify,omitempty"`    // a command
 }
 
-// culprit records an exit.
+// culprit returns a Culprit that describes the exit of a frame.
 func culprit(f *frame.Frame) *Culprit {
 	return &Culprit{Address: f.PC, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, Record: f.Record, Resume: f.Resume, Slots: slices.Clone(f.Slots), Frame: f,
 		Result: []frame.CommittedResult{}}

@@ -38,7 +38,7 @@ type Options struct {
 	Progress func(string)
 }
 
-// Defaults of the bounds.
+// These are the defaults of the bounds in [Options].
 const (
 	DefaultSteps  = 10_000_000
 	DefaultTime   = time.Minute

@@ -22,7 +22,7 @@ const (
 type excluded struct {
 	records  int
 	selected bool           // some record was selected
-	ids      []uint64       // the first ones, without duplicates
+	ids      []uint64       // ids of the first excluded records, without duplicates
 	more     bool           // ids is incomplete
 	named    bool           // a selected function has records
 	near     *names.Nearest // functions with records, by similarity to the selected name

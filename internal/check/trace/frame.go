@@ -12,7 +12,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// Exited is an exit that happened.
+// Exited is one exit: a hit of a [Tracepoint] by a thread.
 type Exited struct {
 	Number uint64        // number of the hit, from 1; several records at one address share a hit
 	After  time.Duration // since the trace began

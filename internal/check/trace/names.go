@@ -14,9 +14,9 @@ const maxNamed = 1000
 
 // patternMatches counts the functions that a pattern matches.
 type patternMatches struct {
-	now  int  // number that is watched now
+	now  int  // number of matching functions that have a breakpoint now
 	ever bool // a function that the pattern matches has had a breakpoint
-	over int  // functions beyond the limit
+	over int  // number of matching functions that got no breakpoint because of the limit
 	near *names.Nearest
 }
 

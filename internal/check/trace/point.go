@@ -19,12 +19,12 @@ import (
 
 // Tracepoint is a place in the code with a breakpoint that reports an exit.
 type Tracepoint struct {
-	Addr     machine.Addr // of the breakpoint
+	Addr     machine.Addr // address of the breakpoint
 	Record   uint64
 	Site     string       // its kind: stackmap, patchpoint, statepoint, deoptimize or unknown
 	Moment   frame.Moment // the state of the site when a thread is stopped at Addr: before, in or after its call
 	Function string       // the function that contains Addr; "" if it has no symbol
-	Offset   uint64       // of Addr in Function
+	Offset   uint64       // offset of Addr in Function
 	Module   string       // name of the file or JIT object
 	Note     string       // the reason why Addr is not the usual place for the kind of site, or ""
 	// Symbol is set if the breakpoint is at the entry of that symbol and reports the calling frame. Such a breakpoint has no record.

@@ -67,7 +67,7 @@ func (e *NotReachedError) Error() string {
 var errReached = errors.New("it is there")
 
 // RunTo runs a process to an exit, in code that is loaded now or later, and returns the frames there. They are valid until the process resumes. RunTo
-// removes all breakpoints. It returns a [*NotReachedError] if the process ends first, and an error that wraps [ptrace.ErrBegin] at the begin of a
+// removes all breakpoints. It returns a [*NotReachedError] if the process ends first, and an error that wraps [ptrace.ErrBegin] at the start of a
 // recording that runs backwards. If ctx is done, it returns the cause, and the process is
 // stopped at its current place, without breakpoints.
 func RunTo(ctx context.Context, s *ptrace.Session, o RunToOptions) (*Moment, error) {

@@ -18,7 +18,7 @@ import (
 // caller may run one thread itself and report the place at which that thread stopped ([Watcher.HandleHit]).
 type Watcher struct {
 	tracer *tracer
-	code   []machine.Range // cache of Code
+	code   []machine.Range // the cached result of Code
 	codeOf int             // the generation of the loaded code for which the field code was made
 }
 
@@ -87,8 +87,8 @@ func (w *Watcher) Decides(addr machine.Addr) bool {
 // WatchCalls watches.
 func (w *Watcher) Unseen() { clear(w.tracer.reached) }
 
-// HandleHit handles a thread that the caller ran to an address, where all threads are stopped. If the address has exits, it reports them. If the process
-// loads code at this address, it reads the changes of the loaded code.
+// HandleHit handles a thread that the caller ran to an address, where all threads are stopped. If the address has exits, it reports them. If the
+// process loads code at this address, it reads the changes of the loaded code.
 func (w *Watcher) HandleHit(addr machine.Addr, thread machine.Thread) error {
 	if registering, watch := w.tracer.watches[addr]; watch {
 		return w.tracer.updateCode(registering)

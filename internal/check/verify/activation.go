@@ -127,7 +127,7 @@ func (v *verifier) isEntry(p *trace.Tracepoint) bool {
 	return p.Entry || v.options.EntriesOf != nil && p.Symbol != ""
 }
 
-// followFromEntry starts to follow an activation.
+// followFromEntry starts to follow the activation at whose entry a thread is stopped.
 func (v *verifier) followFromEntry(x *trace.Exited) (err error) {
 	if err := requireCertain(x, 0); err != nil {
 		return err
@@ -230,7 +230,7 @@ func withoutEquivalents(all []*ir.Func) []*ir.Func {
 	return rest
 }
 
-// arguments reads the arguments of a function.
+// arguments reads the arguments with which an activation was entered, as values for the parameters of its baseline.
 func (v *verifier) arguments(x *trace.Exited, e *activation, baseline *ir.Func) (args []interp.Value, err error) {
 	native := baseline
 	if e.fn != nil {

@@ -88,8 +88,8 @@ func (a *argumentComparison) argument(own, native interp.Value, attrs ir.ParamAt
 	return a.memory(machine.Addr(to), machine.Addr(nativeTo), min(size, maxPointee), 0)
 }
 
-// object compares an object of the interpreter with the memory that native code has in its place. That memory may be another object, whose address
-// belonged to a freed object before. depth is the number of pointers that led to the object.
+// object compares an object of the interpreter with the memory to which native code's pointer leads instead. It records both as a pair, even if
+// native is the address of an earlier object that was freed. depth is the number of pointers that led to the object.
 func (a *argumentComparison) object(own, native machine.Addr, depth int) (at string, same bool, why string) {
 	n := a.machine.Extent(own, maxPointee)
 	switch {

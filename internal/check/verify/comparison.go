@@ -19,7 +19,7 @@ type comparison struct {
 	v *verifier
 }
 
-// comparison returns the comparison of a prediction.
+// comparison returns a comparison of native code with the interpreter, for one prediction.
 func (v *verifier) comparison(p *prediction) *comparison { return &comparison{p, v} }
 
 // atReturn compares native code with the prediction, at the return of the function.

@@ -9,7 +9,7 @@ import (
 // effects holds the memory in which the interpreter runs: the process's memory at the start, with the effects of the native calls since then.
 type effects struct {
 	first *memoryImage  // the memory at the start
-	now   *memoryImage  // first, with the effects of the calls
+	now   *memoryImage  // the memory at the start, with the effects of all calls
 	calls []callEffects // in the order of the calls; nil if they are too large to be kept
 	size  int           // bytes that all calls have changed
 }

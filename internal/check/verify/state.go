@@ -36,7 +36,7 @@ type State struct {
 	Memory *MemoryDifference `json:"memory,omitempty"`
 	Why    string            `json:"why,omitempty"` // the reason why the state could not be compared
 
-	reason error // Why, with its addresses
+	reason error // the error of Why
 }
 
 // undecided sets the reason why the state could not be compared; nil if it was compared.

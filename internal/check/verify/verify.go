@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/ptrace"
 )
 
-// verifier is a verification in progress. Its [deopt.Watcher] reports exits to it.
+// verifier is a verification in progress. Its [trace.Watcher] reports exits to it.
 //
 // At an exit all threads are stopped. The interpreter runs from the exit to the return of the function, over a copy-on-write view. Then the thread
 // runs as native code, while the others are stopped, and the results are compared. Before it returns it may reach other exits, which are verified in

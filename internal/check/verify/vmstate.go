@@ -402,7 +402,7 @@ func (m *vmMatch) list(n int, kind string, has, want []protocol.Value, partial b
 	}
 }
 
-// stale returns the instruction of the run that replaced a value which a place of a frame still has at the exit, or "".
+// stale returns the instruction of the run that replaced the value that a local or stack slot still has at the exit; "" if the value is not stale.
 func (m *vmMatch) stale(n int, kind string, index int64, has *protocol.Value) string {
 	depth := len(m.raw) - n
 	for k := m.state - 1; k >= m.run.next; k-- {

@@ -105,7 +105,7 @@ func (c *conn) came(o outcome) {
 	}
 }
 
-// over reports that the process has ended.
+// over reports to the client that the process has ended.
 func (c *conn) over(stop session.Stop) {
 	c.ended = true
 	c.drain()
@@ -117,7 +117,7 @@ func (c *conn) over(stop session.Stop) {
 	c.send(&dap.TerminatedEvent{Event: event("terminated")})
 }
 
-// atExit reports the breakpoint at which the process is stopped.
+// atExit reports to the client the breakpoint at which the process is stopped.
 func (c *conn) atExit(hit *session.Breakpoint, request int) {
 	at := stopped{reason: "breakpoint"}
 	if level, err := c.target.Session.Level(); err == nil && level.Physical != nil {
@@ -135,7 +135,7 @@ func (c *conn) atExit(hit *session.Breakpoint, request int) {
 	c.stoppedAt(at)
 }
 
-// stoppedAt reports that all threads are stopped.
+// stoppedAt reports to the client that all threads are stopped, with the reason.
 func (c *conn) stoppedAt(at stopped) {
 	c.stop = at
 	c.refs.clear()
@@ -369,7 +369,7 @@ func ended(run *session.Run) bool {
 	return result != nil || err != nil
 }
 
-// exitTarget is the number of the only place to which a run can be moved.
+// exitTarget is the id of the only goto target: the exit.
 const exitTarget = 1
 
 // gotoTargets answers with the exit, the only target of goto.

@@ -39,7 +39,7 @@ func readContent(r *bufio.Reader) ([]byte, error) {
 			continue // accept a Content-Type line, as Visual Studio Code's library for the base protocol does
 		}
 		if !strings.EqualFold(name, "Content-Length") {
-			// A web page can send an HTTP POST to any local port, with a message of this protocol as its body.
+			// Reject other header fields: a web page can send an HTTP POST to any local port, with a message of this protocol as its body.
 			return nil, fmt.Errorf("%.40q is not a header field of the Debug Adapter Protocol: expected Content-Length", line)
 		}
 		if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || length < 0 {
@@ -178,7 +178,7 @@ func (w *writer) print(category, text string) {
 	w.send(&dap.OutputEvent{Event: event("output"), Body: dap.OutputEventBody{Category: category, Output: text}})
 }
 
-// say prints a line.
+// say writes a line to the client's console.
 func (w *writer) say(category, format string, args ...any) {
 	w.print(category, fmt.Sprintf(format, args...)+"\n")
 }

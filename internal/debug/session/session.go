@@ -412,7 +412,7 @@ type Stop struct {
 // Reason is the reason why a target is stopped.
 type Reason int
 
-// The reasons.
+// These are the values of [Reason].
 const (
 	Began       Reason = iota // the target has not been resumed yet
 	AtExit                    // it hit a breakpoint

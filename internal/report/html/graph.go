@@ -14,7 +14,7 @@ import (
 // An object is in column n if the shortest path from a frame to it has n references.
 type Graph struct {
 	Layout        string
-	Why           string // the reason why there are none
+	Why           string // the reason why there are no frames of a virtual machine
 	Width, Height int
 	Boxes         []Box
 	Edges         []Edge

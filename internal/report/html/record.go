@@ -18,7 +18,7 @@ type Record struct {
 	at    []int
 }
 
-// RecordRow holds fields that belong together.
+// RecordRow is a row with the fields of one element, such as a location.
 type RecordRow struct {
 	Pos    string // the offset in the section
 	Fields []RecordField

@@ -8,13 +8,13 @@ import (
 	"example.com/reframe/internal/check/stress"
 )
 
-// PrintStress prints the result.
+// PrintStress prints the result of a stress run.
 func PrintStress(w io.Writer, s Style, r *stress.Report) error {
 	_, err := io.WriteString(w, stressText(s, r))
 	return err
 }
 
-// stressText describes the result.
+// stressText describes the result of a stress run.
 func stressText(s Style, r *stress.Report) string {
 	var b strings.Builder
 	if r.Stressed != nil {

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/internal/check/trace"
 )
 
-// PrintCollection prints a collection and what is wrong with its visits.
+// PrintCollection prints a collection and the findings about its visits.
 func PrintCollection(b *bytes.Buffer, s Style, c *roots.Collection) {
 	fmt.Fprintf(b, "%s  %d", c.Time, c.TID)
 	if c.Thread != "" {
