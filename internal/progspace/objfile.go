@@ -41,8 +41,8 @@ type Symbol struct {
 	Start machine.Addr
 	Size  uint64
 	Known bool // there is a symbol
-	// Owner is the start of the function whose records may describe the address: the start of the symbol, or without a symbol that of the nearest
-	// function with records before the address.
+	// Owner is the start of the function whose records may describe the address. It is the start of the symbol. Without a symbol, it is the start of
+	// the nearest function with records before the address.
 	Owner machine.Addr
 }
 

@@ -19,8 +19,8 @@ type File struct {
 	replace bool
 }
 
-// Free returns an error that wraps [os.ErrExist] if a regular file at path must not be overwritten: it is not empty, or it belongs to another user, who
-// could have created it to read what is written. Free follows symbolic links.
+// Free returns an error that wraps [os.ErrExist] if a regular file at path must not be overwritten. That is a file that is not empty, or one of
+// another user, who may have created it to read the output. Free follows symbolic links.
 func Free(path string) error {
 	switch info, err := os.Stat(path); {
 	case err != nil || !info.Mode().IsRegular():

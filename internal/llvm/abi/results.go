@@ -39,8 +39,8 @@ type ResultRegisters struct {
 	narrow bool
 }
 
-// Lowering holds properties of the code that affect results and that the IR does not contain: the width of the vector registers that the code was compiled
-// for, and whether a half is returned as an integer (LLVM up to 14 on x86-64).
+// Lowering holds properties of the code that affect results but are not in the IR. They are the width of the vector registers that the code was
+// compiled for, and whether a half is returned as an integer (LLVM up to 14 on x86-64).
 type Lowering struct {
 	vector  int // width in bytes
 	halfInt bool

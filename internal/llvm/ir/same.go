@@ -7,8 +7,8 @@ import (
 )
 
 // Difference describes the first difference between the bodies of two functions, or returns "". It ignores the names of values and blocks, and debug
-// information. comparable is false if they cannot be compared: one is a declaration or does not parse, or only one has typed pointers, for which LLVM's
-// releases generate different instructions.
+// information. comparable is false if one function is a declaration or does not parse. It is also false if only one has typed pointers, because
+// LLVM's releases generate different instructions for them.
 func Difference(f, g *Func) (what string, comparable bool) {
 	if f.Module.typed != g.Module.typed {
 		return "", false

@@ -23,8 +23,8 @@ const (
 
 // Together walks two courses of one function: that of its code and that of its module. Compiled code reaches its records in the order in which the
 // module reaches their sites, even if blocks were duplicated, merged or moved. may[r][s] reports whether record r may belong to site s. Together
-// removes impossible pairs: those without a common path from the entry, and those without a common continuation. budget is the number of remaining
-// steps; ok is false if it was exceeded.
+// removes impossible pairs, which have no common path from the entry or no common continuation. budget is the number of remaining steps; ok is false
+// if it was exceeded.
 func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
 	for *budget >= 0 {
 		reached := reach(code, module, may, budget)

@@ -134,8 +134,9 @@ type naming struct {
 	behind int  // offset of the next instruction
 }
 
-// names returns the references to symbols in the code, in the order of its instructions. all is false if the target of a call, or of a jump out of the
-// function, is unknown. whole is false if the code may refer to a function that is not in the list; unlinked code has a relocation for each reference.
+// names returns the references to symbols in the code, in the order of its instructions. all is false if the target of a call, or of a jump out of
+// the function, is unknown. whole is false if the code may refer to a function that is not in the list. It is true for unlinked code, which has a
+// relocation for each reference.
 func (c *ordersCode) names() (list []naming, all, whole bool, why string) {
 	c.steps, all, whole = map[int]isa.Step{}, true, true
 	for at := 0; at < len(c.code); {
@@ -398,7 +399,8 @@ func signedOf(c *ir.Const) *big.Int {
 	return new(big.Int).Sub(c.Int, new(big.Int).Lsh(big.NewInt(1), uint(c.Typ.Bits)))
 }
 
-// inCode searches code for a number: as 32 bits, or as 16 if the type has no more, as in an instruction that sets a register; or as 8 bits in a push.
+// inCode searches code for a number. An instruction that sets a register contains it as 32 bits, or as 16 if the type has no more; a push may contain
+// it as 8 bits.
 func inCode(code []byte, n int64, bits int) bool {
 	number := binary.LittleEndian.AppendUint32(nil, uint32(n))
 	if bits == 16 {

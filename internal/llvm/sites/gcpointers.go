@@ -13,10 +13,11 @@ import (
 // GCPointers returns the pointers of the module that each location in the pairs of a statepoint's record may hold; a single pointer if it is certain. It
 // returns nil if the record does not fit. Locations that may hold the same pointers share the slice.
 //
-// The code generator writes one pair for each relocated pointer, and one for each gc pointer in the deopt bundle that is not relocated, in an order that
-// it chooses (StatepointLowering.cpp). It merges pointers that it found to be equal, and drops relocates that it found to be unused. A record fits only
-// if it has as many pairs and pointers as the module requires. Pairs are then distinguished by their shape: how many pointers are derived from a base,
-// whether it is relocated itself, whether a pointer is null or in a vector, and the location of those that are also deopt values.
+// The code generator writes one pair for each relocated pointer, and one for each gc pointer in the deopt bundle that is not relocated, in an order
+// that it chooses (StatepointLowering.cpp). It merges pointers that it found to be equal, and drops relocates that it found to be unused. A record
+// fits only if it has as many pairs and pointers as the module requires. Pairs are then distinguished by four properties: the number of pointers
+// derived from a base, whether the base is relocated itself, whether a pointer is null or in a vector, and the locations of pointers that are also
+// deopt values.
 func GCPointers(s *ir.Site, sp *stackmap.Statepoint) map[stackmap.Location][]ir.Value {
 	module, ok := pointersOfSite(s)
 	if !ok || len(module.nodes) == 0 {

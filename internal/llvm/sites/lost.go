@@ -46,12 +46,12 @@ func inX87(t *ir.Type, triple string) bool {
 const ConfusedX87 = "LLVM may have stored another value for it: a stackmap of the function takes a value in an x87 register, and " +
 	"LLVM shifts the values after it"
 
-// confused returns the reason why a location may hold another value than the one of type t, or "". handleCall of X86FloatingPoint.cpp removes the operands
-// of a stackmap from the instruction but leaves their registers in its model of the x87 stack, because a stackmap overwrites no register. If the register is
-// later assigned to another value, the model contains it twice. At the end of the block adjustLiveRegs then pops the new value instead of the old. The
-// program itself continues with the wrong value, also in slots that it stores. A build of LLVM with assertions aborts there (llvm-project issue 55586). No
-// record shows the register of a removed operand, so all operands of the function are uncertain. If a stackmap has only one such operand and it has a
-// location, it was not in a register.
+// confused returns the reason why the location of a value of type t may hold another value, or "". The cause is an error of LLVM (llvm-project issue
+// 55586). handleCall of X86FloatingPoint.cpp removes the operands of a stackmap from the instruction but leaves their registers in its model of the
+// x87 stack, because a stackmap overwrites no register. If the register is later assigned to another value, the model contains it twice. At the end
+// of the block adjustLiveRegs then pops the new value instead of the old. The program itself continues with the wrong value, also in slots that it
+// stores. A build of LLVM with assertions aborts there. No record shows the register of a removed operand, so all operands of the function are
+// uncertain. If a stackmap has only one such operand and it has a location, it was not in a register.
 func confused(s *ir.Site, t *ir.Type) string {
 	triple := s.Func.Module.Triple
 	if !inX87(t, triple) {

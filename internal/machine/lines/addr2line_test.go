@@ -187,8 +187,8 @@ func rowsTo(t *testing.T, r *Reader, addr machine.Addr) []row {
 	return nil
 }
 
-// mergedRow returns the line that gdb shows if it dropped a row because the previous row has the same line: that of a row with is_stmt at the address of the
-// first of these rows.
+// mergedRow returns the line that gdb shows if it has dropped a row because the previous row has the same line. It is the line of a row with is_stmt
+// at the address of the first of these rows.
 func mergedRow(rows []row) int {
 	k := len(rows) - 1
 	for k > 0 && rows[k-1].line == rows[k].line && rows[k-1].file == rows[k].file {

@@ -29,9 +29,9 @@ func (i *Image) BuildID() []byte {
 	return b[16:][:size]
 }
 
-// DebugFrom provides a separate file for an image whose symbol table or debug information was stripped (objcopy --only-keep-debug). open is called at most
-// once, when a symbol or debug information is needed that the image lacks, and only if the image has a build id. The file is used only if it has the same
-// build id. open returns nil if there is no file.
+// DebugFrom provides a separate file for an image whose symbol table or debug information was stripped (objcopy --only-keep-debug). If the image has
+// a build id, open is called when the first symbol or debug information is needed that the image lacks. It is called at most once. The file is used
+// only if it has the same build id. open returns nil if there is no file.
 //
 // Only the symbol table and the debug information of the file are used; it has no bytes of loaded sections.
 func (i *Image) DebugFrom(open func(buildID []byte) *Image) {

@@ -147,8 +147,8 @@ func (r *rela) symbol(row relaRow) (rawSymbol, error) {
 	return sym, nil
 }
 
-// fixup returns the effect of a row. here is false for kinds that only a linker or loader can apply: those that need tables it creates (GOT, TLS), and those
-// that change bits of an instruction.
+// fixup returns the effect of a row. here is false for kinds that only a linker or loader can apply: some need the tables that it creates (GOT, TLS),
+// others change bits of an instruction.
 func (r *rela) fixup(row relaRow) (x fixup, here bool, err error) {
 	if x, here = fixups[r.f.file.Machine][row.kind]; here {
 		return x, true, nil

@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// Images opens each image in a file of size bytes: the file itself, the members of an archive, the architectures of a universal file, or a universal file
-// in an archive and the reverse. They are named libx.a(member.o) and libx.a (arm64).
+// Images opens each image in a file of size bytes: the file itself, the members of an archive, or the architectures of a universal file. Archives may
+// contain universal files, and the reverse. They are named libx.a(member.o) and libx.a (arm64).
 //
 // An image that cannot be read yields its error, and the iteration continues. Archive members that are not images, such as the index, are skipped. If the
 // file itself has an unknown format, the only error wraps [ErrNotObject]. Images reads only the headers of a member and the data that they require.

@@ -17,9 +17,9 @@ type linkedPlace struct {
 }
 
 // Linked returns the address that a JIT gave to a symbol of a registered image, if the image does not hold the address. The image lacks the addresses
-// of symbols of other images or of the JIT, of common symbols, of symbols in a section whose header has no address, and of weak symbols, which
-// another image may replace. Linked reads the address from mem, where the JIT applied the image's relocations; for a function it may be the address
-// of a stub. It returns false if no relocation refers to the symbol, or if the relocations disagree.
+// of four kinds of symbols: those of other images or of the JIT, common symbols, symbols in a section whose header has no address, and weak symbols,
+// which another image may replace. Linked reads the address from mem, where the JIT applied the image's relocations; for a function it may be the
+// address of a stub. It returns false if no relocation refers to the symbol, or if the relocations disagree.
 func (i *Image) Linked(name string, mem machine.Memory) (machine.Addr, bool) {
 	f, ok := i.format.(*elfFormat)
 	if !ok || !i.Registered || !f.relocatable() || f.file.Machine != elf.EM_X86_64 || f.file.Class != elf.ELFCLASS64 {

@@ -315,8 +315,9 @@ func (s *Code) WasSled() bool {
 // endsOriginal reports whether a call of the compiled code also ended at pc. A thread that made that call earlier may still be in it.
 func (s *Code) endsOriginal(pc machine.Addr) bool { return amd64.CallFrom(s.Original, s.Start, pc) }
 
-// mayBeOwn returns the reason why a frame may be in the function's own call, which was overwritten by another call that ends at the same address; or
-// "". is is true if the frame certainly is in that call. The decision is certain if only one of the two calls has the running function as its target.
+// mayBeOwn decides between two calls that end at the same address: the function's own call, and the call that overwrote it. is reports whether the
+// frame is certainly in the own call. why is "" if the frame is certainly in the other call; otherwise it is the reason not to use the record. The
+// decision is certain if only one of the two calls has the running function as its target.
 func (p *Finder) mayBeOwn(s *Code, f, callee *unwind.Frame) (is bool, why string) {
 	runs, own := p.Space.FunctionOf(callee), p.ownTarget(s.Original, s.Start, f.PC)
 	now := p.targetNow(s)

@@ -1,7 +1,7 @@
 // Package gclint checks how modules of LLVM IR treat the references of a precise garbage collector, before and after the pass rewrite-statepoints-for-gc.
 //
-// [Check] reports pointers and copies of addresses that are used after a safepoint at which they went stale, pairs of a gc.relocate with a wrong base,
-// functions that are marked as leaves although they can collect, and calls that can collect without a statepoint.
+// [Check] reports four kinds of mistakes: pointers and copies of addresses that are used after a safepoint at which they went stale; pairs of a
+// gc.relocate with a wrong base; functions that are marked as leaves although they can collect; and calls that can collect without a statepoint.
 //
 // # Method
 //

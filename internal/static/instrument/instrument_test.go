@@ -401,8 +401,8 @@ attributes #0 = { nounwind }
 	require.Equal(t, []Left{{"site", "a musttail call takes no deopt bundle", 1, "m.ll:10"}}, r.Left)
 }
 
-// TestModulesStayAndAreAccepted requires that all files of LLVM's test of the parser stay unchanged except for lines that are sites, and that llvm-as
-// of the newest release, with its verifier, accepts those that it accepted before.
+// TestModulesStayAndAreAccepted inserts sites into all files of LLVM's tests of its parser. It requires that all other lines stay unchanged. llvm-as
+// of the newest release, with its verifier, must still accept the files that it accepts without sites.
 func TestModulesStayAndAreAccepted(t *testing.T) {
 	livetest.Slow(t)
 	var files []string

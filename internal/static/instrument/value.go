@@ -65,7 +65,8 @@ func (w *writer) operands(i *ir.Instr, bundle bool, v ir.Value) (list []string, 
 }
 
 // telling returns operands from which the interpreter can restore a value ([ir.Told]), and the instructions that compute these operands after the
-// value: the extension of an integer that does not fill a register, or the elements of a struct or array. It returns none if that is impossible.
+// value. The operands are the extension of an integer that does not fill a register, or the elements of a struct or array. It returns none if that is
+// impossible.
 func (w *writer) telling(at *ir.Instr, v ir.Value) (operands, instructions []string) {
 	t := v.Type()
 	if t.Kind == ir.IntKind && t.Bits < 64 {

@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLintAgreesWithTheInterpreter gives the interpreter the values that the records will hold according to lint, at each site of the test modules,
-// and requires that it misses exactly those that lint reports as missing.
+// TestLintAgreesWithTheInterpreter gives the interpreter, at each site of the test modules, the values that lint expects in the record. It requires
+// that the interpreter misses exactly the values that lint reports as missing.
 func TestLintAgreesWithTheInterpreter(t *testing.T) {
 	t.Parallel()
 	held := 0
@@ -58,8 +58,8 @@ func saidMissing(r *lint.Report, s *ir.Site) (names []string) {
 	return names
 }
 
-// missedAt lists the values that the interpreter misses at a site if it gets the recorded ones: the operands that are not lost, the only gc pointer
-// without its own name, and the result of the call.
+// missedAt lists the values that the interpreter misses at a site if it gets the recorded ones. These are the operands that are not lost, the gc
+// pointer without a name if there is only one, and the result of the call.
 func missedAt(t *testing.T, s *ir.Site) []string {
 	t.Helper()
 	values := map[ir.Value]interp.Value{}

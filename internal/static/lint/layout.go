@@ -75,8 +75,8 @@ func (l *linter) exit(described *layout.Layout, n int) error {
 	return nil
 }
 
-// swapped describes a slot that gives its operand another operand's name: at each site of the exit, the function that is left uses that name for the
-// operand of another slot. It returns "" for other slots.
+// swapped describes a slot that gives its operand the name of another slot's operand. In the function that is left, that other operand must have this
+// name at each site of the exit. It returns "" for other slots.
 func swapped(x *layout.Exit, k int, at []*ir.Site) (what string) {
 	slot := x.Slots[k]
 	for _, s := range at {

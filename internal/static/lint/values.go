@@ -42,9 +42,10 @@ func (l *linter) values(s *ir.Site, exits []taken, live []ir.Value) error {
 	return nil
 }
 
-// onlyForCollector reports whether no frame resumes at a statepoint unless a layout describes it. That is so if it has no deopt bundle:
-// rewrite-statepoints-for-gc makes such a statepoint for each call that may collect. It is also so if the bundle is empty in a function with a collector,
-// and no statepoint of the module has deopt operands: producers write "deopt"() on each call of a module that uses statepoints only for its collector.
+// onlyForCollector reports whether a statepoint is only for the collector: no frame resumes at it unless a layout describes it. One case is a
+// statepoint without a deopt bundle, which rewrite-statepoints-for-gc makes for each call that may collect. The other is an empty bundle in a
+// function with a collector, if no statepoint of the module has deopt operands. Producers that use statepoints only for the collector write "deopt"()
+// on each call.
 func (l *linter) onlyForCollector(s *ir.Site) bool {
 	if s.Kind != ir.StatepointSite || len(s.Live) > 0 {
 		return false

@@ -95,8 +95,8 @@ func TestCheckSites(t *testing.T) {
 
 var recordOffset = regexp.MustCompile(`Record ID: (\d+), instruction offset: (\d+)`)
 
-// TestCallsInShadows requires that calls in a shadow are accepted as LLVM writes them for x86-64: an ordinary call that returns to the shadow's end,
-// and a statepoint's call, which the document does not mention, anywhere.
+// TestCallsInShadows requires that the calls which LLVM writes into shadows on x86-64 are accepted. An ordinary call must return to the shadow's end.
+// A statepoint's call, which LLVM's document does not mention, may be anywhere in it.
 func TestCallsInShadows(t *testing.T) {
 	const text = `
 target triple = "x86_64-unknown-linux-gnu"

@@ -22,7 +22,7 @@ func (i *Image) immutable() *vmlayout.Target {
 }
 
 // checkVM runs layouts over the records of an image. Unless a record has the shape of a statepoint, only a module shows which of its locations are
-// live values. checkVM then passes all locations to the layout, and a failure is not a violation.
+// live values. Without a module, checkVM passes all locations to the layout, and a failure of the layout is not a violation.
 func (i *Image) checkVM(vms []*vmlayout.Layout) stackmap.Result {
 	result := stackmap.Result{Rule: layoutReads}
 	for n, m := range i.placed().Maps {

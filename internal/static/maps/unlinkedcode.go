@@ -66,8 +66,8 @@ func fillIn(s *object.Section) *filledIn {
 	return &filledIn{code: code}
 }
 
-// holdsDistance reports whether the four bytes at an offset of code are the distance of a jump or call: they follow e8 or e9, or 0f 80 to 0f 8f
-// (Intel SDM, volume 2, CALL, JMP and Jcc).
+// holdsDistance reports whether the four bytes at an offset of code are the distance of a jump or call. They are if they follow e8, e9, or 0f 80 to
+// 0f 8f (Intel SDM, volume 2, CALL, JMP and Jcc).
 func holdsDistance(code []byte, at uint64) bool {
 	if at < 1 || at > uint64(len(code)) || uint64(len(code))-at < 4 {
 		return false

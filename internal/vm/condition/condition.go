@@ -4,8 +4,8 @@
 // # Language
 //
 // An expression consists of slots, numbers, texts, true, false, operators and parentheses. It is a part of Starlark (go.starlark.net), without calls,
-// lists, lambdas and comprehensions. A tokenizer translates what Starlark's parser cannot read: the names of slots, and C's operators && || !.
-// Starlark's functions then compute the operators. Some differ from Starlark's:
+// lists, lambdas and comprehensions. A tokenizer translates the names of slots, and C's operators && || !, because Starlark's parser cannot read
+// them. Starlark's functions then compute the operators. The language differs from Starlark in some points:
 //
 //   - and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
 //   - true and false are the numbers 1 and 0, too.

@@ -206,8 +206,8 @@ func (o *Overlay) Allocate(size uint64, align uint64) (machine.Addr, error) {
 	return at, nil
 }
 
-// AllocateFromSecondHalf makes the overlay allocate from the second half of its room, so that its objects have other addresses than those in another
-// overlay of the same target that uses only the first half.
+// AllocateFromSecondHalf makes the overlay allocate from the second half of its room. Its objects then have other addresses than those of an overlay
+// of the same target that allocates only from the first half.
 func (o *Overlay) AllocateFromSecondHalf() { o.next += maxAllocated / 2 }
 
 // MakeUnreadable makes all memory unreadable from now on.

@@ -46,8 +46,8 @@ func word(list ...uint64) string {
 	return string(b)
 }
 
-// TestWords requires that values of 16 and 24 bytes are decoded from operands and from memory, in locals, rows and fields, in this process and in
-// another, and that they can be set.
+// TestWords requires that values of 16 and 24 bytes can be read and set. They are in operands and in memory, as locals, rows and fields; the layout
+// runs in this process and in another.
 func TestWords(t *testing.T) {
 	here, err := Parse("a.star", []byte(tagAndPayload))
 	require.NoError(t, err)

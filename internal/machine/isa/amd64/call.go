@@ -42,8 +42,8 @@ func endsInCall(code []byte) bool {
 	return false
 }
 
-// mayEndInCall reports whether a call opcode is at a distance from the end of code at which the last instruction may be that call: e8 followed by two
-// or four bytes, or ff /2 or /3 followed by its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
+// mayEndInCall reports whether the last instruction of code may be a call, judging only by the opcodes near its end. These are e8 with two or four
+// bytes after it, and ff /2 or /3 with its ModRM byte and the bytes that this may require (Intel SDM, volume 2, CALL).
 func mayEndInCall(code []byte) bool {
 	n := len(code)
 	if n >= DirectCall && code[n-DirectCall] == 0xe8 || n >= 3 && code[n-3] == 0xe8 {

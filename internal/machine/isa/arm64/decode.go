@@ -88,8 +88,8 @@ func offset(w uint32, low, bits int) machine.Addr {
 	return machine.Addr(int64(int32(w<<(32-low-bits))>>(32-bits)) * Size)
 }
 
-// SetsWord reports whether code starts with a 64-bit movz, or movk if keep is set, of 16 bits into the general register with this number, with this shift:
-// 0, 16, 32 or 48.
+// SetsWord reports whether code starts with a 64-bit movz, or movk if keep is set, into the general register with this number. shift is the position
+// of the 16 bits that the instruction sets: 0, 16, 32 or 48.
 func SetsWord(code []byte, register uint32, shift uint, keep bool) bool {
 	op := uint32(0xd2800000)
 	if keep {
