@@ -14,7 +14,7 @@ type address uint64
 func (a address) String() string                                    { return fmt.Sprintf("%#x", uint64(a)) }
 func (a address) TextWith(spell func(address uint64) string) string { return spell(uint64(a)) }
 
-// TestTextWith requires that the addresses of a text are replaced at any depth, and that its other words and the errors inside it are kept.
+// TestTextWith requires that addresses in nested errors are replaced too, and that the other words of the text and the nested errors stay.
 func TestTextWith(t *testing.T) {
 	short := func(at uint64) string { return fmt.Sprintf("<%d>", at) }
 	inner := Errorf("%d bytes at %v: %w", 16, address(32), io.EOF)

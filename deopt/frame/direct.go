@@ -6,7 +6,7 @@ type Direct struct {
 	Name     string   `json:"name,omitempty"`     // as the module spells it; empty if no module names it
 	Variable string   `json:"variable,omitempty"` // variable of the source program, as in [Slot]
 	Address  Hex      `json:"address,omitempty"`  // empty if unknown
-	Place    string   `json:"place,omitempty"`    // the address relative to the frame, such as CFA-24
+	Place    string   `json:"place,omitempty"`    // the address as an offset in the frame, such as CFA-24
 	Location Location `json:"location"`           // the location in the first record that has it
 	Record   uint64   `json:"record"`             // the id of that record
 	Records  int      `json:"records"`            // number of records of the function that have this location

@@ -221,7 +221,7 @@ type Location struct {
 	Constant string  `json:"constant,omitempty"`
 }
 
-// Place is a location without its size, as a key of maps.
+// Place is a location without its size. Places can be compared, so they can be keys of maps.
 type Place struct {
 	Kind     string
 	DWARF    int // DWARF number of the register, -1 if there is none
@@ -229,7 +229,7 @@ type Place struct {
 	Constant string
 }
 
-// Place returns the place of a location.
+// Place returns the location without its size.
 func (l *Location) Place() Place {
 	p := Place{l.Kind, -1, l.Offset, l.Constant}
 	if l.DWARF != nil {

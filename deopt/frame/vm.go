@@ -13,7 +13,7 @@ type VM struct {
 	Layout  string     `json:"layout"`            // name of the layout
 	Frames  []VMFrame  `json:"frames,omitempty"`  // innermost first: inlined methods, then the function's own method
 	Objects []VMObject `json:"objects,omitempty"` // objects that the compiled code did not allocate, so that only their fields exist; by ascending id
-	Error   string     `json:"error,omitempty"`   // why there are no frames, with the place in the layout and the operand of the record
+	Error   string     `json:"error,omitempty"`   // why there are no frames, with the position in the layout and the operand of the record
 }
 
 // The values of [VMFrame].Resume.
@@ -48,7 +48,7 @@ type VMValue struct {
 	Type   string `json:"type,omitempty"`  // as the layout or the module spells it: i32, f64, ref
 	Value  string `json:"value,omitempty"` // text in the type's natural form
 	Hex    Hex    `json:"hex,omitempty"`   // the raw bits, as they were read
-	Words  []Hex  `json:"words,omitempty"` // the raw words of a value that has several, in place of Hex
+	Words  []Hex  `json:"words,omitempty"` // the raw words of a value that consists of several; Hex is then empty
 	Status Status `json:"status,omitempty"`
 	Code   Code   `json:"code,omitempty"` // the code of Reason
 	Reason string `json:"reason,omitempty"`
@@ -143,7 +143,7 @@ func (v *VM) LockSlots() (list []Slot) {
 	return list
 }
 
-// Named is a value with the name of its place.
+// Named is a value, and the name by which users refer to it, such as local[2].
 type Named struct {
 	Name  string
 	Value *VMValue

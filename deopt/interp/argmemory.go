@@ -5,8 +5,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// passedMemory describes the memory that a byval argument points to. A variadic callee gets a copy of it among its arguments, in place of the
-// pointer.
+// passedMemory describes the memory to which a byval argument points. In a list of variadic arguments, a copy of this memory replaces the pointer.
 type passedMemory struct {
 	size  uint64
 	align int

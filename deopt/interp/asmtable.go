@@ -18,7 +18,7 @@ type asmRule struct {
 	run func(in *Interp, width int, args []uint64) ([]uint64, bool)
 }
 
-// The constraints of an instruction whose destination is not its source, and of one that modifies its operand in place.
+// The constraints of an instruction whose destination is not its source, and of one that modifies its operand.
 var (
 	asmOneToOne = []string{"=r,r", "=&r,r", "=r,rm", "=&r,rm", "=r,g", "=r,mr"}
 	asmChanged  = []string{"=r,0", "=&r,0", "={ax},{ax}", "={ax},0", "=q,0", "=Q,0"}

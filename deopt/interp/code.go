@@ -10,7 +10,7 @@ type function struct {
 	blocks   []*block
 	code     []inst
 	src      []*ir.Instr // the IR instruction of each inst
-	template []word      // the initial words of a frame: constants in place, all others undefined
+	template []word      // initial words of a frame: the constants, and undefined words for all other values
 	params   []slot
 	ret      *shape
 	slots    map[ir.Value]slot

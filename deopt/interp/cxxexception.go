@@ -33,7 +33,7 @@ type thrown struct {
 type exception struct {
 	header   machine.Addr // address of the _Unwind_Exception
 	object   machine.Addr
-	of       *thrown // nil for a foreign exception
+	of       *thrown // nil for an exception from another language
 	adjusted machine.Addr
 	handlers int          // number of active handlers; negative while it is rethrown
 	whole    machine.Addr // heap block of the header, if the header is not in the object's block
@@ -376,7 +376,7 @@ func rethrow(c cxxCall) {
 		return
 	}
 	x := cxx.current()
-	cxx.uncaught++ // never decremented for a foreign exception, as in libstdc++
+	cxx.uncaught++ // never decremented for an exception from another language, as in libstdc++
 	if x.of == nil {
 		cxx.caught = cxx.caught[:len(cxx.caught)-1]
 	} else {

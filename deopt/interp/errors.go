@@ -48,7 +48,7 @@ type RunError struct {
 	Err   error
 }
 
-// Error returns the place and the reason on one line.
+// Error returns the instruction and the reason on one line.
 func (e *RunError) Error() string { return e.text(e.Err.Error()) }
 
 // TextWith implements [abstract.Addressed].

@@ -176,7 +176,7 @@ sort:
 }
 `
 
-// TestSteps requires the place of a run after each step: the function and line of the next instruction, and the number of frames.
+// TestSteps requires the location of a run after each step: the function and line of the next instruction, and the number of frames.
 func TestSteps(t *testing.T) {
 	_, x, _ := startMain(t, twoFunctions, interp.Options{})
 	var places []string

@@ -34,7 +34,7 @@ func promised(flags ir.Flags, k ir.TypeKind, list ...[]word) bool {
 	return true
 }
 
-// promise holds the flags nnan and ninf for a value that a phi, a select or a call passes on without computing it.
+// promise is a value that must satisfy the flags nnan and ninf. A phi, a select or a call with these flags passes the value on without computing it.
 type promise struct {
 	flags ir.Flags
 	value slot
@@ -53,12 +53,12 @@ func promises(flags ir.Flags, values ...slot) []promise {
 	return list
 }
 
-// broken reports whether a lane violates the promise.
+// broken reports whether a lane of the value violates the flags.
 func (p promise) broken(w []word, lane *shape) bool {
 	return defined(w) && !promised(p.flags, lane.typ.Kind, w)
 }
 
-// enforce turns the lanes that violate the promise into poison.
+// enforce makes the lanes of the value that violate the flags poison.
 func (p promise) enforce(words []word) {
 	lane, n := p.value.s.lane()
 	for k := range n {
@@ -68,7 +68,7 @@ func (p promise) enforce(words []word) {
 	}
 }
 
-// kept reports whether all lanes of the operand keep the promise.
+// kept reports whether all lanes of the value satisfy the flags.
 func (p promise) kept(fr *frame) bool {
 	lane, n := p.value.s.lane()
 	for k := range n {
@@ -79,14 +79,14 @@ func (p promise) kept(fr *frame) bool {
 	return true
 }
 
-// callPromise holds the promises of a call about its arguments and its result. A lane of the result may depend on any argument, so one violated
-// argument turns all lanes into poison.
+// callPromise holds the arguments and the result of a call that must satisfy its flags nnan and ninf. A lane of the result may depend on any
+// argument, so a single argument that violates the flags makes the whole result poison.
 type callPromise struct {
 	args   []promise
 	result promise
 }
 
-// callPromises returns the promises of a call, nil for none.
+// callPromises returns the promises of a call, or nil if the call has neither nnan nor ninf.
 func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 	result := promises(i.Flags, out)
 	if result == nil {
@@ -98,7 +98,7 @@ func callPromises(i *ir.Instr, args []slot, out slot) *callPromise {
 // debt holds the work to do when a call returns.
 type debt struct {
 	result promise
-	broken bool   // an argument violated the promise
+	broken bool   // an argument violated the flags
 	given  []span // memory that becomes undefined
 }
 
@@ -133,7 +133,7 @@ func (d *debt) with(callers *debt) *debt {
 	return d
 }
 
-// enforce makes the result poison if it or an argument violates the promise.
+// enforce makes the result poison if the result or an argument violates the flags.
 func (d *debt) enforce(words []word) {
 	switch {
 	case d == nil || len(words) == 0 || d.result.value.s == nil:

@@ -83,7 +83,7 @@ var floatIntrinsics = map[string]floatIntrinsic{
 // fused computes x*y + z, rounded once, for a format whose values a float64 holds exactly. In the narrower formats the product is exact. The sum is
 // rounded to odd, so that rounding it again equals rounding once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 func fused(kind ir.TypeKind, x, y, z float64) uint64 {
-	p := float64(x * y) // the conversion rounds: it keeps Go from fusing the product with the sum
+	p := float64(x * y) // the conversion rounds, so that Go does not fuse the product with the sum
 	s := p + z
 	if kind == ir.DoubleKind {
 		s = math.FMA(x, y, z)

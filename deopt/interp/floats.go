@@ -82,7 +82,7 @@ func roundBits(f float64, expBits, fracBits int) uint64 {
 	}
 	frac, exp := math.Frexp(math.Abs(f)) // frac in [0.5, 1)
 	bias := 1<<(expBits-1) - 1
-	// ulp is the exponent of the last place; subnormals share that of the lowest normal exponent.
+	// ulp is the exponent of the last place. All subnormal numbers have the exponent of the least normal number.
 	ulp := max(exp-1, 1-bias) - fracBits
 	units := math.RoundToEven(math.Ldexp(frac, exp-ulp))
 	if math.Ldexp(units, ulp) >= math.Ldexp(1, bias+1) {

@@ -12,7 +12,7 @@ type frame struct {
 	ret      []word  // destination of the result, in the caller's frame
 	pc       int     // index of the next inst; if the frame waits for a call, the call is at pc-1
 	next     *edge   // the edge that a terminator's step chose
-	mark     int     // number of stack allocations that belong to outer frames
+	mark     int     // number of stack allocations that outer frames have made
 	variadic []Value // the variadic arguments, nil in a resumed frame
 	held     uint64  // memory charged for the variadic arguments
 	va       *vaArea // where va_start stored the variadic arguments, nil before the first va_start

@@ -218,7 +218,7 @@ type stack struct {
 type span struct {
 	addr  machine.Addr
 	size  uint64
-	kept  bool // lasts until its frame is popped, even across a stackrestore
+	kept  bool // released when its frame is popped, but not by a stackrestore
 	fixed bool // an alloca in the entry block, with a constant size
 }
 

@@ -46,7 +46,8 @@ func TestInAllocaOfCxxIsAsNative(t *testing.T) {
 	}
 }
 
-// TestInAllocaMemoryIsUndefinedBehindTheCall requires that the memory of the arguments belongs to the callee, and is undefined after the call.
+// TestInAllocaMemoryIsUndefinedBehindTheCall requires that the callee can store to the memory of its inalloca arguments, and that the memory is
+// undefined after the call.
 func TestInAllocaMemoryIsUndefinedBehindTheCall(t *testing.T) {
 	const head = `target triple = "i686-pc-windows-msvc"
 declare ptr @llvm.stacksave()

@@ -6,7 +6,7 @@ package interp
 // poisonOf returns a word in which the bits of the mask m are poison.
 func poisonOf(m uint64) word { return word{m, m} }
 
-// isPoison reports whether a word belongs to a scalar that is poison.
+// isPoison reports whether a word is part of a poison scalar.
 func isPoison(w word) bool { return w.v&w.u != 0 }
 
 // anyPoison reports whether any word of the list is poison.

@@ -114,7 +114,7 @@ func TestPoisonTravels(t *testing.T) {
 		{"%r = call double @llvm.fabs.f64(double poison)", "double", "poison"}, {"%r = call double @llvm.copysign.f64(double 1.0, double poison)", "double", "poison"},
 		{"%r = call i32 @llvm.fptosi.sat.i32.f64(double poison)", "i32", "poison"}, {"%r = call i64 @llvm.lrint.i64.f64(double 1.0e300)", "i64", "undef"},
 		{"%r = call { double, i32 } @llvm.frexp.f64.i32(double 0x7FF0000000000000)", "{ double, i32 }", "{inf, undef}"},
-		// Memory keeps poison by the bit; a load of a scalar with any poison bit is poison.
+		// Memory records poison for each bit, but a loaded scalar with any poison bit is poison as a whole.
 		{"%p = alloca i32\n  store i32 0, ptr %p\n  store i8 poison, ptr %p\n  %r = load i32, ptr %p", "i32", "poison"},
 		{"%p = alloca i32\n  store i32 258, ptr %p\n  store i8 poison, ptr %p\n  %r = load <4 x i8>, ptr %p", "<4 x i8>", "<poison, 1, 0, 0>"},
 		{"%p = alloca i32\n  store i32 poison, ptr %p\n  store i32 9, ptr %p\n  %r = load i32, ptr %p", "i32", "9"},

@@ -14,8 +14,8 @@ type Profiled struct {
 	Instrs uint64 // phis included, as [Result].Steps counts
 }
 
-// Profile returns counts for the blocks that have run since the Interp was made, for all functions, in the order of the modules. The IR of libstdc++
-// comes last.
+// Profile returns the counts of the blocks that have run since the Interp was made, in all functions. The order is that of the modules; the
+// interpreter's IR of libstdc++ comes last.
 func (in *Interp) Profile() []Profiled {
 	open := map[*block]int64{}
 	in.unfinished(func(b *block, n int64) { open[b] += n })

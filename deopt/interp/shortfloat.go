@@ -46,7 +46,7 @@ var floatShorts = map[string]floatShort{
 			return fused(ir.FloatKind, x, y, z), true
 		},
 	},
-	"fmuladd": { // the conversion keeps Go from fusing the product with the sum
+	"fmuladd": { // the conversion rounds, so that Go does not fuse the product with the sum
 		func(a, b, c uint64) (uint64, bool) {
 			return finishDouble(float64(math.Float64frombits(a)*math.Float64frombits(b)) + math.Float64frombits(c))
 		},

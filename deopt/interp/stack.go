@@ -240,7 +240,7 @@ func (in *Interp) stacked(stack []Activation, ret []word) error {
 		fr.owes, owes = owes, nil
 		if k == 0 {
 			if stack[0].Point.Index == 0 && stack[0].Call == nil {
-				// Starting at a block counts as entering it, so its phis count as steps.
+				// A run that starts at the beginning of a block also counts its phis as steps.
 				b := fr.fn.blocks[stack[0].Point.Block.Index]
 				in.run.steps += uint64(b.phis)
 				b.short -= int64(b.phis)

@@ -39,7 +39,7 @@ func TestFloatIntrinsicTableIsAsNative(t *testing.T) {
 				add(name, one, x, single, "."+x.suffix())
 			}
 			add("copysign", two, x, pairs, "."+x.suffix())
-			// LangRef does not define the sign of a result from two zeros, nor whether a signaling NaN counts as a NaN.
+			// LangRef does not define the sign of a result from two zeros, nor whether a signaling NaN is handled as a NaN.
 			if f.bits <= 64 {
 				noZeros := func(v []*big.Int) bool {
 					return v[0].BitLen() > 0 && v[1].BitLen() > 0 && v[0].Bit(f.bits-1)+v[1].Bit(f.bits-1) < 2

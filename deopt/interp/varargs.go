@@ -373,7 +373,7 @@ func (in *Interp) vaNext(list machine.Addr, s *shape) (machine.Addr, error) {
 	return a, in.view.write(list+vaOverflow, raw[vaOverflow:vaSaved], nil)
 }
 
-// allocKept is alloc for memory that lasts until the frame is popped: a stackrestore keeps it.
+// allocKept is alloc for memory that is released when the frame is popped, and not by a stackrestore.
 func (s *stack) allocKept(size uint64, align int) (machine.Addr, error) {
 	a, err := s.alloc(size, align)
 	if err == nil {

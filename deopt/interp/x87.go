@@ -73,7 +73,7 @@ func x87Short(op ir.Op, dst, a, b []word) bool {
 			r.m, rem = bits.Div64(x.m, 0, y.m)
 			r.exp--
 		}
-		// Replace the remainder by rest, which rounds in the same way: 0, half, or more than half of the last place.
+		// put only needs to know whether the remainder is less than, equal to or more than half of the divisor, so rest has one of three values.
 		rest := uint64(0)
 		switch half := y.m - rem; {
 		case rem > half:

@@ -82,7 +82,7 @@ func BenchmarkNewIndex(b *testing.B) {
 	}
 }
 
-// BenchmarkAt looks up random addresses that have a record. The code is at one place, or at three places far apart.
+// BenchmarkAt looks up random addresses that have a record. The code is in one range, or in three ranges far apart.
 func BenchmarkAt(b *testing.B) {
 	for _, per := range shapes {
 		for _, places := range []int{1, 3} {

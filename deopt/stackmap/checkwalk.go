@@ -42,7 +42,7 @@ func newWalk(arch *machine.Arch, code Code) *walk {
 	return w
 }
 
-// begin starts at the first instruction of a function.
+// begin moves the walk to the first instruction of a function.
 func (w *walk) begin(addr, end machine.Addr) {
 	w.at, w.last, w.end, w.why = addr, addr, end, nil
 }

@@ -98,7 +98,7 @@ func TestAmbiguous(t *testing.T) {
 			w.u64(5).u32(4).u16(0, 0)
 			w.u16(0, 1).u16(7).u8(0, 8)
 		}, V3, nil},
-		// Zeros after such a map may be a prologue.
+		// Zeros after a map without locations may be padding or a prologue.
 		{"no locations, and zeros", func(w *raw) {
 			head(w, 1, 1).u64(0x1000, 8, 1)
 			w.u64(5).u32(4).u16(0, 0)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Error is an error in a section, with its place.
+// Error is an error in a section, with its position.
 type Error struct {
 	Offset int64 // position in the section
 	Err    error

@@ -11,10 +11,10 @@ type Field struct {
 	Index int // index of the location, live-out or constant; 0 otherwise
 }
 
-// Part is the part of a blob that a [Field] belongs to.
+// Part identifies the part of a blob that contains a [Field].
 type Part uint8
 
-// The parts of a blob that fields belong to.
+// The parts of a blob.
 const (
 	InHeader Part = iota
 	InFunction

@@ -7,7 +7,7 @@ type Reserved struct {
 	Pos    int64 // position in the section
 	Name   string
 	Value  uint64
-	Record int64 // position of the record that the field belongs to; -1 for a field in a prologue
+	Record int64 // position of the record that contains the field; -1 for a field of a prologue
 }
 
 // Reserved yields the non-zero reserved fields of the records and the prologue of f, or of the unattributed records if f is nil. The parser rejects a

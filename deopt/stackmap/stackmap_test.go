@@ -20,7 +20,7 @@ func written(t testing.TB, blob *Blob) *Map {
 	return m
 }
 
-// TestParse requires the contents of the handwritten sections. The expected values come from the descriptions of the layouts.
+// TestParse requires that Parse returns the contents of the handwritten sections. The expected values come from the descriptions of the layouts.
 func TestParse(t *testing.T) {
 	for _, l := range literals {
 		for _, order := range orders {
@@ -40,8 +40,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestRecords requires that Records yields the records of each function, and the counts of records. Records decodes all of them into the same
-// memory, so a caller that keeps one must clone it.
+// TestRecords requires that Records yields the records of each function, and that the numbers of records are right. Records decodes all of them into
+// the same memory, so a caller that keeps one must clone it.
 func TestRecords(t *testing.T) {
 	for _, l := range literals {
 		m, _, err := ParseOne(l.data(binary.BigEndian), Options{binary.BigEndian, l.dialect})

@@ -13,7 +13,7 @@ func logFixed(n softfloat.Number, frac int) *big.Int {
 	n.Exp -= k // n is now in [1, 2)
 	m := fixed(n, frac+8)
 	if m.Cmp(new(big.Int).Lsh(big.NewInt(3), uint(frac+7))) > 0 {
-		// Move n below one: just below a power of two, k*ln2 and the rest would cancel.
+		// Move n below one. Otherwise k*ln2 and the logarithm of n would cancel for a number just below a power of two.
 		k++
 		n.Exp--
 		m = fixed(n, frac+8)

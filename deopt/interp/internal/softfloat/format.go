@@ -93,8 +93,8 @@ func (f Format) Decode(bits *big.Int) Number {
 	return Number{Class: Finite, Neg: neg, Mant: frac, Exp: max(exp, 1) - f.bias() - f.Prec + 1}
 }
 
-// Encode rounds a number to the format. A number that is too large becomes infinite. A NaN becomes quiet and keeps the part of its payload that
-// fits.
+// Encode rounds a number to the format. A number that is too large becomes infinite. A NaN becomes quiet, and the bits of its payload that do not fit
+// are dropped.
 func (f Format) Encode(n Number) *big.Int {
 	top := new(big.Int).Lsh(big.NewInt(1<<f.ExpBits-1), uint(f.Prec-1)) // infinity, without sign
 	r := new(big.Int)
