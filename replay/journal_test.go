@@ -128,7 +128,8 @@ func TestJournalOfKills(t *testing.T) {
 	require.Equal(t, []string{"0000.txtar ok", "0001.txtar ok", "0002.txtar ok"}, paths(all), "two are not enough")
 }
 
-// TestJournalOfAnother requires that a journal is only used for the same kind of run, and that any other file is left unchanged.
+// TestJournalOfAnother requires that a run rejects the journal of a run with other inputs, and a file that is not a journal, and leaves them
+// unchanged.
 func TestJournalOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := replay.OpenJournal(path, belongs)

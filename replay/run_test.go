@@ -107,7 +107,7 @@ func TestOneStopsNoOther(t *testing.T) {
 			var none []int
 			_ = none[i.Path[0]]
 		case "0002.txtar":
-			<-stuck // ignores its context
+			<-stuck // the job ignores its context
 		case "0003.txtar":
 			<-ctx.Done()
 			out.Outcome, out.Message = replay.Failed, "0003.txtar:7: "+ctx.Err().Error()

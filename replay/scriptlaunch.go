@@ -179,7 +179,7 @@ func (c *call) goOn() error {
 // maxPrinted bounds the output of a program that a script can read, in bytes.
 const maxPrinted = 64 << 20
 
-// ended handles the end of the program.
+// ended stores how the program ended and what it printed, and releases the process.
 func (c *call) ended(code, signal int) error {
 	_ = c.process.Release()
 	s := c.session

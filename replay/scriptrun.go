@@ -46,7 +46,7 @@ type run struct {
 	resumed *frame.Resumed // result of resume, or nil
 }
 
-// exit describes how a program ended, or how it would have ended.
+// exit describes how a program ended, or how it would have ended by the interpreter's result.
 type exit struct {
 	code   int
 	signal int // 0 if the program exited

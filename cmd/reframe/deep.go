@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/deopt/unwind"
 )
 
-// maxKept is the number of frames that --depth all keeps at each end of a stack, because each takes some kilobytes of memory.
+// maxKept bounds the number of frames that --depth all keeps at each end of a stack, because each frame takes some kilobytes of memory.
 const maxKept = 1 << 16
 
 // depthOf parses --depth, and increases the depth so that it includes the chosen frame.

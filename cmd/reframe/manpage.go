@@ -72,7 +72,7 @@ func manualPage(c *cobra.Command, pages []*cobra.Command) []byte {
 	return p.out.Bytes()
 }
 
-// roff is a page that is being written.
+// roff is the source of a manual page that is being written.
 type roff struct{ out bytes.Buffer }
 
 func (p *roff) line(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }

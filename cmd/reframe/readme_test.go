@@ -26,7 +26,7 @@ func TestReadmeShowsRealScreens(t *testing.T) {
 	require.Less(t, strings.Count(string(text), "\n"), 150)
 }
 
-// TestInsideShowsRealScreens requires the same for doc/user/inside.md.
+// TestInsideShowsRealScreens requires the same as TestReadmeShowsRealScreens for doc/user/inside.md.
 func TestInsideShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/inside.md", clitest.Examples(t)), "\n")
@@ -36,7 +36,7 @@ func TestInsideShowsRealScreens(t *testing.T) {
 	require.Contains(t, typed, "-ex bt")
 }
 
-// TestCollectorShowsRealScreens requires the same for doc/user/collector.md.
+// TestCollectorShowsRealScreens requires the same as TestReadmeShowsRealScreens for doc/user/collector.md.
 func TestCollectorShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/collector.md", clitest.Examples(t)), "\n")
@@ -45,7 +45,7 @@ func TestCollectorShowsRealScreens(t *testing.T) {
 	}
 }
 
-// TestTourShowsRealScreens requires the same for doc/user/tour.md.
+// TestTourShowsRealScreens requires the same as TestReadmeShowsRealScreens for doc/user/tour.md.
 func TestTourShowsRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	typed := strings.Join(clitest.TypeDocument(t, "../../doc/user/tour.md", clitest.Examples(t)), "\n")
@@ -54,7 +54,7 @@ func TestTourShowsRealScreens(t *testing.T) {
 	}
 }
 
-// TestVerbsShowRealScreens requires the same for doc/user/verbs.md, whose screens show test programs of the repository.
+// TestVerbsShowRealScreens requires the same as TestReadmeShowsRealScreens for doc/user/verbs.md, whose screens show test programs of the repository.
 func TestVerbsShowRealScreens(t *testing.T) {
 	livetest.Slow(t)
 	const path, begin, end = "../../doc/user/verbs.md", "```console\n$ ./reframe ", "```\n"

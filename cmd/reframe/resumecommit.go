@@ -94,7 +94,7 @@ func (a *app) committed(ctx context.Context, s *ptrace.Session, k *inputs, o deo
 	return p, err
 }
 
-// prepare runs the reference interpreter.
+// prepare runs the reference interpreter, and stores the result in p.
 func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
 	stack, err := pick(view, r.Choice)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) prepare(ctx context.Context, s *ptrace.Session, view *deopt.View, 
 	return nil
 }
 
-// prepareWith runs the user's own interpreter.
+// prepareWith runs the user's own interpreter, and stores the result in p.
 func (a *app) prepareWith(ctx context.Context, s *ptrace.Session, view *deopt.View, r *flags.Resume, p *prepared) error {
 	stack, err := pickVM(view, r.Choice, r.Result)
 	if err != nil {

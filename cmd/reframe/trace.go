@@ -234,7 +234,7 @@ func tracedStatus(s *trace.Summary, err error, partial bool) ended {
 	return ended{}
 }
 
-// plan prints the bytes that a trace would write.
+// plan prints the bytes of code that a trace would overwrite.
 func (a *app) plan(k *traced) error {
 	objects, err := k.given()
 	if err != nil {

@@ -275,7 +275,7 @@ func (e ended) silent() error {
 	return &status{code, ""}
 }
 
-// exit writes an exit.
+// exit writes the lines of one exit, or its JSON object.
 func (w *exitWriter) exit(x *trace.Exited) error {
 	if w.app.json {
 		line, err := w.encoded(x.Report())
@@ -300,7 +300,7 @@ func (w *exitWriter) hint(x *trace.Exited) {
 	}
 }
 
-// planned writes one byte that a trace would overwrite.
+// planned writes a line about one byte of code that a trace would overwrite.
 func (w *exitWriter) planned(p *trace.Planned) {
 	if w.app.json {
 		_ = w.object(p) // close returns the error

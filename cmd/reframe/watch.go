@@ -180,7 +180,7 @@ func (w *watched) writeError(ctx context.Context, failed error) error {
 	return failed
 }
 
-// runLimits returns the limits of the flags.
+// runLimits returns the limits for the number of exits and for the time, as the flags set them.
 func (w *watched) runLimits() text.Limits { return text.Limits{Exits: w.limit, Time: w.time} }
 
 // completeCommand completes the command to start.

@@ -44,7 +44,7 @@ func TestWrongKindOfFile(t *testing.T) {
 	} {
 		clitest.Run(t, c.args...).FailsEmpty(t, 2, c.want)
 	}
-	// Frames continues without the layout.
+	// The verb frames reports the error and continues without the layout.
 	for file, want := range map[string]string{p.IR: "expected a layout, got IR; " + ir, object: "expected a layout, got an ELF object; " + maps} {
 		r := clitest.Run(t, "frames", clitest.PID(p), "--layout", file)
 		require.Equal(t, 1, r.Code, r.Stderr)
