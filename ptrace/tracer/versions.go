@@ -119,7 +119,8 @@ func (s *server) setAgain(b *breakpoint, is Code) (why string) {
 	for _, v := range b.list {
 		switch same := v.behind.agrees(&now.behind) == nearbySize; {
 		case same && v.code != is:
-			return "the new code differs from the known code only at the breakpoint, and the process may have saved the known code with the breakpoint"
+			return "only the instruction under the breakpoint changed; if the process saved the old code with the breakpoint in it and restores it, " +
+				"the two cannot be told apart"
 		case same:
 			known = true
 		}
