@@ -35,7 +35,7 @@ func auxiliaryVector(pid int, from, to machine.Addr) ([]byte, error) {
 	return nil, err
 }
 
-// auxEntries yields the type and the value of each entry of an auxiliary vector.
+// auxEntries yields the type and value of each entry of an auxiliary vector.
 func auxEntries(auxv []byte, order binary.ByteOrder) iter.Seq2[uint64, machine.Addr] {
 	return func(yield func(uint64, machine.Addr) bool) {
 		for b := auxv; len(b) >= 16; b = b[16:] {

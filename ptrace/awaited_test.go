@@ -15,8 +15,9 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestPagesThatAreNeverProvided requires that no verb waits for pages that userfaultfd never provides, in a process's stack, code and heap. Present
-// pages must be read, also those after absent pages. Absent pages must be unavailable for that reason, and the process must continue.
+// TestPagesThatAreNeverProvided requires that no capture or read waits for absent pages of a stack, code or heap that a userfaultfd server never
+// provides. Present pages must be read, also those after absent pages. For absent pages the error must name this reason. The process must resume
+// afterwards.
 func TestPagesThatAreNeverProvided(t *testing.T) {
 	const page = elfcore.Page
 	p := program(t, "awaited.c", []string{"-O1", "-fno-omit-frame-pointer"})
@@ -89,7 +90,7 @@ func TestPagesThatAreNeverProvided(t *testing.T) {
 	require.Contains(t, p.Output(), "done")
 }
 
-// TestReadsWithoutTheFile requires the same for process_vm_readv(2), which is used if /proc/PID/mem cannot be opened.
+// TestReadsWithoutTheFile requires that process_vm_readv(2) does not wait for such pages either. It is used if /proc/PID/mem cannot be opened.
 func TestReadsWithoutTheFile(t *testing.T) {
 	const page = elfcore.Page
 	p, at := untouched(t)

@@ -16,12 +16,12 @@ import (
 
 // Options are the options of [Capture]. With the zero value, Capture copies the state and resumes the process.
 type Options struct {
-	// Hold keeps the process stopped until [Target.Release]. Until then all of its memory can be read.
+	// Hold keeps the process stopped until [Target.Release] is called. Until then, all memory of the process can be read.
 	Hold bool
 	// StackBytes is the number of bytes to copy of each stack. 0 means 512 KiB, and for deeper stacks up to 9 MiB of each and 64 MiB in total.
 	StackBytes int
 	deep       int // bytes of deep stacks to copy beyond StackBytes
-	// Record copies the data that [Target.WriteCore] needs. While the process is held, each page that is read is also kept.
+	// Record copies the data that [Target.WriteCore] needs. With Hold, it also keeps each page that is read while the process is held.
 	Record bool
 	// Also lists further memory to copy during the stop, such as the ranges in a [Plan].
 	Also []machine.Range
@@ -29,8 +29,8 @@ type Options struct {
 	DebugDirs []string
 	// Objects are unregistered objects. If their code is not at the given addresses, the error is an [*ObjectError].
 	Objects []Object
-	// Goroutines is called before the stop if the process runs a Go program. It returns the places of goroutines, or nil. With the places, more
-	// memory of each goroutine is copied.
+	// Goroutines is called before the stop if the process runs a Go program. It returns the addresses and offsets by which goroutines are found, or
+	// nil. If it returns them, goroutines that no thread runs are copied, too.
 	Goroutines func(*Target) *GoLayout
 }
 
@@ -40,8 +40,8 @@ const (
 	deepStack  = 9 << 20
 	deepStacks = 64 << 20
 	maxStack   = 1 << 30
-	// attempts bounds the number of times that the lists of registered objects are read again because they changed before the stop. The last attempt
-	// reads them during the stop.
+	// attempts bounds the number of captures that are tried if the lists of registered objects keep changing before the stop. The last attempt reads
+	// the lists during the stop.
 	attempts = 8
 )
 
@@ -108,8 +108,8 @@ func (t reading) capture(o Options) error {
 	return t.captureHeld(o)
 }
 
-// captureBriefly reads the lists before the stop. settled reports whether these lists, and those after the stop, describe the data that was copied
-// during the stop.
+// captureBriefly surveys mappings, modules and lists of registered objects before the stop. settled reports whether they also describe the data that
+// was copied during the stop.
 func (t reading) captureBriefly(o Options) (settled bool, err error) {
 	if err := t.survey(); err != nil {
 		return false, err
@@ -157,7 +157,7 @@ func (t reading) captureBriefly(o Options) (settled bool, err error) {
 	return true, nil
 }
 
-// captureHeld compares the lists with the process while it is stopped, and reads them again during the stop if they have changed.
+// captureHeld surveys mappings, modules and lists of registered objects before the stop, and again during the stop if they have changed.
 func (t reading) captureHeld(o Options) error {
 	if err := t.survey(); err != nil {
 		return err
@@ -245,7 +245,7 @@ func readable(mem memory, maps []machine.Mapping) error {
 	return nil
 }
 
-// know passes the current mappings to the memory of the process.
+// know passes the current mappings to the memory reader of the process.
 func (t reading) know() {
 	t.provided = &provisions{tid: t.via}
 	t.process.know(t.maps, t.provided)
@@ -336,7 +336,7 @@ func (t reading) readObjects(s *stopped) {
 	}
 }
 
-// finish sets the threads from the copies, and the memory from the copies and from other ranges whose content at that moment is known.
+// finish sets the target's threads and memory. Memory consists of the copies, and of other ranges whose content during the stop is known.
 func (t reading) finish(s *stopped, code *codeCopy, ranges []span) {
 	ranges = append(ranges, code.spans()...)
 	unread := unreadOf(code.whole)

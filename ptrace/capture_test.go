@@ -92,7 +92,7 @@ func TestCaptureStopped(t *testing.T) {
 	requireStates(t, p.PID, before)
 	p.Signal(t, syscall.SIGCONT)
 	requireState(t, p.PID, 'S')
-	time.Sleep(10 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
+	time.Sleep(10 * time.Millisecond) // enough time for a failure to show; on a slow machine the test may miss a failure, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }
 
@@ -329,7 +329,7 @@ func TestCaptureDying(t *testing.T) {
 		p := livetest.C(t, "threads.c", nil, "3", "1", "3", "1")
 		killed := make(chan struct{})
 		go func() {
-			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // every moment is valid; on a slow machine it is an earlier one
+			time.Sleep(time.Duration(i) * 100 * time.Microsecond) // the capture may begin at any moment; a slow machine only changes which
 			p.Kill()
 			close(killed)
 		}()

@@ -48,7 +48,7 @@ func TestCaptureThatIsHeldUp(t *testing.T) {
 	require.True(t, p.Alive())
 }
 
-// captureUntilTold captures a process repeatedly until standard input ends.
+// captureUntilTold captures a process repeatedly until standard input is closed.
 func captureUntilTold(t *testing.T, pid int) {
 	end := make(chan struct{})
 	go func() {

@@ -61,7 +61,7 @@ func (s *stopped) copy(of *Target, code *codeCopy) error {
 	return nil
 }
 
-// copyAll copies the stacks of a thread, and the code that they point to.
+// copyAll copies the stacks of a thread, and the code to which their words point.
 func (t *stoppedThread) copyAll(mem memory, of *Target, code []machine.Mapping, pages map[machine.Addr]bool) {
 	t.copyStacks(mem, of.maps)
 	if of.goProgram {
@@ -137,7 +137,7 @@ func (t *stoppedThread) leftStack(maps []machine.Mapping, block machine.Addr) (s
 // mapping. The thread's own block, which the C library puts at the end of the stack, is not part of the stack.
 //
 // For a deep stack s grows. deep is the number of bytes that remain for growing, for all threads together. past holds the parts of the stack after
-// unreadable pages, and unread these pages.
+// unreadable pages, and unread holds these pages.
 func (s *span) copy(mem memory, maps []machine.Mapping, sp, block machine.Addr, deep *int) (past []span, unread []machine.Range) {
 	var into []byte
 	read := func(from machine.Addr) int {
@@ -239,8 +239,8 @@ const (
 	userCode = 0x33 // __USER_CS
 )
 
-// eachInterrupted calls f with the stack pointer of each context that a signal interrupted and whose handler runs on the alternate stack. s is a copy
-// of that stack. A false match only makes an unused copy.
+// eachInterrupted calls f with the stack pointer of each context that was interrupted by a signal whose handler runs on the alternate stack. s is a
+// copy of the alternate stack. A false match only causes an unused copy.
 func (s *span) eachInterrupted(f func(sp machine.Addr)) {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(s.data[at:]) } // a call through binary.ByteOrder is several times slower
 	// The frame is aligned as if a call had pushed its first word.

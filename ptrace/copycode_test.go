@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestEachCode requires all possible return addresses. On arm64 the return address of a leaf function is only in x30, and any may have a signature in
-// its upper 16 bits.
+// TestEachCode requires that eachCode finds all possible return addresses. On arm64 the return address of a leaf function is only in x30, and any
+// return address may have a signature in its upper 16 bits.
 func TestEachCode(t *testing.T) {
 	stack, err := binary.Append(nil, binary.LittleEndian, []uint64{0x002f_ffff_8000_1004, 7})
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// placeModules finds the places of the modules, and determines whether stacks of goroutines are copied.
+// placeModules finds the addresses of the modules, and determines whether stacks of goroutines are copied.
 func (t reading) placeModules() {
 	t.places = newPlaces(t.Modules)
 	t.goProgram = t.arch == machine.AMD64 && t.GoProgram() != nil // on other architectures, stacks are not followed across C
@@ -27,7 +27,7 @@ func (t *Target) GoProgram() *Module {
 // uses two stacks: its own, and that of the goroutine that called C.
 func (t *stoppedThread) copyGoStacks(mem memory, of *Target) {
 	keep, maps := &keeping{mem: mem}, of.maps
-	// Package goroutine reads all fields of a g, so the whole g is copied. If the copy fails, reading the field reports it.
+	// Package goroutine reads all fields of a g, so the whole g is copied. If the copy fails, reading a field later returns the error.
 	r := &goReader{t.arch, keep, maps, goroutineBytes}
 	found, ok := r.find(t.block)
 	t.runtime = append(t.runtime, keep.spans...) // also if there are several candidates, because a later search must find all of them

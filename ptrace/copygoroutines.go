@@ -8,13 +8,13 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// GoLayout contains the places of the goroutines in a Go program, and offsets in the structure g that differ between releases of Go.
+// GoLayout contains the address of the list of goroutines in a Go program, and offsets in the structures g and m that differ between releases of Go.
 type GoLayout struct {
 	All    machine.Addr // the variable runtime.allgs, a slice of pointers; 0 to copy only the goroutines that threads run
 	Size   int          // of a g
 	Labels int          // the offset of the field labels, which points to a slice of pairs of strings; 0 if it is unknown
 	// Locked is the offset of the field lockedm in a g, which points to the m to whose thread the goroutine is locked. ThreadID is the offset of the
-	// field procid in an m. Both are 0 if unknown.
+	// field procid in an m. Both are 0 if they are unknown.
 	Locked, ThreadID int
 }
 

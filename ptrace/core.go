@@ -214,8 +214,8 @@ type core struct {
 	exe      string         // the program that replaces the one named in the core
 	named    string
 	open     opener        // opens the files that the core names
-	fetch    opener        // opens files that open cannot open; nil for none
-	absent   string        // the reason for memory outside of all mappings
+	fetch    opener        // opens files that the opener open cannot open; nil for none
+	absent   string        // the reason why memory outside of all mappings is unavailable
 	whole    bool          // all memory is available: a debugger holds the process
 	unlisted bool          // the mappings are unknown: one mapping represents all memory without a file
 	lender   *ModuleFiles  // lends open files; nil for none
@@ -320,7 +320,7 @@ func (c *core) notCore(h *elfcore.Header, err error) error {
 	return &CoreError{c.path, -1, fmt.Errorf("%w: %s", ErrNotCore, what), hint}
 }
 
-// archOf returns the architecture of a core. For this it passes an image that consists only of a header to package internal/machine/object.
+// archOf returns the architecture of a core. It passes an image that consists only of the ELF header to package internal/machine/object.
 func archOf(h *elfcore.Header) (*machine.Arch, error) {
 	b := bytes.Clone(h.Raw[:])
 	h.Order.PutUint16(b[16:], uint16(elf.ET_EXEC))

@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways returns the ways to write a core of a process. The kernel's is last, because it ends the process.
+// ways returns the functions that write a core of a process, and their names. The kernel's core is written last, because it ends the process.
 func ways(t *testing.T, p *livetest.Process) map[string]func() string {
 	t.Helper()
 	return map[string]func() string{
@@ -266,8 +266,8 @@ func TestCoreRegisters(t *testing.T) {
 			require.NoError(t, err)
 			g, err := got.Registers.Bytes(17 + reg)
 			require.NoError(t, err)
-			// The places of the other registers depend on the processor. A core that does not contain them has the standard places, for some
-			// processors.
+			// The offsets of the other registers in the note depend on the processor. If a core does not contain these offsets, the standard ones
+			// apply, but only on some processors.
 			require.GreaterOrEqual(t, len(g), min(len(w), 32), "xmm%d", reg)
 			require.Equal(t, w[:min(len(w), len(g))], g, "xmm%d", reg)
 		}
@@ -295,7 +295,7 @@ func TestCoreFilter(t *testing.T) {
 		all := ways(t, p)
 		for _, name := range inOrder(all) {
 			if name == "2 gcore all" || name == "2 own" {
-				continue // the filter does not apply to this mapping
+				continue // the filter excludes only some kinds of mappings
 			}
 			core := openCore(t, all[name]())
 			require.Len(t, core.Notes, c.notes)

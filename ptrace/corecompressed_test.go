@@ -15,7 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestCompressedCore requires that a core which another zstd compressed is read like the original, and that zstd decompresses cores written here.
+// TestCompressedCore requires that a core which the program zstd compressed is read like the original, and that zstd decompresses cores that this
+// package compressed.
 func TestCompressedCore(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "jit_sp.ll", "mcjit")

@@ -134,9 +134,9 @@ func (c *core) readDelveThread(n elfcore.Note) {
 	c.target.threads = append(c.target.threads, th)
 }
 
-// delveArea restores the list of components in an XSAVE area. Delve overwrites the first 512 bytes with the output of PTRACE_GETFPREGS, which does not list
-// the area's components (pkg/proc/native/dump_linux_amd64.go). The result lists the components that are not in their initial state, and that of AVX
-// if the area has room for it, because that component always comes first.
+// delveArea restores the list of components in an XSAVE area. Delve overwrites the first 512 bytes with the output of PTRACE_GETFPREGS, which does
+// not list the area's components (pkg/proc/native/dump_linux_amd64.go). The result lists the components that are not in their initial state, and AVX
+// if the area has room for it, because AVX is always the first component after the legacy area.
 func delveArea(b []byte) []byte {
 	const (
 		features = 464

@@ -86,7 +86,7 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// TestHostileCores reads headers and notes with hostile values.
+// TestHostileCores requires an error or a target for headers and notes with hostile values.
 func TestHostileCores(t *testing.T) {
 	load := func(addr, memsz uint64) func(*coreImage) {
 		return func(c *coreImage) { c.load(addr, elf.PF_R|elf.PF_W, []byte("12345678"), memsz) }

@@ -76,15 +76,15 @@ func (c *core) keepsPrivate() bool {
 type coreMemory struct {
 	regions []region
 	limit   uint64
-	absent  string // the reason for memory outside of all regions
+	absent  string // the reason why memory outside of all regions is unavailable
 }
 
-// region is a range of memory whose bytes have one source, or none.
+// region is a range of memory whose bytes are all read from one source, or are all unavailable.
 type region struct {
 	start, end machine.Addr
 	from       io.ReaderAt // nil if the bytes are unavailable
 	off        uint64
-	why        string       // the reason, if from is nil
+	why        string       // the reason why the bytes are unavailable, if from is nil
 	left       *coreMapping // the mapping, if the core omits this part of the mapping
 	written    bool         // left is set, and the memory differs from the file
 	redacted   bool         // from is nil because the memory was omitted at the user's request
@@ -121,7 +121,7 @@ func (c *core) held() *coreMemory {
 	return mem
 }
 
-// limit returns an upper bound of the memory's size: the size of the core or, for a process, that of all mappings.
+// limit returns an upper bound of the memory's size: the size of the core file or, for a process, the total size of its mappings.
 func (c *core) limit() uint64 {
 	if !c.whole {
 		return c.size
@@ -229,7 +229,7 @@ func (c *core) withFiles(held *coreMemory) *coreMemory {
 	return mem
 }
 
-// apart splits regions at the boundaries of ranges that differ from their files according to the core.
+// apart splits regions at the boundaries of the ranges that, according to the core, differ from their files.
 func (c *core) apart(regions []region) []region {
 	var out []region
 	written := c.written

@@ -70,7 +70,7 @@ func (c *core) openModules(mem *coreMemory) {
 	}
 }
 
-// seenFiles holds the opened files by size and modification time, which are compared quickly and differ between most files.
+// seenFiles holds the opened files, indexed by size and modification time. Most files differ in them, so only few files need os.SameFile.
 type seenFiles map[seenKey][]seenFile
 
 type seenKey struct {
@@ -115,7 +115,7 @@ func (c *core) openModule(m *coreModule, mem *coreMemory, seen seenFiles) error 
 	return nil
 }
 
-// keep uses the module of the same file at an earlier moment, if the file has not changed.
+// keep uses the module that an earlier target of the same process has for the file, if the file has not changed. It reports whether it did.
 func (c *core) keep(m *coreModule, mem *coreMemory) bool {
 	if c.before == nil {
 		return false
@@ -146,7 +146,7 @@ func (m *coreModule) placed(old *Module) []machine.Mapping {
 // openFrom opens the file of a module and its image. open opens files by the paths in the core.
 func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFiles) error {
 	path, deleted := strings.CutSuffix(m.Path, deletedSuffix)
-	// The paths may be those of another machine. The path of --exe may belong to this machine, whose system may have another form of paths.
+	// The core's paths may be those of another machine. The path of --exe is one of this machine, whose system may have another form of paths.
 	if !strings.HasPrefix(path, "/") && !filepath.IsAbs(path) {
 		return errors.New("its name is not a path")
 	}
@@ -170,7 +170,7 @@ func (c *core) openFrom(open opener, m *coreModule, mem *coreMemory, seen seenFi
 		return errors.New("the file there now is empty") // files of proc(5) have size 0, and opening them may block
 	}
 	m.size = uint64(info.Size())
-	// A core can list thousands of names of one large file, which must not cost as much as thousands of files.
+	// A core can list thousands of names of one large file. The file must be opened and parsed only once.
 	if other := seen.add(info, m.Path); other != "" {
 		return fmt.Errorf("the same file as %s", other)
 	}
@@ -226,7 +226,7 @@ func (m *coreModule) show() {
 	}
 }
 
-// load is a segment of a file as it is mapped, which starts at the beginning of a page.
+// load is a segment of a file as it is mapped: extended to the start of its first page.
 type load struct {
 	addr, off, end uint64 // end is an offset in the file
 	flags          elf.ProgFlag

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// thread adds the note of a thread, whose registers are not used.
+// thread adds the note of a thread. Its registers are zero.
 func (c *coreImage) thread(tid uint32) {
 	status := make([]byte, 336)
 	c.order.PutUint32(status[statusPID:], tid)
@@ -93,7 +93,7 @@ func TestRecordedMemory(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		note []uint64
-		why  map[uint64]string // for 16 bytes at each address: the reason, or "" if they are read from the file
+		why  map[uint64]string // for each address, the reason why 16 bytes there are unavailable, or "" if they are read from the file
 		said string
 	}{
 		{"none", nil, map[uint64]string{0x401000: "not in the core, and neither are changes to the memory of " + path}, "the core contains no private memory"},

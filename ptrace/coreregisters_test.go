@@ -81,7 +81,7 @@ func TestCoreRegistersOfOtherArchitectures(t *testing.T) {
 	}
 }
 
-// TestCoreRegistersOfRISCV64 requires the places of registers in the notes of riscv64, by the C library's headers.
+// TestCoreRegistersOfRISCV64 requires that the offsets of registers in the notes of riscv64 are those in the C library's headers.
 func TestCoreRegistersOfRISCV64(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "notes.c")
 	require.NoError(t, os.WriteFile(source, []byte(`

@@ -131,8 +131,8 @@ func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	}
 }
 
-// TestThinCoreOfHostile requires that false claims in a core cost no more than its actual data, and that a small core made from such a core agrees
-// with it.
+// TestThinCoreOfHostile requires that false claims in a core do not make the reader fail or run without a bound, and that memory which can be read in
+// a small core made from it is the same in the original.
 func TestThinCoreOfHostile(t *testing.T) {
 	words := func(list ...uint64) (b []byte) {
 		for _, w := range list {

@@ -280,7 +280,7 @@ func coreOfVectors(t *testing.T, area, layout []byte, frame uint64) *machine.Reg
 	return readBytes(t, img.bytes()).Threads()[0].Registers
 }
 
-// TestReadCoreOfUncertainVectors requires that registers whose places in a core are unknown are unavailable, and that the others are read.
+// TestReadCoreOfUncertainVectors requires that registers are unavailable if their offsets in a core are unknown, and that the others are read.
 func TestReadCoreOfUncertainVectors(t *testing.T) {
 	byName := map[string]processor{}
 	for _, cpu := range knownProcessors {
@@ -320,7 +320,7 @@ func TestReadCoreOfUncertainVectors(t *testing.T) {
 		})
 	}
 	zeros := standard.area()
-	zeros[512] = 0x02 // neither the upper halves nor the other registers are in use, so the bytes at their offsets do not matter
+	zeros[512] = 0x02 // only xmm registers are in use; the upper halves and the other registers are zero, so their offsets do not matter
 	regs := coreOfVectors(t, zeros, nil, 3632)
 	for reg, want := range map[machine.DWARFReg][]byte{17: append(pattern(0, 16), make([]byte, 48)...), 70: make([]byte, 64), 119: make([]byte, 8)} {
 		got, err := regs.Bytes(reg)

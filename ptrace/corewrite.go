@@ -18,7 +18,7 @@ type coreMoment struct {
 	arch     *machine.Arch
 	about    *coreAbout   // nil if from is set
 	from     *coreSource  // the core from which this core is made; nil for a process
-	threads  []coreThread // the first thread is the one to show first
+	threads  []coreThread // debuggers first show the first thread
 	vectors  xsave.Layout // offsets of registers in the XSAVE areas of the threads
 	names    []threadNote
 	maps     []machine.Mapping
@@ -27,7 +27,7 @@ type coreMoment struct {
 	awaits   func(addr machine.Addr, size int) bool // [Target.awaits]; nil if userfaultfd provides no pages
 	mode     CoreMemory
 	spans    []span      // contents of a minimal core, in order of address
-	own      []keptPart  // pages of files that differ from the files
+	own      []keptPart  // mapped pages that may differ from their file
 	redacted []addrRange // memory that was omitted at the user's request, in order of address
 	held     uint64      // number of bytes of memory in the core
 	progress func(written, of uint64)

@@ -211,7 +211,7 @@ func TestWriteCoreIsWhole(t *testing.T) {
 	require.ErrorIs(t, writeCore(s, filepath.Join(dir, "none", "core"), p.PID), os.ErrNotExist)
 	require.Equal(t, []string{"core"}, names())
 
-	// The error must be returned wherever the space ends.
+	// An error must be returned at any position at which the disk becomes full.
 	m := momentOf(t, s)
 	for room := 0; room < 1<<16; room += 4000 {
 		require.ErrorIs(t, m.write(&narrow{room: room}), unix.ENOSPC)
@@ -268,7 +268,7 @@ func TestWriteCoreOfManyMappings(t *testing.T) {
 	require.ErrorContains(t, core.ReadMemory(b, 0x10003000), "not in the core")
 }
 
-// TestKeptParts requires the parts that a core keeps of each kind of mapping.
+// TestKeptParts requires that a core keeps the right parts of each kind of mapping.
 func TestKeptParts(t *testing.T) {
 	const page = machine.Addr(elfcore.Page)
 	entries := []byte{}

@@ -24,7 +24,7 @@ func (m *coreMoment) kept(r machine.Mapping) []keptPart {
 	return cut(m.wanted(r), m.redacted)
 }
 
-// wanted returns the parts of a mapping before redaction.
+// wanted returns the parts of a mapping that kept would return without redaction.
 func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	whole := []keptPart{{r.Start, r.End, true}}
 	none := []keptPart{{r.Start, r.End, false}}
@@ -45,7 +45,7 @@ func (m *coreMoment) wanted(r machine.Mapping) []keptPart {
 	return m.copies(r, true)
 }
 
-// minimal divides a mapping into parts that were copied, which are kept, and other parts.
+// minimal divides a mapping into the parts that were copied, which a minimal core contains, and the other parts.
 func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	from := r.Start
 	add := func(end machine.Addr, keep bool) {
@@ -66,7 +66,7 @@ func (m *coreMoment) minimal(r machine.Mapping) (parts []keptPart) {
 	return parts
 }
 
-// ownLeftOut returns the omitted pages that differ from their files, for which a reader of the core must not use the files.
+// ownLeftOut returns the pages that differ from their files but are not in the core. A reader of the core must not read them from the files.
 func (m *coreMoment) ownLeftOut() (out []keptPart) {
 	for _, own := range m.own {
 		for _, p := range m.minimal(machine.Mapping{Start: own.start, End: own.end}) {
@@ -113,7 +113,7 @@ func withoutRanges(spans []span, ranges []addrRange) (out []span) {
 	return out
 }
 
-// rangesOf returns the address ranges of mappings, spans or parts.
+// rangesOf returns the address range of each element, which is a mapping, span or part.
 func rangesOf[T any](list []T, of func(T) addrRange) (out []addrRange) {
 	for _, x := range list {
 		out = append(out, of(x))
@@ -171,7 +171,8 @@ func (m *coreMoment) copies(r machine.Mapping, first bool) []keptPart {
 	})
 }
 
-// partsWhere divides a mapping by the result of f for each page and its entry in pagemap. If there are no entries, the result counts as true.
+// partsWhere divides a mapping by the result of f for each page and its entry in pagemap. If the entries cannot be read, the whole mapping counts as
+// if f had returned true.
 func partsWhere(pages io.ReaderAt, r machine.Mapping, f func(at machine.Addr, entry uint64) bool) (parts []keptPart) {
 	if pages == nil {
 		return []keptPart{{r.Start, r.End, true}}

@@ -159,7 +159,7 @@ func (m *coreMoment) redactedNote() (b []byte) {
 	return b
 }
 
-// status returns a struct elf_prstatus of linux/elfcore.h. No signal has stopped the thread.
+// status returns a struct elf_prstatus of linux/elfcore.h. Its signal is 0, because no signal has stopped the thread.
 func (m *coreMoment) status(t *coreThread) []byte {
 	general := t.raw.sets[0]
 	b := make([]byte, statusRegisters+len(general)+8)

@@ -102,7 +102,7 @@ func (g *given) at(addr machine.Addr) bool {
 	return false
 }
 
-// place finds the given objects in the target. The code in memory must equal the object's, except for relocated bytes.
+// place finds the code of the given objects in the target. The code in memory must equal the object's, except for relocated bytes.
 func (t reading) place(objects []Object) error {
 	t.given = nil
 	for _, o := range objects {
@@ -170,7 +170,7 @@ func readGiven(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// asTold sets the places to the addresses from the user.
+// asTold sets the addresses of the code to those that the user gave.
 func (g *given) asTold(places []Placement) error {
 	for _, p := range places {
 		s, offset, err := g.section(p.Of)
@@ -253,7 +253,7 @@ func (g *given) search(t *Target) error {
 		}
 		p := givenCode{section: s, code: code, fixed: fixed}
 		if p.telling() < leastSearched {
-			continue // too short to search for, so its symbols have no address
+			continue // too short for a search; its symbols then have no address
 		}
 		found, searched, err := p.find(t)
 		switch {
@@ -273,7 +273,7 @@ func (g *given) search(t *Target) error {
 	return nil
 }
 
-// telling returns the number of bytes of code that no relocation changes.
+// telling returns the number of bytes of a section's code that no relocation changes.
 func (p *givenCode) telling() (n int) {
 	for _, f := range p.fixed {
 		if f {
@@ -283,7 +283,7 @@ func (p *givenCode) telling() (n int) {
 	return n
 }
 
-// find returns up to two addresses of the code, and the number of bytes that it searched.
+// find returns the first two addresses at which memory has the code, or fewer, and the number of bytes that it searched.
 func (p *givenCode) find(t *Target) (found []machine.Addr, searched uint64, err error) {
 	from, to := p.anchor()
 	like := 0

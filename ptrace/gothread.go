@@ -63,7 +63,8 @@ func (r *goReader) find(thread machine.Addr) (found GoThread, ok bool) {
 			return found, true
 		}
 	}
-	// With C, any of the words may be the one: two Go runtimes in a process use different words, and variables of C may point to other goroutines.
+	// With C, any of the words may be the pointer to the running goroutine: two Go runtimes in a process use different words, and variables of C may
+	// point to other goroutines.
 	for _, g := range r.goroutines(words) {
 		other, belongs := r.thread(g.m)
 		switch {
@@ -83,7 +84,7 @@ type goReader struct {
 	arch *machine.Arch
 	mem  machine.Memory
 	maps []machine.Mapping // mappings that may contain structures; nil for all memory
-	size int               // number of bytes of a g to read, or fewer at the end of memory; 0 for goFields
+	size int               // number of bytes of a g to read, or fewer at the end of memory; 0 means goFields
 }
 
 // words returns n words starting at an address. Words that cannot be read are 0.

@@ -35,7 +35,7 @@ func TestFindGoThread(t *testing.T) {
 		m1, system1, current1 = 0x100000, 0x200000, 0x300000
 		m2, system2, current2 = 0x400000, 0x500000, 0x600000
 		header                = 0x900008            // an address after the header of a large object
-		c, noC                = 0x700000, m1 + 0x90 // thread pointers
+		c, noC                = 0x700000, m1 + 0x90 // thread pointers in a program with C, and in one without
 	)
 	for _, test := range []struct {
 		name  string

@@ -41,8 +41,8 @@ func OpenHeld(s *holder.State, o CoreOptions) (t *Target, err error) {
 	return openHeld(s, o, holder.NewCache(s.Memory, s.Mappings != nil), nil)
 }
 
-// openHeld is like OpenHeld, with a cache of the memory. before is the target at an earlier moment, or nil. The new target takes over unchanged data
-// from before by the same pointers, so before must not be used or closed any more.
+// openHeld is like OpenHeld, and reads memory through cache. before is the target of the same process at an earlier stop, or nil. The new target
+// takes over the pointers to data that has not changed since, so the old target must no longer be used or closed.
 func openHeld(s *holder.State, o CoreOptions, cache *holder.Cache, before *Target) (t *Target, err error) {
 	target := &Target{Provider: Provider(s.Kind), Debugger: s.Addr, PID: s.PID, Command: s.Command, Notes: slices.Clone(s.Notes), arch: s.Arch, threads: s.Threads,
 		room: o.Objects, debug: debugDirs(o.DebugDirs), file: closer(s.Close), lost: cache.Lost}
@@ -178,7 +178,7 @@ func heldSegment(m machine.Mapping) segment {
 	return s
 }
 
-// placeNamed is like placeExecutable, with the name of the file in the error.
+// placeNamed calls placeExecutable, and adds the name of the file to its error.
 func (c *core) placeNamed(exe string) error {
 	if err := c.placeExecutable(exe); err != nil {
 		return &CoreError{exe, -1, err, "give the program of the process with --exe; it may be stripped"}

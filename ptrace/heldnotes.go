@@ -129,7 +129,7 @@ func (c *core) addRegisterNotes(notes *elfcore.NoteList, regs *machine.Registers
 		list = append(list, v...)
 		list = append(list, make([]byte, -len(v)&7)...)
 	}
-	head, _ := binary.Append(nil, a.Order, [2]uint64{uint64(regs.ThreadPointer()), count}) // as above
+	head, _ := binary.Append(nil, a.Order, [2]uint64{uint64(regs.ThreadPointer()), count}) // cannot fail either
 	notes.Add(ownOwner, ntRegisters, append(head, list...))
 }
 

@@ -95,7 +95,7 @@ func readRegistry(mem memory, arch *machine.Arch, module string, descriptor mach
 	return r
 }
 
-// order creates the index from code addresses to entries.
+// order creates the index that maps code addresses to entries.
 func (r *Registry) order() {
 	for age, e := range r.Entries {
 		for _, c := range e.code {
@@ -221,7 +221,8 @@ func (r *Registry) readHeaders(mem memory) {
 	}
 }
 
-// unchanged reports whether the descriptor is the same as when the list was read. Each registration writes its entry into the descriptor.
+// unchanged reports whether the descriptor is the same as when the list was read. Each registration changes it, by writing the address of the new
+// entry into it.
 func (r *Registry) unchanged(mem memory) bool {
 	var now [descriptorSize]byte
 	return mem.ReadMemory(now[:], r.Descriptor) == nil && bytes.Equal(now[:], r.head)

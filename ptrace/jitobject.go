@@ -16,7 +16,7 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Limits on the data of registered objects. Real JITs register 100,000 of about 10 KiB.
+// Limits on the data of registered objects. Real JITs register 100,000 objects of about 10 KiB.
 const (
 	maxObjects = 1 << 30   // for all objects of a target
 	maxRead    = 256 << 20 // for one object
@@ -73,7 +73,7 @@ func mergedExtents(list []extent) (all []extent) {
 	return all
 }
 
-// needs returns the maximum number of bytes that [Entry.read] reads.
+// needs returns the maximum number of bytes of the object that [Entry.read] reads.
 func (e *Entry) needs() (n uint64) {
 	for _, x := range e.extents {
 		n += x.to - x.from
@@ -211,7 +211,7 @@ func (c *content) ReadAt(p []byte, off int64) (n int, err error) {
 	case uint64(off)+uint64(n) == c.size:
 		return n, io.EOF
 	}
-	return n, io.ErrUnexpectedEOF // this part of the object was not read
+	return n, io.ErrUnexpectedEOF // this part of the object was not read from the process
 }
 
 // ReadMemory implements [machine.Memory].

@@ -14,13 +14,13 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// claims runs testdata/claims.c.
+// claims starts testdata/claims.c, which registers objects that claim large untouched memory.
 func claims(t *testing.T, args ...string) *livetest.Process {
 	t.Helper()
 	return livetest.C(t, "claims.c", []string{"-I" + livetest.Testdata(t, "..", "internal", "demo", "target")}, args...)
 }
 
-// counted counts the bytes that are read from a process.
+// counted is the memory of a process, and counts the bytes that are read from it.
 type counted struct {
 	*liveMemory
 	bytes int
@@ -116,7 +116,8 @@ func TestClaimsWithPages(t *testing.T) {
 	require.False(t, e.content.is(target.source))
 }
 
-// TestContent requires that a content returns the bytes that were read, zeros for untouched ranges, and no other bytes.
+// TestContent requires that a content returns the bytes that were read from the process and zeros for untouched ranges, and an error for all other
+// parts.
 func TestContent(t *testing.T) {
 	c := &content{start: 0x1000, size: 40, zeroes: []machine.Range{{Start: 0x1008, End: 0x1010}}, parts: newCopied([]span{
 		{0x1000, bytes.Repeat([]byte{1}, 8)}, {0x1010, bytes.Repeat([]byte{2}, 4)}, {0x1020, bytes.Repeat([]byte{3}, 8)},

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// A JIT that compiles continuously changes its list between any two reads. A stop needs only the descriptor, which names the first entry of the list
-// at that moment. The list is read before the stop, and again after it while the process runs. LLVM's JITs put each new entry at the head
+// A JIT that compiles continuously changes its list between any two reads. During a stop only the descriptor is read, which points to the first entry
+// of the list at that moment. The list is read before the stop, and again after it while the process runs. LLVM's JITs put each new entry at the head
 // (GDBRegistrationListener.cpp, JITLoaderGDB.cpp). So the list at the stop is the part of the later list from that entry on, unless the JIT has
 // removed entries. If a stack points into an entry that only one of the two lists contains, the capture starts again.
 
@@ -151,7 +151,7 @@ func (t reading) readHeads() (lists []stoppedList, ok bool) {
 		err := t.source.ReadMemory(l.head[:], r.Descriptor)
 		switch {
 		case r.Broken == "" && err != nil, r.Broken != "" && err == nil && !bytes.Equal(l.head[:], r.head):
-			return nil, false // broken lists must also be unchanged
+			return nil, false // a broken list is not updated, so it must be unchanged
 		case r.Broken == "":
 			lists = append(lists, l)
 		}
@@ -159,8 +159,8 @@ func (t reading) readHeads() (lists []stoppedList, ok bool) {
 	return lists, true
 }
 
-// atStop restores a list to its state at the stop, if the list has changed since it was read. stands reports whether a stack at the stop points to an
-// entry's code.
+// atStop restores a list to its state at the stop, if the list has changed since it was read. It reports whether that succeeded. stands reports
+// whether a stack at the stop points to an entry's code.
 func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	r := l.registry
 	if bytes.Equal(l.head[:], r.head) {
@@ -186,7 +186,7 @@ func (l *stoppedList) atStop(mem memory, stands func(*Entry) bool) bool {
 	return first == 0 && len(r.Entries) == 0
 }
 
-// updated updates all lists, and reports whether that succeeded.
+// updated updates all lists of registered objects, and reports whether that succeeded.
 func (t reading) updated() bool {
 	for _, r := range t.Registries {
 		if r.Broken != "" && !r.unchanged(t.source) {

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// inStop counts the bytes that the thread which stopped the process reads during the stop, without those that the test reads.
+// inStop counts the bytes that a capture reads during the stop. These are read by the thread that stopped the process; bytes that the test reads are
+// not counted.
 type inStop struct {
 	memory
 	test, bytes int

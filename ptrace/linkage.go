@@ -6,7 +6,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Limits on the tables that are read.
+// Limits on the tables that linkage reads.
 const (
 	maxLinkage    = 1 << 20   // bytes of one table
 	maxAllLinkage = 16 << 20  // bytes of all tables
@@ -39,7 +39,7 @@ func (t reading) linkage() []span {
 }
 
 // asBefore returns the parts of tables that are the same before and after a stop. An entry changes only once, when its function is first called, so
-// these parts had the same content during the stop. Reading the tables during the stop would make it half as long again.
+// these parts had the same content during the stop. Reading the tables during the stop would prolong the stop by half.
 func asBefore(before, after []span) []span {
 	const part = 64
 	at := map[machine.Addr][]byte{}

@@ -8,7 +8,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestAsBefore requires that memory which changed between the two reads is unavailable.
+// TestAsBefore requires that asBefore returns no memory that changed between the two reads.
 func TestAsBefore(t *testing.T) {
 	before := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 64)}, {0x3000, make([]byte, 10)}}
 	after := []span{{0x1000, make([]byte, 200)}, {0x2000, make([]byte, 32)}, {0x4000, make([]byte, 10)}}

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// readPatience bounds the duration of one read of a process.
+// readPatience bounds the duration of one read of a process's memory.
 const readPatience = time.Second
 
 // liveMemory is the memory of a running or stopped process. A read never waits long for another process that provides pages: /proc/PID/mem does not
@@ -153,7 +153,7 @@ func (l *liveMemory) readManyWithoutFile(wants []system.Want, denied error) erro
 			done++
 		}
 		if done < len(wants) && (done < n || n < batchSize) {
-			done++ // the range that failed
+			done++ // skip the range that failed
 		}
 		wants = wants[done:]
 	}
@@ -176,8 +176,8 @@ func (l *liveMemory) readWithoutFile(wants []system.Want, denied error) (int, er
 	return 0, fmt.Errorf("%w, and %w", err, denied)
 }
 
-// heeds reports whether the process itself may read all pages of a range. It is called after a read, because /proc/PID/mem ignores the protection of
-// pages.
+// heeds reports whether the process itself may read all pages of a range. It is called after a read from /proc/PID/mem, which ignores the protection
+// of pages.
 func (l *liveMemory) heeds(addr machine.Addr, size int) bool {
 	var wants []system.Want
 	bytes := make([]byte, size/codePage+2)

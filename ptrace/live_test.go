@@ -25,7 +25,7 @@ func program(t testing.TB, source string, cflags []string, args ...string) *live
 	return livetest.C(t, filepath.Join("..", "ptrace", "testdata", source), cflags, args...)
 }
 
-// executable returns the path of the program that program runs.
+// executable compiles a C program of this package's testdata, and returns the path of the result.
 func executable(t testing.TB, source string, cflags ...string) string {
 	t.Helper()
 	return livetest.CBinary(t, filepath.Join("..", "ptrace", "testdata", source), cflags...)

@@ -47,7 +47,7 @@ func TestCopiedJoinsMany(t *testing.T) {
 	require.Len(t, c.ranges, 1)
 }
 
-// TestReadMany reads a batch with more unreadable ranges than one system call accepts.
+// TestReadMany requires that readMany reads all readable ranges of a batch with more unreadable ranges than one system call accepts.
 func TestReadMany(t *testing.T) {
 	p := livetest.C(t, "nojit.c", nil)
 	maps, err := readMaps(p.PID)

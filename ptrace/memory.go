@@ -16,11 +16,11 @@ type memory interface {
 	readUpTo(p []byte, addr machine.Addr) (int, error)
 	// readMany reads many small ranges, and sets OK in those that it could read.
 	readMany(wants []system.Want) error
-	// size returns an upper bound of the size of all memory. Before an allocation, sizes that are claimed in the memory are checked against it.
+	// size returns an upper bound of the size of all memory. Callers check a size that they read from the memory against it before they allocate.
 	size() uint64
 }
 
-// readChunk bounds the first allocation of readAll, which allocates more only after it has read that much.
+// readChunk bounds the first allocation of readAll. readAll allocates more only after it has filled the first.
 const readChunk = 1 << 20
 
 // readAll reads size bytes. Its allocation is bounded by the amount of memory that can be read.
@@ -43,7 +43,7 @@ const NotCopied = "not copied while the process was stopped"
 // copied is copied memory: ranges that do not overlap, sorted by address.
 type copied struct {
 	ranges []span
-	why    string // the reason for a read outside of the ranges, which has the code [frame.MemoryNotCopied]
+	why    string // the reason in the error for memory outside of the ranges; the error has the code [frame.MemoryNotCopied]
 }
 
 type span struct {

@@ -216,7 +216,7 @@ func (m *Module) openFile(f *os.File, arch *machine.Arch) error {
 	return m.openImage(info.Size(), arch)
 }
 
-// holds reports whether the file was unchanged from its opening until the last read.
+// holds reports whether the file did not change between its opening and the last read.
 func (m *Module) holds() bool {
 	file, ok := m.data.(*files.Cache)
 	if !ok {
@@ -233,7 +233,7 @@ func (m *Module) holds() bool {
 	return true
 }
 
-// fresh is the age from which a later write is visible in a file's modification time, because older kernels count that time in ticks.
+// fresh is the age that a file's modification time must have so that a later write changes it. Older kernels round that time to ticks.
 const fresh = 100 * time.Millisecond
 
 // changes reports whether the file was written since it was opened. It also returns true if the modification time is so recent that it would not show
@@ -260,7 +260,7 @@ func (m *Module) openVDSO(mem machine.Memory, arch *machine.Arch) error {
 	return m.openImage(int64(size), arch)
 }
 
-// openImage reads the headers of the module's data and determines its load address.
+// openImage opens the image in the module's data, and determines its load address.
 func (m *Module) openImage(size int64, arch *machine.Arch) error {
 	img, err := object.New(m.Path, m.data, size)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestModules(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestOddMappings reads the unusual mappings that odd.c describes.
+// TestOddMappings requires that modules, symbols and code are correct for the unusual mappings that odd.c creates.
 func TestOddMappings(t *testing.T) {
 	p := program(t, "odd.c", nil)
 	var target *Target

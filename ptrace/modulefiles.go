@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/internal/machine/object"
 )
 
-// ModuleFiles keeps the files of cores' modules open, with the data read from them. It is used to open many cores of a few programs, one after
-// another or concurrently. A file serves one target at a time; [Target.Close] returns it. A file that has changed is opened again.
+// ModuleFiles keeps the files of cores' modules open, with the data read from them. It saves time if many cores of a few programs are opened, one
+// after another or concurrently. A file serves one target at a time; [Target.Close] returns it. A file that has changed is opened again.
 type ModuleFiles struct {
 	mu     sync.Mutex
 	idle   []*moduleFile // the file that was returned last is at the end

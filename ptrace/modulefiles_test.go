@@ -106,7 +106,7 @@ func TestModuleFilesThatChange(t *testing.T) {
 	require.Equal(t, same, look())
 	other, err := os.ReadFile(livetest.CBinary(t, "threads.c", "-no-pie"))
 	require.NoError(t, err)
-	require.NoError(t, os.Remove(program)) // an existing file may still be executed
+	require.NoError(t, os.Remove(program)) // a file that a process executes cannot be overwritten
 	require.NoError(t, os.WriteFile(program, other, 0o755))
 	require.Contains(t, look(), "the file there now is a different one: ")
 	require.NoError(t, os.Remove(program))

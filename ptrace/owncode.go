@@ -16,13 +16,13 @@ import (
 // is more, only code around possible return addresses is copied.
 const (
 	maxOwnCode = 1 << 20
-	ownPiece   = 64 << 10 // bytes of one read: if a part cannot be read, none of it is
+	ownPiece   = 64 << 10 // bytes of one read; if a part of it cannot be read, the read fails
 	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed, because a JIT may have reserved more
 )
 
 // ownPages returns the parts of mapped files that may differ from the file, sorted by address: pages that the dynamic linker has relocated or a patch
-// has changed, and code that can change at any time, because it is writable or because writes to the file are shared. Without data it returns only
-// code.
+// has changed, and code that can change at any time, because it is writable or because writes to the file are shared. If data is false, it returns
+// only code.
 func (t reading) ownPages(data bool) (own []keptPart) {
 	pages, err := t.pagemap()
 	if err == nil {
@@ -90,7 +90,7 @@ func (t reading) code(own []keptPart) *codeCopy {
 	return c
 }
 
-// add adds code to the code that is copied completely, if the room is sufficient for all of it.
+// add adds mappings of code to the code that is copied completely, if there is room for all of them.
 func (c *codeCopy) add(code []machine.Mapping, room *uint64) bool {
 	size := uint64(0)
 	for _, r := range code {
@@ -137,13 +137,13 @@ func (t reading) inUse(code []machine.Mapping) (parts []machine.Mapping) {
 	return parts
 }
 
-// holds reports whether own contained all code that now may differ from its file.
+// holds reports whether own, which was listed before the stop, contains all code that may differ from its file now.
 func (c *codeCopy) holds(now []machine.Mapping) bool {
 	known := rangesOf(c.own, place)
 	return !slices.ContainsFunc(now, func(r machine.Mapping) bool { return len(outside(place(r), known)) > 0 })
 }
 
-// spans returns the code that was copied completely.
+// spans returns the code that was copied independently of the stacks.
 func (c *codeCopy) spans() []span { return spansOf(c.whole) }
 
 // unreadOf returns the ranges that could not be read.

@@ -111,8 +111,8 @@ func TestPatchedCode(t *testing.T) {
 	}
 }
 
-// TestPatchedCodeThatChanges requires that a process which continuously overwrites its code is captured at one moment. The process itself records
-// each write before it starts.
+// TestPatchedCodeThatChanges requires that the captured code of a process which continuously overwrites it is of one moment. The process records each
+// write before it performs it.
 func TestPatchedCodeThatChanges(t *testing.T) {
 	livetest.Slow(t)
 	for _, kind := range patchedKinds {
@@ -175,7 +175,8 @@ func TestPatchedCodeThatChanges(t *testing.T) {
 	}
 }
 
-// TestMuchPatchedCode patches more code than a stop copies. Code at return addresses must be available, and the rest must be reported as unavailable.
+// TestMuchPatchedCode requires, for a process with more patched code than a stop copies, that code at return addresses is available, and that other
+// patched code is reported as unavailable.
 func TestMuchPatchedCode(t *testing.T) {
 	for kind, why := range map[string]string{"large": " was written to", "largerwx": " is writable there"} {
 		p, at, want := patched(t, kind)

@@ -34,7 +34,7 @@ func (p *pagemap) without(r machine.Mapping) (parts []machine.Range) {
 		}
 		return parts
 	}
-	parts = nil // older kernels require a request for each page
+	parts = nil // the kernel does not support this request; read the entry of each page instead
 	for _, part := range partsWhere(p, r, func(_ machine.Addr, entry uint64) bool { return isPage(entry) }) {
 		if !part.keep {
 			parts = append(parts, machine.Range{Start: part.start, End: part.end})
@@ -50,7 +50,7 @@ func (p *pagemap) all(r machine.Range) bool {
 	return !slices.ContainsFunc(missing, func(part keptPart) bool { return part.keep })
 }
 
-// where returns the parts of a mapping whose page entries satisfy f. If there is no list, it returns the whole mapping.
+// where returns the parts of a mapping whose page entries satisfy f. If the list of pages cannot be read, it returns the whole mapping.
 func (p *pagemap) where(r machine.Mapping, f func(entry uint64) bool) (parts []keptPart) {
 	if p == nil {
 		return []keptPart{{r.Start, r.End, true}}

@@ -17,13 +17,13 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// perfFiles holds the files in which a process writes the names of its JIT-compiled code for the profiler perf. A core has no such files, because by
-// the time it is read a file with that name may belong to another process.
+// perfFiles holds the files in which a process writes the names of its JIT-compiled code for the profiler perf. For a core these files are not read,
+// because a file with that name may by then belong to another process.
 type perfFiles struct {
 	via   int // the thread through which the process is read
 	files []*PerfFile
-	// live means that the process is stopped whenever a name is looked up. In this case the current contents of the files are used, and new files are
-	// searched for.
+	// live means that the process is stopped whenever a name is looked up. In this case lookups use the current contents of the files, and search for
+	// new files.
 	live bool
 }
 
@@ -70,7 +70,7 @@ const compared = 128
 
 // fitsFile reports whether the code around an address may be the function's code in the file. The two may differ: LLVM dumps code before it relocates
 // it, and V8's garbage collector writes new addresses into code. But if less than a quarter is equal, the file describes other code, because V8
-// writes its records late, in blocks of two megabytes. Code that was not copied counts as possibly equal.
+// writes its records late, in blocks of two megabytes. If the code was not copied, fitsFile returns true.
 func (p *PerfFile) fitsFile(f perfmap.Function, addr machine.Addr, mem machine.Memory) bool {
 	if f.Code == 0 || mem == nil {
 		return true
@@ -154,7 +154,7 @@ func (t *Target) findHeldPerf(auxv []byte) {
 	t.perf.freeze()
 }
 
-// find opens the files that are not yet open.
+// find searches for the process's files, and opens those that are not yet open.
 func (p *perfFiles) find(maps []machine.Mapping) {
 	if len(p.files) == 2 {
 		return

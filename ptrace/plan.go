@@ -20,7 +20,7 @@ type Plan struct {
 const (
 	planRanges = 1 << 12
 	planBytes  = 1 << 20
-	planBlock  = 64 // a block does not cross a page
+	planBlock  = 64 // bytes in a block of memory that is added; a block does not cross a page boundary
 )
 
 // Plan returns a plan for a target.

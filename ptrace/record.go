@@ -201,7 +201,7 @@ func (t recorder) collect() error {
 	return nil
 }
 
-// words returns the registers that may hold pointers.
+// words returns the values of the registers that may hold pointers.
 func words(r *machine.Registers) (list []uint64) {
 	for _, reg := range r.Arch().Registers() {
 		if info, ok := r.Arch().Register(reg); ok && info.Class == machine.General {
@@ -213,7 +213,7 @@ func words(r *machine.Registers) (list []uint64) {
 	return list
 }
 
-// piecemeal reads from Memory, page by page.
+// piecemeal reads from Memory page by page, so that an unreadable page does not affect the others.
 type piecemeal struct {
 	machine.Memory
 	of memory
@@ -262,7 +262,7 @@ func (t *Target) KeepCore(ctx context.Context, dir, name string, o RecordOptions
 // A held process resumes as soon as all data is read; writing and compressing follow. The file appears under its name when it is complete, and not at
 // all after an error. An error that is no [*Error] concerns the file, or is the cause of ctx.
 func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_ *RecordedCore, err error) {
-	if t.stands { // t.maps were read when a frame last needed them
+	if t.stands { // t.maps may be older than this stop
 		maps, err := readMaps(t.via)
 		if err != nil {
 			return nil, err
@@ -386,7 +386,7 @@ func (t *Target) WriteCore(ctx context.Context, path string, o RecordOptions) (_
 	return out, nil
 }
 
-// whyNone returns the reason why the first thread could not be read.
+// whyNone returns the reason why no thread could be read, which is that of the first thread.
 func (t recorder) whyNone() string {
 	if len(t.threads) == 0 {
 		return ""
@@ -441,7 +441,7 @@ func (t recorder) immutable(out *RecordedCore) (spans []span) {
 	}
 	room = maxFoundAll
 	for _, f := range t.Found {
-		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory that follows in the mapping may change
+		n := min(mapLength(t.arch.Order, f.Data), maxFoundEach, room) // the memory after the stack map in the same mapping may change
 		spans, room = append(spans, span{f.Addr, f.Data[:n:n]}), room-n
 	}
 	room = maxDeletedFiles

@@ -40,7 +40,7 @@ func snapshot(t *testing.T, pid int) map[machine.Addr][]byte {
 	return pages
 }
 
-// requireTrue requires that all memory read through a core, from the core itself or from files, equals the memory of the process. It returns the
+// requireTrue requires that all memory that a core provides, from the core itself or from files, equals the memory of the process. It returns the
 // number of bytes that the core itself contains.
 func requireTrue(t *testing.T, want map[machine.Addr][]byte, core *Target) (held int) {
 	t.Helper()
@@ -202,7 +202,7 @@ func TestRegisteredAnew(t *testing.T) {
 	require.False(t, r.holds(again, target.source))
 }
 
-// TestRecordEntryAcrossPages records an object whose entry crosses a page boundary.
+// TestRecordEntryAcrossPages requires that a core contains an object whose list entry crosses a page boundary.
 func TestRecordEntryAcrossPages(t *testing.T) {
 	c, _ := smallCore(t, hostObject(t))
 	const entry = 0x20000ff0
@@ -238,7 +238,7 @@ func TestRecordNoAccess(t *testing.T) {
 }
 
 // TestRecordChurn requires that a core of a process which repeatedly loads and unloads an object, and ends and starts threads, can be read, and
-// contains the objects of that moment.
+// contains the objects that were registered at the moment of the capture.
 func TestRecordChurn(t *testing.T) {
 	livetest.Slow(t)
 	object := livetest.PICObject(t, 19, "tick.ll")

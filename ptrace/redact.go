@@ -121,8 +121,8 @@ func (t recorder) redactsCommand(about *coreAbout, redacted []addrRange) bool {
 	return arguments.meets(redacted)
 }
 
-// redactedIn returns the memory that redactions select in mappings, sorted by address and without overlaps. For a range it includes other mappings of
-// the same part of a file.
+// redactedIn returns the memory that redactions select in mappings, sorted by address and without overlaps. For a range, it also includes other
+// mappings of the same part of a file.
 func redactedIn(maps []machine.Mapping, list []Redaction, inCore bool) (out []addrRange, err error) {
 	known := joinedRanges(rangesOf(maps, place))
 	for _, r := range list {
@@ -172,7 +172,7 @@ func (r Redaction) unknown(maps []machine.Mapping, inCore bool) error {
 	return e
 }
 
-// maxNear bounds the number of names with which a mistyped name is compared.
+// maxNear bounds the number of mappings whose names are compared with a mistyped name.
 const maxNear = 1 << 10
 
 // aliases returns all mappings of the parts of files that are mapped in a range. A file is identified by its path and, for a process, by its inode.
@@ -247,7 +247,7 @@ func (r addrRange) meets(others []addrRange) bool {
 	return len(left) != 1 || left[0] != r
 }
 
-// cut splits the parts of a mapping so that a core contains nothing of the given ranges, which must be sorted.
+// cut splits the parts of a mapping at the given ranges, which must be sorted, and marks what is inside of the ranges as omitted.
 func cut(parts []keptPart, ranges []addrRange) (out []keptPart) {
 	for _, p := range parts {
 		if !p.keep || !p.place().meets(ranges) {

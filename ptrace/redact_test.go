@@ -101,8 +101,8 @@ func requireRedacted(t *testing.T, path string, at map[string]machine.Addr, secr
 	require.Contains(t, core.Notes, "160 bytes of memory were redacted (record --redact): values in them are unavailable")
 }
 
-// TestRedactedBytesAreNowhereInTheCore requires that each kind of core contains no redacted bytes, but all others, and that a small core made from it
-// omits the same bytes. gdb must read the core, show all frames, and be unable to read the redacted bytes.
+// TestRedactedBytesAreNowhereInTheCore requires that each kind of core contains no redacted byte, and still contains the bytes next to them. A small
+// core made from it must omit the same bytes. gdb must read the core, show all frames, and be unable to read the redacted bytes.
 func TestRedactedBytesAreNowhereInTheCore(t *testing.T) {
 	p, at, secrets := secretive(t)
 	var redactions []string

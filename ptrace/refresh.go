@@ -26,7 +26,7 @@ func (t reading) again() error {
 	return nil
 }
 
-// followRegistries updates the lists of registered objects, starting from those of an earlier moment.
+// followRegistries updates the lists of registered objects. before holds the lists at an earlier stop.
 func (t reading) followRegistries(before []*Registry) {
 	at := func(addr machine.Addr) *Registry {
 		i := slices.IndexFunc(before, func(r *Registry) bool { return r.Descriptor == addr })
@@ -53,7 +53,7 @@ func (t reading) followRegistries(before []*Registry) {
 	t.Registries = now
 }
 
-// registered updates only the lists of registered objects, which is cheaper than again, and reports whether that succeeded.
+// registered updates only the lists of registered objects, which takes less time than again. It reports whether that succeeded.
 func (t reading) registered() bool {
 	for _, r := range t.Registries {
 		if !r.follow(t.source) {

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// refused tries each way to open a process. All must fail with the same error.
+// refused opens a process with Capture, Survey and the other functions. All must fail with the same error.
 func refused(t *testing.T, pid int, sentinel error, text string) {
 	t.Helper()
 	for name, try := range map[string]func() error{
@@ -102,8 +102,8 @@ func TestTraced(t *testing.T) {
 
 const asNobody = "REFRAME_TEST_CAPTURE"
 
-// TestThreadTraced requires that a capture fails if one thread has another tracer. The threads that were seized before must be released before the
-// error is created. Otherwise the search for the tracer would find this process.
+// TestThreadTraced requires that a capture fails if one thread has another tracer. Threads that the capture has already seized must be released
+// before the error is created. Otherwise the search for the tracer would find this process.
 func TestThreadTraced(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "8", "1", "2")
@@ -156,6 +156,6 @@ func TestPermission(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "PASS: TestPermission")
-	time.Sleep(10 * time.Millisecond) // enough time for a report; on a slow machine the test may miss one, but never fails wrongly
+	time.Sleep(10 * time.Millisecond) // enough time for a failure to show; on a slow machine the test may miss a failure, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 }

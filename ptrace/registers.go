@@ -95,7 +95,7 @@ func (r *rawRegisters) set(kind elf.NType) []byte {
 	return nil
 }
 
-// is64 reports whether the thread runs 64-bit code. For a 32-bit thread the kernel provides smaller sets.
+// is64 reports whether the thread runs 64-bit code. For a 32-bit thread the kernel provides a smaller set of general registers.
 func (r *rawRegisters) is64() bool { return len(r.sets[0]) == regset.Sets[r.arch][0].Room }
 
 // inSyscall reports whether the thread was stopped in a system call. In that case the kernel provides the call's number, otherwise -1.
@@ -136,7 +136,7 @@ func (r *rawRegisters) threadBlock() machine.Addr {
 	return machine.Addr(r.arch.Order.Uint64(b[at:]))
 }
 
-// words returns the registers that may contain pointers. The result includes a few that never do, which has no effect.
+// words returns the registers that may contain pointers. The result includes a few that never contain pointers, which does no harm.
 func (r *rawRegisters) words() (list []uint64) {
 	for _, b := range [][]byte{r.sets[0], r.set(regset.ARMTLS)} {
 		for ; len(b) >= 8; b = b[8:] {
@@ -203,7 +203,7 @@ func setVectorLength(regs *machine.Registers, b []byte, missing string) {
 	}
 }
 
-// setPlaces sets registers from b, which must contain all of the places.
+// setPlaces sets registers from b, which must be long enough for all places.
 func setPlaces(regs *machine.Registers, places []regset.Place, b []byte) {
 	for _, p := range places {
 		regs.Set(p.Reg, b[p.At:][:p.Size])

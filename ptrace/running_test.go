@@ -31,7 +31,7 @@ func TestRunning(t *testing.T) {
 	for _, p := range all {
 		require.NotEmpty(t, strings.TrimSpace(p.Command))
 	}
-	// Without time, the memory of the processes is not examined, but all processes are listed.
+	// With a time limit that has passed, no process is examined for JIT code, but all are listed.
 	for _, p := range Running(-time.Second) {
 		require.False(t, p.JIT)
 	}

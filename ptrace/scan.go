@@ -95,7 +95,7 @@ type filePlace struct {
 	inode, offset uint64
 }
 
-// searched reports whether a mapping may contain memory of a JIT: it has no file, or a file that the kernel or the JIT created for memory
+// searched reports whether a mapping may contain memory of a JIT: it has no file, or a file that the kernel or the JIT created only to share memory
 // (memfd_create(2), MAP_SHARED|MAP_ANONYMOUS, shm_open(3), shmget(2), or a file that was deleted when it was mapped). Devices are not read.
 func searched(r machine.Mapping) bool {
 	switch {

@@ -35,7 +35,7 @@ const (
 	fuseNoFlush   = 1 << 5  // flag of open: closing the file sends no request
 	fuseKeepCache = 1 << 1  // flag of open: cached pages stay valid
 	fuseAsyncRead = 1 << 0  // flag of init, which libfuse also sets: a process that waits for a page can be killed
-	fuseMaxPages  = 1 << 22 // flag of init: requests have a limit of pages
+	fuseMaxPages  = 1 << 22 // flag of init: the reply gives the maximum number of pages of a request
 )
 
 // servedPages is the number of pages of the file that serve provides. serve never answers a request for a page with an odd number.
@@ -187,8 +187,8 @@ func servedProcess(t *testing.T) (p *livetest.Process, at map[string]machine.Add
 	return p, at
 }
 
-// TestPagesOfAFileSystemThatDoesNotAnswer requires that no verb waits for pages of a FUSE file that the server never provides. Present pages must be
-// read, absent pages must be unavailable, breakpoints there must be refused, and the process must continue.
+// TestPagesOfAFileSystemThatDoesNotAnswer requires that no capture or read waits for pages of a FUSE file that the server never provides. Present
+// pages must be read, and absent pages must be unavailable. Breakpoints in absent pages must be refused. The process must resume afterwards.
 func TestPagesOfAFileSystemThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	const page = elfcore.Page

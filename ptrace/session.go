@@ -37,11 +37,11 @@ type Session struct {
 	changed bool     // the list of registered objects may have changed
 	reads   map[machine.Addr][]Read
 	vectors map[machine.Addr]bool
-	names   map[int]string // names of threads
+	names   map[int]string // names of threads by their numbers
 
 	shadowless []byte // contents of the mappings file at the last check that found no shadow stack
 
-	away time.Time // when the process was resumed without breakpoints, or the zero time
+	away time.Time // time at which the process was resumed without breakpoints; zero if it was not
 }
 
 // Breakpoint is an address in the code, and the options of the breakpoint there.
@@ -63,7 +63,7 @@ type Breakpoint struct {
 	Expects []Expected
 }
 
-// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read, and that end at [MaxLost] at most.
+// Expected is memory with known contents. If Data is empty, it is Lost bytes that must be unreadable, which end at or below the address [MaxLost].
 type Expected struct {
 	Addr machine.Addr
 	Data []byte
@@ -345,11 +345,11 @@ func (s *Session) survey() error {
 // Refresh makes the next [Session.Target] read the mappings and the registered objects again.
 func (s *Session) Refresh() { s.stale = true }
 
-// RefreshRegistered makes the next [Session.Target] read only the list of registered objects again. Its cost does not grow with their number. It is
-// intended for a thread that is stopped in __jit_debug_register_code.
+// RefreshRegistered makes the next [Session.Target] read only the list of registered objects again. Its duration does not depend on their number. It
+// is intended for stops in __jit_debug_register_code.
 func (s *Session) RefreshRegistered() { s.changed = true }
 
-// Count selects the hits that are reported from now on. The next hit has number 1.
+// Count sets which hits are reported from now on. The next hit has number 1.
 func (s *Session) Count(c Counting) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Count, Counting: tracer.Counting(c)})
 }
@@ -410,7 +410,7 @@ func (s *Session) explain(op string, err error) error {
 }
 
 // Pass makes a thread pass its next n counted hits: these are counted but not reported, whatever the breakpoints' options are. All threads must be
-// stopped, and the thread must be at a hit. Hits during [Session.RunSingleThread] do not reduce n.
+// stopped, and the thread must be at a hit. Hits during [Session.RunSingleThread] do not count towards n.
 func (s *Session) Pass(tid int, n uint64) error {
 	return s.request("cannot count", tracer.Request{Op: tracer.Pass, TID: tid, Pass: n})
 }
@@ -468,7 +468,7 @@ func (s *Session) Insert(list ...Breakpoint) error {
 	return nil
 }
 
-// Look checks whether the process has overwritten breakpoints. It returns the resulting [Missed] events, which Next then does not return.
+// Look checks whether the process has overwritten breakpoints. It returns a [Missed] event for each, which Next then does not return.
 func (s *Session) Look() ([]Event, error) {
 	if err := s.request("cannot read it", tracer.Request{Op: tracer.Look}); err != nil {
 		return nil, err
@@ -578,7 +578,7 @@ func (s *Session) forget() {
 	if s.base != nil && !s.kept {
 		s.base.Close()
 	}
-	s.base, s.kept, s.given = nil, false, nil // another program has none of these
+	s.base, s.kept, s.given = nil, false, nil // these belong to the earlier program
 	s.names, s.shadowless = map[int]string{}, nil
 	s.memory.originals, s.memory.held = map[machine.Addr]tracer.Code{}, nil
 }
@@ -645,7 +645,8 @@ func (s *Session) Stop() error {
 	return nil
 }
 
-// Detach restores everything and resumes the process. It returns no error if the process has ended.
+// Detach removes all breakpoints, restores all that the session changed for itself, and resumes the process. It returns no error if the process has
+// ended.
 func (s *Session) Detach() error {
 	_, err := s.driver.Do(tracer.Request{Op: tracer.Detach})
 	s.ended = true

@@ -117,7 +117,7 @@ func ofThreads() uint64 { return uint64(livetest.Times(300, 2000)) }
 // sumOfThreads returns the sum that the threads compute.
 func sumOfThreads(each uint64) uint64 { return 3*(16*each)*(16*each-1)/2 + 16*each }
 
-// sitesCases lists the ways in which threads pass a site of sites.c: whether a hit stops all threads, and how the instruction is executed.
+// sitesCases lists how threads continue from a breakpoint in sites.c: whether a hit stops all threads, and how the instruction is executed.
 var sitesCases = []struct {
 	name   string
 	hold   bool
@@ -188,7 +188,7 @@ func TestSessionHits(t *testing.T) {
 			w := run(t, "signals")
 			require.Len(t, w.args, 1)
 			var own []uint64
-			handled := -1 // one call with argument 0 is the loop's own
+			handled := -1 // the loop itself makes one call with argument 0, which is not counted
 			for _, args := range w.args {
 				for _, a := range args {
 					if a == 0 {

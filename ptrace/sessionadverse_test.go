@@ -23,8 +23,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSessionFaultsUnderSignals sends a signal while a faulting instruction is executed, and the program repairs the fault. Neither signal may be
-// lost, and the program's handlers must stay unchanged. The same must hold for a thread that runs alone.
+// TestSessionFaultsUnderSignals requires that no signal is lost if one is sent while an instruction faults, and the program's handler repairs the
+// fault. The program's handlers must stay unchanged. The same must hold for a thread that runs alone.
 func TestSessionFaultsUnderSignals(t *testing.T) {
 	livetest.Slow(t)
 	n := livetest.Times(1000, 3000)
@@ -88,7 +88,7 @@ func TestSessionOfAChurning(t *testing.T) {
 	require.Positive(t, hits)
 }
 
-// TestSessionExecWithoutFirst traces a process whose first thread has ended and which then executes another program.
+// TestSessionExecWithoutFirst requires an Exec event for a process whose first thread has ended, and which then executes another program.
 func TestSessionExecWithoutFirst(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "another", 2000)

@@ -39,8 +39,8 @@ func frozenGroup(t *testing.T, pid int) (freeze func(string), ok bool) {
 	return func(string) {}, false
 }
 
-// TestTrapHandlerOfAFrozenProcess freezes the control group of a process while breakpoints are set, or while the session ends. After the thaw the
-// process must continue as if it had not been traced, and must get the handler when another breakpoint is set.
+// TestTrapHandlerOfAFrozenProcess requires that a process whose control group is frozen while breakpoints are set, or while the session ends,
+// continues after the thaw as if it had not been traced. When another breakpoint is set, the trap handler must be installed.
 func TestTrapHandlerOfAFrozenProcess(t *testing.T) {
 	p := startTraps(t, "plain")
 	freeze, ok := frozenGroup(t, p.pid())

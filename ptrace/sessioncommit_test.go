@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestShadowStack covers a process of this machine, which has no shadow stacks, and the flags that the kernel reports for processes that have them
-// (its Documentation/filesystems/proc.rst).
+// TestShadowStack requires that no shadow stack is found in a process of this machine, and that one is found in the flags that the kernel reports for
+// it (Documentation/filesystems/proc.rst of Linux).
 func TestShadowStack(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "1")
 	s := open(t, p.PID)

@@ -149,7 +149,7 @@ func TestRunToAgain(t *testing.T) {
 			require.Contains(t, output(), mode+" ")
 		})
 	}
-	// The thread reaches two places in turn. The instruction at one of them faults and is executed again.
+	// The thread reaches two addresses alternately. The instruction at one of them faults and is executed again.
 	s, _ := launch(t, path, "fault", fmt.Sprint(n))
 	for i := range uint64(n) {
 		for _, want := range []machine.Addr{faulty, site} {
@@ -168,7 +168,7 @@ func TestRunToAgain(t *testing.T) {
 	require.NoError(t, s.Detach())
 }
 
-// TestRunToPassesOthers requires that other breakpoints stay, are counted, and do not end the run.
+// TestRunToPassesOthers requires that RunTo keeps other breakpoints, counts their hits, and does not stop at them.
 func TestRunToPassesOthers(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
 	for _, hold := range []bool{false, true} {
@@ -219,7 +219,7 @@ func TestPass(t *testing.T) {
 	require.Equal(t, "ready\nfault 29900\n", output())
 }
 
-// TestRunToGivenUp requires that after a cancellation the process runs without breakpoints, and that the session can wait again.
+// TestRunToGivenUp requires that after ctx of RunTo has ended, the process runs without breakpoints, and that RunTo can be called again.
 func TestRunToGivenUp(t *testing.T) {
 	livetest.Slow(t)
 	path, site, faulty := sitesProgram(t)
@@ -260,7 +260,7 @@ func TestRunToGivenUp(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("ready\nthreads %d\n", 3*n*(n-1)/2+n), output)
 }
 
-// TestRunToNowhere runs a process that ends, or executes another program, before it reaches the address.
+// TestRunToNowhere requires an error from RunTo if the process ends, or executes another program, before it reaches the address.
 func TestRunToNowhere(t *testing.T) {
 	path, site, faulty := sitesProgram(t)
 	for _, mode := range []string{"plain", "threads", "end", "leader"} {
@@ -298,7 +298,7 @@ func symbolOf(t *testing.T, pid int, name string) machine.Addr {
 	return sym.Addr
 }
 
-// TestSessionRegisters requires the same registers as a capture has, including vector registers.
+// TestSessionRegisters requires that a session returns the same registers as a capture, including vector registers.
 func TestSessionRegisters(t *testing.T) {
 	at := symbols(t, executable(t, "regs.c", "-no-pie"))
 	p := program(t, "regs.c", []string{"-no-pie"}, "pause")
@@ -325,7 +325,8 @@ func TestSessionRegisters(t *testing.T) {
 	requireState(t, p.PID, 'S')
 }
 
-// TestSessionKilledWhileHeld requires that the parent of a process that is killed while it is stopped soon sees its end, whatever the session does.
+// TestSessionKilledWhileHeld requires that, if a process is killed while the session has stopped it, the parent soon sees the end of the process,
+// whatever the session does.
 func TestSessionKilledWhileHeld(t *testing.T) {
 	p := livetest.C(t, "threads.c", nil, "3")
 	s, err := Open(context.Background(), p.PID)

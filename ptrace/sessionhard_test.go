@@ -26,7 +26,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// waiting is a program of sites.c that waits before its first call.
+// waiting is a process of sites.c, which waits for input before its first call of the site.
 type waiting struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -108,7 +108,7 @@ func follow(t *testing.T, s *Session, at machine.Addr) (args map[int][]uint64, e
 	}
 }
 
-// unbroken requires that no call of a thread is missing. The arguments count up, and start again when other is called.
+// unbroken requires that no call of a thread is missing: the arguments of each thread count up, and start again after a call of other.
 func unbroken(t *testing.T, args map[int][]uint64) {
 	t.Helper()
 	for tid, list := range args {
@@ -118,8 +118,8 @@ func unbroken(t *testing.T, args map[int][]uint64) {
 	}
 }
 
-// TestSessionHard traces three programs: one whose first thread ends before the others begin, one that raises SIGTRAP itself, also by int3, and one
-// in which a thread is in vfork most of the time.
+// TestSessionHard requires that all calls are reported, and the result is correct, for three programs: one whose first thread ends before the others
+// begin, one that raises SIGTRAP itself, also by int3, and one in which a thread is in vfork most of the time.
 func TestSessionHard(t *testing.T) {
 	livetest.Slow(t)
 	const n = 2000
@@ -154,7 +154,7 @@ func TestSessionHard(t *testing.T) {
 }
 
 // TestSessionDebugRegisterWithoutReason requires that a SIGTRAP at an instruction in a debug register counts as exactly one hit, even if DR6 gives no
-// reason. Some hypervisors lose the reason once in a few thousand hits. The program sends such a signal to itself.
+// reason. Some hypervisors lose the reason once in a few thousand hits. The program in this test sends a SIGTRAP without a reason to itself.
 func TestSessionDebugRegisterWithoutReason(t *testing.T) {
 	livetest.Slow(t)
 	path, _, _ := sitesProgram(t)
@@ -216,7 +216,8 @@ func TestSessionAttachedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestSessionSignals traces a process that another process kills, stops or continues, or that aborts.
+// TestSessionSignals requires that a traced process behaves as without a session if it is killed, stopped or continued by another process, or if it
+// aborts.
 func TestSessionSignals(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -329,8 +330,7 @@ func TestSessionOfAStopped(t *testing.T) {
 	require.Equal(t, sitesOutput["threads"], output)
 }
 
-// TestSessionRequestsInARow requires that requests which follow immediately after each other are all served, while the process does nothing that
-// wakes the tracer.
+// TestSessionRequestsInARow requires that the tracer serves all requests that are sent without a pause, also if no event of the process wakes it.
 func TestSessionRequestsInARow(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	w := startWaiting(t, path, "plain", 2000)
@@ -355,8 +355,8 @@ func TestSessionRequestsInARow(t *testing.T) {
 	require.Equal(t, sitesOutput["plain"], output)
 }
 
-// TestSessionDetachOfAStopping requires that, if SIGSTOP stops a process during the detach, no thread has hit a breakpoint without having reported
-// the hit.
+// TestSessionDetachOfAStopping requires that a program that SIGSTOP stops during the detach finishes as if it had not been traced: each thread that
+// has hit a breakpoint must be moved back before it.
 func TestSessionDetachOfAStopping(t *testing.T) {
 	livetest.Slow(t)
 	path, site, _ := sitesProgram(t, stepped)
@@ -408,7 +408,7 @@ func TestSessionSecond(t *testing.T) {
 	require.Equal(t, 7, code)
 }
 
-// TestSessionOfNobody requires an error for a process that has ended, or never existed.
+// TestSessionOfNobody requires an error when a session is opened for a process that has ended or never existed.
 func TestSessionOfNobody(t *testing.T) {
 	path, _, _ := sitesProgram(t)
 	cmd := exec.Command(path, "plain", "1")

@@ -16,7 +16,7 @@ import (
 var ErrLacks = holder.ErrLacks
 
 // OpenSession controls a process that another debugger holds. [Session.Detach] resumes the process if the session has resumed it or has set
-// breakpoints. Otherwise it only disconnects, and the debugger decides about the process, as after [OpenHeld].
+// breakpoints. Otherwise it only disconnects. The debugger then keeps, resumes or ends the process, as after [OpenHeld].
 //
 // [Session.Yield] has no effect: the process always waits for this one. The debugger must support [holder.Control].
 func OpenSession(s *holder.State, o CoreOptions) (*Session, error) {
@@ -62,7 +62,7 @@ var unsupported = map[tracer.Op]string{
 	tracer.Pass: "passing hits of one thread", tracer.Alone: runAlone, tracer.Rseq: runAlone, tracer.Commit: "writing into the process",
 }
 
-// runAlone names the operation that also needs the area of rseq(2).
+// runAlone names the operation for which the requests Alone and Rseq are made.
 const runAlone = "running one thread while the others are stopped"
 
 // lacks returns the error for an operation that is not supported.
@@ -278,7 +278,7 @@ func (d *debugger) move(ctx context.Context) (holder.Stop, error) {
 	return d.control.Wait(ctx)
 }
 
-// happened adds the events of a stop. It adds none if the process can be resumed immediately.
+// happened adds the events of a stop to the waiting ones. It adds none if the process can be resumed immediately.
 func (d *debugger) happened(stop holder.Stop) error {
 	e := &tracer.Event{Time: time.Now().UnixNano(), Raw: tracer.Raw{TID: stop.Thread}}
 	switch stop.Kind {
@@ -378,7 +378,7 @@ func (d *debugger) survey(before *Target, given []Object) (*Target, error) {
 	return now, err
 }
 
-// heldTarget implements [Session.Target] for a process that another debugger holds.
+// heldTarget implements [Session.Target] if another debugger holds the process.
 func (s *Session) heldTarget() (*Target, error) {
 	d := s.held
 	if s.changed && !s.stale && s.base != nil && !s.base.reading().registered() {

@@ -23,7 +23,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// sitesOutput holds the output of the modes of sites.c with a count of 2000.
+// sitesOutput maps each mode of sites.c to its output with a count of 2000.
 var sitesOutput = map[string]string{
 	"plain":   "ready\nplain 5999000\n",
 	"threads": "ready\nthreads 1535984000\n",
@@ -70,8 +70,9 @@ func TestSessionDetach(t *testing.T) {
 	}
 }
 
-// TestSessionDetachFromOneThatRunsAlone requires the same if a thread runs alone, is outside of the stepped code, and hits a breakpoint there that
-// was set for this run. Killing reframe during verify --entry once ended such a program by SIGTRAP.
+// TestSessionDetachFromOneThatRunsAlone requires that the program also finishes as without a session if the detach interrupts a single-threaded run,
+// while the thread is outside of the stepped code and hits a breakpoint that was set for the run. Killing reframe during verify --entry once ended
+// such a program by SIGTRAP.
 func TestSessionDetachFromOneThatRunsAlone(t *testing.T) {
 	path, site, _ := sitesProgram(t)
 	for range 40 {

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBreakpointsThatAKilledTracerLeft requires that a session restores the code under breakpoints of an earlier session, all of whose processes were
-// killed, wherever its own breakpoint is. After the later session the process must not have a handler of SIGTRAP.
+// TestBreakpointsThatAKilledTracerLeft requires that a session restores the code under breakpoints of an earlier session, whose processes were all
+// killed. This must not depend on the address of the later session's breakpoint. After the later session the process must not have a handler of
+// SIGTRAP.
 func TestBreakpointsThatAKilledTracerLeft(t *testing.T) {
 	for _, function := range []string{"site", "main"} {
 		p := startTraps(t, "plain")

@@ -11,7 +11,7 @@ import (
 // ErrNoReverse is returned by operations that run a process backwards, if its debugger cannot.
 var ErrNoReverse = holder.ErrNoReverse
 
-// ErrBegin is wrapped in the errors of a process that was run backwards to the begin of its recording. The process is stopped there.
+// ErrBegin is wrapped in the error if running backwards reaches the start of the recording. The process is stopped there.
 var ErrBegin = errors.New("this is the start of the recording")
 
 var errRuns = errors.New("the process runs")
@@ -49,16 +49,16 @@ func (s *Session) StepBack(ctx context.Context, tid int) error {
 	return err
 }
 
-// BackStop is the place at which a run backwards has stopped.
+// BackStop describes where and why a process that ran backwards has stopped.
 type BackStop struct {
 	Thread  machine.Thread
-	Written bool // Thread is before the last instruction that wrote into the watched memory
+	Written bool // the thread is before the last instruction that wrote into the watched memory
 	Changed bool // that instruction changed the memory; otherwise it wrote what was there
 }
 
-// RunBack runs the process backwards until a thread is at one of the addresses, or before the last instruction that wrote into a range of memory, which
-// may be empty. Afterwards there are no breakpoints at the addresses. The error wraps [ErrBegin] at the begin of the recording, and [ErrLacks] if the
-// stub cannot watch memory. If ctx is done, the error is its cause, and the process is stopped at some earlier moment.
+// RunBack runs the process backwards until a thread is at one of the addresses, or before the last instruction that wrote into a range of memory,
+// which may be empty. Afterwards there are no breakpoints at the addresses. The error wraps [ErrBegin] at the start of the recording, and [ErrLacks]
+// if the stub cannot watch memory. If ctx is done, the error is its cause, and the process is stopped at some earlier moment.
 func (s *Session) RunBack(ctx context.Context, written machine.Range, addrs ...machine.Addr) (out BackStop, err error) {
 	if err := s.WhyForwardOnly(); err != nil {
 		return out, err
@@ -99,15 +99,15 @@ func (s *Session) reverse(do func() (holder.Stop, error)) (stop holder.Stop, err
 	return stop, err
 }
 
-// runBack is [holder.Control.RunBack]. At the begin of the recording, the error is [ErrBegin].
+// runBack calls [holder.Control.RunBack]. At the start of the recording, the error is [ErrBegin].
 func (d *debugger) runBack(ctx context.Context, written machine.Range) (holder.Stop, error) {
 	return d.back(func() (holder.Stop, error) { return d.control.RunBack(ctx, written) })
 }
 
-// back calls do, which runs the process backwards. At the begin of the recording, the error is [ErrBegin].
+// back calls do, which runs the process backwards. At the start of the recording, the error is [ErrBegin].
 func (d *debugger) back(do func() (holder.Stop, error)) (holder.Stop, error) {
 	d.changed = true
-	d.waiting = nil // they belong to a later time
+	d.waiting = nil // these events belong to a later moment of the recording
 	stop, err := do()
 	d.stopped()
 	if err == nil && stop.Kind == holder.Began {

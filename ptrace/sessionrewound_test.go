@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSessionThreadsAreNeverInsideAnInstruction requires that a thread that has hit a breakpoint is moved back before it as soon as the session can
-// see the thread. Before this, a tracer could be killed while a thread was still after the int3, and the thread continued in the middle of an
-// instruction: 4 of 320 programs printed a wrong result.
+// TestSessionThreadsAreNeverInsideAnInstruction requires that a thread that has hit a breakpoint is moved back before it no later than the session
+// can see the thread. Otherwise, if the tracer is killed while a thread is after the int3, the thread continues in the middle of an instruction.
+// Earlier, 4 of 320 programs printed a wrong result.
 func TestSessionThreadsAreNeverInsideAnInstruction(t *testing.T) {
 	path, site, _ := sitesProgram(t, stepped)
 	const length = 3 // size of bswap %rdi: 48 0f cf

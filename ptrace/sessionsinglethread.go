@@ -13,8 +13,8 @@ import (
 type SingleThreadOptions struct {
 	// Returns lists the returns of functions at which the thread stops.
 	Returns []Return
-	// Hits makes the thread also stop at counted breakpoints; otherwise it passes them. A breakpoint at the start does not count if an event or an
-	// earlier run stopped the thread there.
+	// Hits makes the thread also stop at counted breakpoints; otherwise it passes them. A breakpoint at which the run starts does not stop it if an
+	// event or an earlier run has stopped the thread there.
 	Hits bool
 	// Pass lists counted breakpoints that the thread passes even with Hits.
 	Pass []machine.Addr
@@ -26,7 +26,7 @@ type SingleThreadOptions struct {
 	Fatal bool
 	// Inside is the code that is single-stepped: ranges in ascending order. Calls to other code run at full speed until they return.
 	Inside []machine.Range
-	// Entries are functions that stop the thread before their first instruction, when code in Inside calls them, directly or through stubs.
+	// Entries lists functions. The thread stops before the first instruction of one if code in Inside calls it, directly or through stubs.
 	Entries []machine.Addr
 	Steps   uint64        // maximum number of instructions
 	Time    time.Duration // approximate maximum time
@@ -43,10 +43,10 @@ type Return struct {
 
 // SingleThreadRun is the result of running a thread alone.
 type SingleThreadRun struct {
-	// Stopped is the reason why the thread reached no place at which it should stop, or "".
+	// Stopped is the reason why the run ended before the thread reached a return, breakpoint or entry, or "".
 	Stopped string
 	Late    bool         // the time limit was the reason for Stopped, so the run can be resumed
-	Return  int          // index of the return that it reached, or -1
+	Return  int          // index in Returns of the return that it reached, or -1
 	Hit     machine.Addr // breakpoint that it reached, or 0
 	Load    bool         // Hit is an uncounted breakpoint
 	Entered machine.Addr // entry that it reached, or 0

@@ -93,14 +93,15 @@ func TestTracerKilledWhileTargetIsStopped(t *testing.T) {
 	}
 }
 
-// TestTracerKilledWhileTargetRuns requires the same for a target whose tracer is killed while the target runs. The target's SIGTRAP handler waits for
-// the watchdog.
+// TestTracerKilledWhileTargetRuns requires that a target whose tracer is killed while the target runs finishes as if it had not been traced. The
+// target's SIGTRAP handler waits for the watchdog.
 func TestTracerKilledWhileTargetRuns(t *testing.T) {
 	livetest.Slow(t)
 	killTracers(t, false)
 }
 
-// TestTracerAndWatchdogKilledWhileTargetRuns requires the same if no process is left to restore the code, so that the SIGTRAP handler restores it.
+// TestTracerAndWatchdogKilledWhileTargetRuns requires that a running target also finishes correctly if no process is left to restore the code. The
+// SIGTRAP handler then restores it.
 func TestTracerAndWatchdogKilledWhileTargetRuns(t *testing.T) {
 	livetest.Slow(t)
 	killTracers(t, true)
@@ -151,7 +152,7 @@ func TestStandingWatcher(t *testing.T) {
 	select {}
 }
 
-// TestTracerAndWatcherKilled requires the same if the tracer and the session's own process are killed together.
+// TestTracerAndWatcherKilled requires that a target also finishes correctly if the tracer and the session's own process are killed together.
 func TestTracerAndWatcherKilled(t *testing.T) {
 	livetest.Slow(t)
 	for _, k := range tracerKills {

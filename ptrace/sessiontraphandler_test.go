@@ -146,8 +146,8 @@ func TestTrapHandlerOfTheProgram(t *testing.T) {
 	require.Equal(t, "own", p.says("a"))
 }
 
-// TestTrapHandlerUnderAFilter requires that a process survives whose seccomp filter kills it at the system calls that install the handler. root makes
-// these calls without the filter, other users do not make them.
+// TestTrapHandlerUnderAFilter requires that a process survives if its seccomp filter would kill it at the system calls that install the handler. A
+// tracer of root makes these calls without the filter; that of another user does not make them.
 func TestTrapHandlerUnderAFilter(t *testing.T) {
 	p := startTraps(t, "filter")
 	s := p.trace(Breakpoint{})
@@ -163,8 +163,8 @@ func TestTrapHandlerUnderAFilter(t *testing.T) {
 	require.Equal(t, syscall.SIGSYS, p.ended()) // the filter still applies
 }
 
-// TestTrapHandlerIsTheDefault requires that the program's own SIGTRAP ends the process as without a tracer, both while it is traced and after all
-// three processes of reframe were killed.
+// TestTrapHandlerIsTheDefault requires that a SIGTRAP that the program raises itself ends the process as without a tracer, both while it is traced
+// and after all three processes of reframe were killed.
 func TestTrapHandlerIsTheDefault(t *testing.T) {
 	traps := []string{"i", "s"}
 	if runtime.GOARCH == "amd64" {

@@ -18,7 +18,7 @@ const (
 const (
 	maxStrings = 8 << 20 // arguments and environment; the kernel allows three quarters of 8 MiB (_STK_LIM of linux/resource.h)
 	maxPath    = 4 << 10 // PATH_MAX, with the zero byte
-	// maxPointers bounds the bytes of pointers to arguments and environment that are searched.
+	// maxPointers bounds the number of bytes of pointers to arguments and environment that are searched.
 	maxPointers = 1 << 20
 )
 

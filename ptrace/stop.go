@@ -87,8 +87,8 @@ type stopped struct {
 	stack      int // number of bytes of each stack to copy
 	room       int // remaining bytes for all stacks
 	deep       int // remaining bytes for the deeper parts of deep stacks
-	ready      int // remaining bytes of stack copies whose pages are allocated before the stop
-	looks      int // number of checks of threads that had not yet stopped
+	ready      int // remaining bytes of stack copies that are touched before the stop, beyond the usual size of each stack
+	looks      int // number of checks that found a thread not yet stopped
 	threads    []*stoppedThread
 	byTID      map[int]*stoppedThread
 	goroutines *goCopy       // copies goroutines that no thread runs; nil if they are not requested
@@ -118,7 +118,8 @@ type stoppedThread struct {
 	deep    *int // remaining bytes for deep stacks; nil for none
 }
 
-// oneLook is the most that counts of the time between two checks of a stopping thread, because this process may not have been scheduled in between.
+// oneLook limits how much each interval between two checks of a stopping thread counts towards the time limit, because this process may not have been
+// scheduled in between.
 const oneLook = time.Millisecond
 
 // Stacks, registers and the code around return addresses are copied into memory that is allocated before the stop.
@@ -127,7 +128,7 @@ const (
 	redZone = 128
 
 	usualStack = 32 << 10      // the usual size of the used part of a stack
-	readyStack = 16 << 20      // for all threads together: copying the first stacks must not wait for page allocation
+	readyStack = 16 << 20      // for all threads together, so that copying the first stacks does not wait for page allocation
 	maxStacks  = math.MaxInt32 // for all threads together: if the stacks are larger, leastStack of each is copied
 	leastStack = 4096
 )

@@ -12,8 +12,8 @@ import (
 	"example.com/reframe/ptrace/system"
 )
 
-// TestUrgently requires that other threads do not preempt the thread that holds a process, if that is permitted, and that the thread's scheduling is
-// restored afterwards.
+// TestUrgently requires that other threads do not preempt a thread in Urgently, if this process may set its scheduling, and that the thread's earlier
+// scheduling is restored afterwards.
 func TestUrgently(t *testing.T) {
 	done := make(chan struct{})
 	go func() {

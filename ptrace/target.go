@@ -49,7 +49,7 @@ type Target struct {
 	source   memory         // all memory, in its current state
 	file     io.Closer      // file of a core
 	objects  uint64         // total size of the registered objects that were read
-	room     uint64         // limit of objects; 0 for the default
+	room     uint64         // maximum of objects; 0 for the default
 	maps     []machine.Mapping
 	provided *provisions // mappings whose pages userfaultfd or a file system provides; nil for a core
 	places   places      // the mappings of the modules
@@ -63,7 +63,7 @@ type Target struct {
 	process   *liveMemory  // the memory in source; nil for a core
 	lost      func() error // returns the error after which a debugger no longer answered; nil if no debugger holds the process
 	core      *core        // nil for a process that this program stopped
-	raw       []coreThread // undecoded registers; nil if no core will be written
+	raw       []coreThread // registers as the kernel provided them; nil if no core will be written
 	recorded  *recorded    // data for writing a core; nil if not requested
 	touched   *touched     // pages that were read; nil if they need not be stored
 	perf      *perfFiles   // nil for a core
@@ -94,7 +94,7 @@ func firstAlive(pid int) int {
 	if !system.Ended(pid, pid) {
 		return pid
 	}
-	tids, _ := system.ThreadIDs(pid) // none if the process has ended, which reading it reports
+	tids, _ := system.ThreadIDs(pid) // empty if the process has ended; a later read then returns the error
 	slices.Sort(tids)
 	for _, tid := range tids {
 		if !system.Ended(pid, tid) {
@@ -300,7 +300,7 @@ func (t *Target) Close() {
 		t.process.mem.Close()
 	}
 	if t.file != nil {
-		_ = t.file.Close() // nothing was written, so no error matters
+		_ = t.file.Close() // the file was only read, so an error has no effect
 	}
 }
 

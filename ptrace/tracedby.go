@@ -22,7 +22,7 @@ type tracedBy struct {
 // ours reports whether the process is a tracer of reframe.
 func (h *tracedBy) ours() bool { return h.name == tracer.Name }
 
-// leaving reports whether the process detaches as soon as it has restored everything.
+// leaving reports whether the tracer is about to detach: it is a tracer of reframe, and the process that started it has ended.
 func (h *tracedBy) leaving() bool { return h.ours() && h.whose == 0 }
 
 // holderOf returns the tracer of a process, or of one of its threads. A tracer outside of the PID namespace is not visible: TracerPid is then 0
@@ -50,8 +50,8 @@ func holderOf(pid int) tracedBy {
 	return tracedBy{}
 }
 
-// employer returns the process that started a tracer, or 0 if that process has ended. A parent that runs another program has only inherited the
-// tracer.
+// employer returns the process that started a tracer, or 0 if that process has ended. A parent that runs another program has not started the tracer,
+// but inherited it.
 func employer(pid int) int {
 	parent, err := strconv.Atoi(system.StatusField(pid, "PPid"))
 	if err != nil {
@@ -74,7 +74,7 @@ const (
 	unseenTracers   = 3
 )
 
-// pastLeaving tries an operation that another tracer may prevent. It tries again if that tracer is about to detach, or is no longer visible.
+// pastLeaving calls try, which another tracer may prevent. It calls try again if that tracer is about to detach or is no longer visible.
 func pastLeaving(pid int, try func() error) error {
 	begin, unseen := time.Now(), 0
 	for {

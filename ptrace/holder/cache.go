@@ -12,7 +12,7 @@ var ErrLost = errors.New("the debugger no longer answers")
 const (
 	// page is the unit of the cache. On each supported architecture, protection changes only at multiples of it.
 	page = 4 << 10
-	// most bounds the number of pages in the cache.
+	// most is the maximum number of pages in the cache.
 	most = 64 << 10
 )
 
@@ -30,8 +30,8 @@ type cached struct {
 	err  error  // nil if data is a complete page
 }
 
-// NewCache returns a cache for the memory of a stopped process. If ahead is set, the cache reads more pages than were requested. On a machine without
-// processes this could read registers of devices.
+// NewCache returns a cache for the memory of a stopped process. If ahead is set, the cache also reads pages that were not requested. It must not be
+// set for a machine without an operating system, where such a read could reach device registers.
 func NewCache(from Memory, ahead bool) *Cache {
 	return &Cache{from: from, ahead: ahead, pages: map[machine.Addr]cached{}}
 }

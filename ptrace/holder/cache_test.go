@@ -23,8 +23,8 @@ func (m *counted) Read(p []byte, addr machine.Addr) (int, error) {
 	return len(p), nil
 }
 
-// TestCacheReadsAhead requires that memory which is read page by page takes one request for many pages, and has the same bytes and the same end as
-// without a cache.
+// TestCacheReadsAhead requires that memory which is read page by page takes one request for many pages, and returns the same bytes, up to the same
+// end, as without a cache.
 func TestCacheReadsAhead(t *testing.T) {
 	m := &counted{size: 100*page + 10}
 	c := NewCache(m, true)

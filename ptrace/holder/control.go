@@ -7,7 +7,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Control runs the process of a State. Either all of its threads run, or all are stopped. The process of a new State is stopped.
+// Control runs and stops the process of a State. Either all of its threads run, or all are stopped. The process of a new State is stopped.
 //
 // An error that wraps [ErrLost] means that the debugger no longer answers; all later calls return the same error. An error that wraps [ErrLacks]
 // means that the debugger does not support the operation.
@@ -34,9 +34,9 @@ type Control interface {
 	Reverses() bool
 	// StepBack goes back by one instruction of a thread. The stop is Stepped or Began.
 	StepBack(ctx context.Context, thread int) (Stop, error)
-	// RunBack runs the process backwards until a thread is at a breakpoint, before the last instruction that wrote into a range of memory, or at the begin
-	// of the recording. An empty range is not watched. The error wraps [ErrLacks] if the debugger cannot watch memory. If ctx is done, the error is its
-	// cause, and the process is stopped at some earlier moment.
+	// RunBack runs the process backwards until a thread is at a breakpoint, before the last instruction that wrote into the range written, or at the
+	// start of the recording. An empty range is not watched. The error wraps [ErrLacks] if the debugger cannot watch memory. If ctx is done, the
+	// error is its cause, and the process is stopped at some earlier moment.
 	RunBack(ctx context.Context, written machine.Range) (Stop, error)
 	// Detach removes the breakpoints, resumes the process without the debugger, and ends the connection.
 	Detach() error
@@ -56,7 +56,7 @@ var ErrNoReverse = errors.New("the stub does not support reverse execution; rr a
 type Stop struct {
 	Kind    StopKind
 	Thread  int          // the thread that caused the stop
-	PC      machine.Addr // of a breakpoint or, after a run backwards, of the thread
+	PC      machine.Addr // address of the breakpoint or, after running backwards, of the thread's instruction
 	Code    int          // the exit status
 	Signal  int          // the Linux number of the signal that ended the process
 	Changed bool         // for Written: the instruction changed the memory; otherwise it wrote what was there
@@ -73,6 +73,6 @@ const (
 	Exec                        // the process has executed another program, in which no breakpoints are set
 	Exited                      // the process has ended by itself
 	Killed                      // a signal has ended the process
-	Written                     // a thread is before an instruction that writes into watched memory; only of a run backwards
-	Began                       // the recording has no earlier moment; only of a run backwards
+	Written                     // a thread is before an instruction that writes into watched memory; only when running backwards
+	Began                       // the recording has no earlier moment; only when running backwards
 )

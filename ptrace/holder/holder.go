@@ -38,7 +38,8 @@ type State struct {
 	Auxv []byte
 	// Program is the path of the program's file; "" if unknown.
 	Program string
-	// Mappings are in ascending order and do not overlap. They are nil if the debugger does not list them; then Program and Files describe the memory.
+	// Mappings are in ascending order and do not overlap. They are nil if the debugger does not list them. In that case Program and Files name the
+	// mapped files.
 	Mappings []machine.Mapping
 	Files    []File
 	Memory   Memory

@@ -8,14 +8,14 @@ import (
 	"example.com/reframe/ptrace/elfcore"
 )
 
-// Place is the place of a register in a note.
+// Place is the offset and size of a register in a note.
 type Place struct {
 	Reg  machine.DWARFReg
 	At   int // offset in the registers of the note
 	Size int // in bytes
 }
 
-// inTurn returns places for registers with consecutive numbers, one after another.
+// inTurn returns adjacent places for count registers with consecutive numbers.
 func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 	list := make([]Place, count)
 	for i := range list {
@@ -27,7 +27,7 @@ func inTurn(first machine.DWARFReg, count, at, size int) []Place {
 // ppcVMX is NT_PPC_VMX of linux/elf.h, with the owner LINUX.
 const ppcVMX = 0x100
 
-// Note is a note that contains registers, with their places.
+// Note is a note of a core that contains registers, with the place of each register.
 type Note struct {
 	Owner  string
 	Kind   elf.NType
@@ -92,7 +92,7 @@ func amd64General() []Place {
 	return list
 }
 
-// s390xFloating returns the places of f0 to f15 in the order of their names, which is not that of their numbers.
+// s390xFloating returns the places of f0 to f15 in the order of their names. Their DWARF numbers have another order.
 func s390xFloating() []Place {
 	var list []Place
 	for _, reg := range machine.S390X.Registers() {

@@ -53,7 +53,7 @@ func VectorLength(b []byte) uint64 {
 const xsaveRoom = 16 << 10
 
 // Sets holds the register sets that are read from a process's threads. The first is the set of general registers, the second that of vector
-// registers. A kernel or a processor may lack any set except the first.
+// registers. Some kernels and processors provide only some of the sets, but always the first.
 var Sets = map[*machine.Arch][]Set{
 	machine.AMD64: { // struct user_regs_struct, an XSAVE area in its standard form
 		{elfcore.OwnerCore, elf.NT_PRSTATUS, 27 * 8},

@@ -117,8 +117,8 @@ type conn struct {
 	stream  stream
 	in      *bufio.Reader
 	timeout time.Duration // for each request
-	end     time.Time     // deadline for all requests; zero for none
-	acks    bool          // packets are acknowledged
+	end     time.Time     // deadline for all requests; zero if there is none
+	acks    bool          // both sides acknowledge packets
 	lost    error         // the first error after which the stream cannot be used
 }
 
@@ -154,7 +154,7 @@ func (c *conn) skip() ([]byte, error) {
 // errClosed is wrapped in the error of a lost connection if the stub has closed the connection.
 var errClosed = errors.New("the stub closed the connection")
 
-// explain returns an error that names the cause of an error of the stream.
+// explain returns an error that gives the reason why the stream failed: a time limit, the end of ctx, or the end of the connection.
 func (c *conn) explain(err error) error {
 	switch {
 	case c.ctx.Err() != nil:
@@ -290,7 +290,7 @@ func (c *conn) receive() (reply []byte, whole bool, err error) {
 	return c.body()
 }
 
-// body reads the rest of a packet after its first character: the data up to #, and the checksum.
+// body reads the rest of a packet after the initial $: the data up to #, and the checksum.
 func (c *conn) body() (data []byte, whole bool, err error) {
 	sum := byte(0)
 	for {

@@ -16,14 +16,14 @@ import (
 	"example.com/reframe/ptrace/holder"
 )
 
-// control implements [holder.Control] in all-stop mode, in which all threads are stopped when the stub reports a stop.
+// control implements [holder.Control] in the protocol's all-stop mode: whenever the stub reports a stop, all threads are stopped.
 type control struct {
 	*stub
 	vCont    string                  // the actions of vCont that the stub supports, each after a semicolon; "" if it does not support vCont
 	inserted map[machine.Addr]*point // breakpoints by address
 	at       map[int]place           // positions of the threads whose hits were reported, until they move
-	entered  map[int]place           // positions of hits to which threads return without a new hit, for example from a signal handler
-	stepped  place                   // position of the last thread that stopped at a trap
+	entered  map[int]place           // positions of reported hits to which threads return, for example from a signal handler; the return is no new hit
+	stepped  place                   // position of the thread that last stopped at a trap
 	early    *holder.Stop            // a stop that occurred while threads were stepped over breakpoints
 	running  bool
 	gone     bool           // the process has ended
@@ -31,7 +31,7 @@ type control struct {
 	signals  []signal       // signals to deliver when the process resumes
 	lending  bool           // a child of vfork(2) uses the memory, from which the breakpoints are therefore removed
 	last     int            // the last signal during a step
-	idle     traps          // successive stops for which no reason was found
+	idle     traps          // consecutive stops for which no reason was found
 	named    map[int]string // names of threads
 }
 
@@ -51,7 +51,7 @@ type signal struct {
 	number int
 }
 
-// traps counts successive stops at an address for which no reason was found.
+// traps counts consecutive stops at the same address for which no reason was found.
 type traps struct {
 	at    machine.Addr
 	count int
@@ -175,7 +175,7 @@ func (c *control) Insert(addr machine.Addr) error {
 	}
 	for _, kind := range []string{"0", "1"} {
 		p := &point{packet: fmt.Sprintf("%s,%x,%d", kind, uint64(addr), size)}
-		if c.lending { // returned sets it later
+		if c.lending { // returned inserts it when the child no longer uses the memory
 			c.inserted[addr] = p
 			return nil
 		}
@@ -286,7 +286,7 @@ func (c *control) Step(ctx context.Context, tid int) (holder.Stop, error) {
 	return stop, err
 }
 
-// step implements Step. faulted is set if the instruction was not executed, because it raises a signal or ctx is done.
+// step implements Step. faulted is true if the instruction was not executed, because it raised a signal or because ctx was done.
 func (c *control) step(ctx context.Context, tid int) (stop holder.Stop, faulted bool, err error) {
 	for {
 		if err := c.send1(c.idOf(tid)); err != nil {
@@ -426,7 +426,7 @@ func (c *control) proceed() error {
 	return c.launch(packet)
 }
 
-// signalled is the kind of a stop at a signal, which only Step gets.
+// signalled is the kind of a stop at a signal. Only a step returns it; other requests deliver the signal and resume.
 const signalled holder.StopKind = -1
 
 // Wait implements [holder.Control].
@@ -465,7 +465,7 @@ func (c *control) interrupt(step int) (holder.Stop, error) {
 
 var errInterrupt = errors.New("the stub does not stop the process")
 
-// wait waits for a stop. step is the thread that executes one instruction, or 0.
+// wait waits for a stop. step is the thread that executes one instruction, or 0 if all threads run.
 func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 	if c.early != nil {
 		stop := *c.early
@@ -490,7 +490,7 @@ func (c *control) wait(ctx context.Context, step int) (holder.Stop, error) {
 		c.running = false
 		asked := c.asked
 		stop, again, err := c.stopped(reply, step)
-		if c.native() { // lldb-server answers an interrupt with the next stop for any reason, and ignores an interrupt while the process is stopped
+		if c.native() { // to lldb-server, the next stop for any reason answers an interrupt; it ignores interrupts while the process is stopped
 			if c.asked = false; again && asked {
 				stop, again = holder.Stop{Kind: holder.Interrupted, Thread: stop.Thread}, false
 			}
@@ -628,7 +628,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 		if _, here := c.inserted[now.pc]; here && (r.number == sigTrap || soft || hard) {
 			c.at[id.tid], c.idle = now, traps{}
 			again := c.entered[id.tid]
-			delete(c.entered, id.tid) // at another place, the thread may have left the handler by siglongjmp(3)
+			delete(c.entered, id.tid) // the thread is at another position, so it may have left the handler by siglongjmp(3)
 			if again == now && step == 0 {
 				return stop, true, nil
 			}
@@ -640,7 +640,7 @@ func (c *control) stopped(reply []byte, step int) (stop holder.Stop, again bool,
 	case step == id.tid && (r.number == sigTrap || r.number == 0):
 		stop.Kind = holder.Stepped
 		return stop, false, nil
-	case soft || hard: // the breakpoint has been removed since
+	case soft || hard: // a hit of a breakpoint that has been removed meanwhile
 		return stop, true, c.idles(stop.PC)
 	case c.asked && c.interrupts(r.number):
 		c.asked = false
@@ -836,8 +836,8 @@ func (c *control) settle() (err error) {
 	return errors.Join(err, c.drain())
 }
 
-// drain waits for the stop of an interrupt that was sent when the process had already stopped for another reason. gdbserver keeps such an interrupt
-// as a SIGINT, which would end the process after the detach. Because the breakpoints are removed, no further hits occur.
+// drain waits for the stop that an interrupt causes, if the interrupt was sent when the process had already stopped for another reason. gdbserver
+// keeps such an interrupt as a SIGINT, which would end the process after the detach. Because the breakpoints are removed, no further hits occur.
 func (c *control) drain() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, errInterrupt)
 	defer cancel()
@@ -899,7 +899,7 @@ func (c *control) linuxSignal(n int) int {
 // gdbSignals maps gdb's signal numbers to those of Linux, if they differ.
 var gdbSignals = map[int]int{10: 7, 12: 31, 16: 23, 17: 19, 18: 20, 19: 18, 20: 17, 23: 29, 30: 10, 31: 12, 32: 30, 77: 32, 78: 64}
 
-// await returns the next packet while the process runs. It waits until ctx is done.
+// await waits for the next packet while the process runs, until ctx is done.
 func (c *conn) await(ctx context.Context) ([]byte, error) {
 	if c.lost != nil {
 		return nil, c.lost
@@ -978,7 +978,7 @@ func (c *conn) tell(packet string) error {
 	return c.lost
 }
 
-// raw sends a byte that is not a packet.
+// raw sends a single byte outside of a packet.
 func (c *conn) raw(b byte) error {
 	if c.lost != nil {
 		return c.lost

@@ -13,7 +13,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// controlled opens a peer whose process can run.
+// controlled opens a stub with the given replies, and returns the control of its process.
 func controlled(t *testing.T, replies map[string]string) holder.Control {
 	t.Helper()
 	all := map[string]string{"vCont?": pack("vCont;c;C;s;S"), "Z": pack("OK"), "z": pack("OK"), "D": pack("OK")}
@@ -26,7 +26,7 @@ func controlled(t *testing.T, replies map[string]string) holder.Control {
 	return s.Control
 }
 
-// TestControl requires that a stop at a breakpoint is reported as a hit, and that another trap is not.
+// TestControl requires that a trap at a breakpoint is reported as a hit, and that a trap at another address is not.
 func TestControl(t *testing.T) {
 	c := controlled(t, map[string]string{"vCont;c": pack("T05swbreak:;thread:1;"), "vCont;s": pack("T05thread:1;")})
 	require.NoError(t, c.Insert(0x2000)) // the address of the peer's thread
@@ -66,7 +66,7 @@ func TestWaitEnds(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestHostileReports requires one error, within bounded time, for each report that a stub must not send.
+// TestHostileReports requires an error, within bounded time, for each report that a stub must not send.
 func TestHostileReports(t *testing.T) {
 	for name, c := range map[string]struct{ reply, want string }{
 		"ends":              {"", "the stub closed the connection"},
@@ -78,7 +78,7 @@ func TestHostileReports(t *testing.T) {
 		"thread of no form": {pack("T05fork:xyz;thread:1;"), "a new process without a number"},
 		"false traps":       {pack("T05swbreak:;thread:1;"), "stops at 0x2000, where there is no breakpoint"},
 		"false signals":     {pack("T00thread:1;"), "stops at"},
-		"traps":             {pack("T05thread:1;"), "enough"},                                               // the traps may be the program's own
+		"traps":             {pack("T05thread:1;"), "enough"},                                               // the program may contain traps
 		"endless output":    {"!" + pack("O"+strings.Repeat("41", 2000)), "the debugger no longer answers"}, // this peer reads no acknowledgements
 		"endless noise":     {"!abc", "does not speak"},
 		"wrong checksum":    {"$W00#00", ""},

@@ -50,7 +50,7 @@ func result(reply []byte) (value int64, attachment []byte, err error) {
 		return 0, nil, errors.New("a reply to vFile is malformed")
 	case value < 0:
 		err = fs.ErrNotExist
-		if failed && string(code) != "2" { // FILEIO_ENOENT
+		if failed && string(code) != "2" { // FILEIO_ENOENT: there is no such file
 			err = fmt.Errorf("error %s of the remote file system", clean(code))
 		}
 		return 0, nil, err
@@ -58,7 +58,7 @@ func result(reply []byte) (value int64, attachment []byte, err error) {
 	return value, attachment, nil
 }
 
-// each calls do with consecutive pieces of a file's content, up to limit bytes.
+// each calls do with consecutive pieces of a file's content. It fails if the file has more than limit bytes.
 func (s *stub) each(path string, limit int64, do func([]byte) error) error {
 	reply, err := s.ask("vFile:open:" + hex.EncodeToString([]byte(path)) + ",0,0") // O_RDONLY
 	if err != nil {

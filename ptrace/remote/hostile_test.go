@@ -20,7 +20,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// On a busy machine a reply may take long.
+// On a busy machine a stub may reply late.
 func init() { defaultTime = 6 * livetest.Patience }
 
 // pack returns a packet.
@@ -114,7 +114,7 @@ func TestHealthyPeer(t *testing.T) {
 	require.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8}, b)
 }
 
-// TestHostilePeers requires one error, within bounded time and memory, for each way in which a stub can fail.
+// TestHostilePeers requires an error, within bounded time and memory, for each kind of wrong reply of a stub.
 func TestHostilePeers(t *testing.T) {
 	huge := strings.Repeat("x", maxPacket+1)
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestHostileThreads requires that a thread with implausible registers has none, with a reason.
+// TestHostileThreads requires that a thread whose registers are invalid has none in the result, and that a reason is given.
 func TestHostileThreads(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies map[string]string

@@ -17,7 +17,7 @@ var errOrder = errors.New("the byte order is unknown: the stub does not provide 
 
 // orderOf selects the byte order of an architecture: the one in which the first entry of the auxiliary vector is valid or, without a vector, the one
 // in which the program counter and the stack pointer can be addresses. Both orders may fit, because a machine's stack pointer is 0 after reset. In
-// that case the program's file decides, if there is one.
+// that case orderOf uses the byte order of the program's file, if there is one.
 func orderOf(a *machine.Arch, auxv []byte, v values, program string) (*machine.Arch, error) {
 	big := bigEndian[a]
 	if big == nil {

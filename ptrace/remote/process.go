@@ -15,7 +15,7 @@ import (
 // process reads the data about the whole process. All of this data is optional; notes list what is missing.
 func (s *stub) process(out *holder.State) {
 	out.PID, out.Auxv = s.pid, s.auxv
-	if s.pid > 0 && s.selectFiles(0) { // the stub's own view, because process numbers are those that the stub sees
+	if s.pid > 0 && s.selectFiles(0) { // open files as the stub does, because it numbers processes in its own namespace
 		s.readProc(out)
 	}
 	s.canOpen = s.selectFiles(s.pid)
@@ -39,7 +39,7 @@ func (s *stub) readProc(out *holder.State) {
 	}
 	maps, err := system.ParseMaps(string(text))
 	if err != nil || len(maps) == 0 || !ascending(maps) || !stacksIn(maps, out.Threads) {
-		return // a process with this number exists, but is another one
+		return // the process with this number on that machine is another one
 	}
 	out.Mappings = maps
 	if text, err := s.readFile(fmt.Sprintf("/proc/%d/cmdline", s.pid), maxCommand); err == nil {

@@ -22,7 +22,7 @@ const (
 	maxRegisterBits = 8 * 4 << 10
 )
 
-// register is a register in a target description ("Target Description Format", appendix G of gdb's manual).
+// register describes one register of a target description ("Target Description Format", appendix G of gdb's manual).
 type register struct {
 	name   string
 	number uint64 // number in the packet p
@@ -287,7 +287,7 @@ func (d *description) registersOf(v values) (*machine.Registers, error) {
 	return out, nil
 }
 
-// vectors sets the vector registers that target descriptions split, or describe as parts of others.
+// vectors sets the vector registers that target descriptions split into parts, or describe as parts of other registers.
 func (d *description) vectors(out *machine.Registers, v values) {
 	switch d.arch {
 	case machine.AMD64:

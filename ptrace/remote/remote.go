@@ -100,7 +100,7 @@ func open(ctx context.Context, addr string, request time.Duration, o Options) (_
 	if s.canOpen {
 		state.Open = s.open
 	}
-	if o.Timeout == 0 || o.Control { // a session at a prompt reads memory for as long as the user likes
+	if o.Timeout == 0 || o.Control { // an interactive session reads memory for an unlimited time
 		s.end = time.Time{}
 	}
 	if o.Control {
@@ -129,14 +129,14 @@ type stub struct {
 	others      int    // number of threads of other processes
 	canOpen     bool   // the stub can open files
 	fetched     int64  // bytes of files that were copied
-	noBinary    bool   // the stub does not support the packet x
+	noBinary    bool   // the stub does not support the packet x, which reads memory in binary
 	addr        string
-	controls    bool // the process will be resumed
+	controls    bool // the caller requested a Control, so the process may be resumed
 	programFile string
 	multi       bool // thread numbers are preceded by the number of the process
 	unthreaded  bool // the stub does not support threads
 	pcRegister  int  // index of the program counter in the description; -1 if it has another name
-	spRegister  int  // index of the stack pointer, likewise
+	spRegister  int  // index of the stack pointer in the description; -1 if it has another name
 }
 
 // begin negotiates features, and checks that a process is stopped.
@@ -269,7 +269,7 @@ func parseThread(text string) (id threadID, ok bool) {
 	return id, err == nil && tid > 0
 }
 
-// list returns the threads of the first process that the stub lists.
+// list returns the threads of the process that the stub lists first.
 func (s *stub) list() ([]threadID, error) {
 	var ids []threadID
 	for request := "qfThreadInfo"; ; request = "qsThreadInfo" {

@@ -19,7 +19,7 @@ func (c *control) Reverses() bool {
 // StepBack implements [holder.Control].
 func (c *control) StepBack(ctx context.Context, tid int) (holder.Stop, error) {
 	stop, _, err := c.stepBack(ctx, tid)
-	if err == nil && stop.Kind == holder.Hit { // a step counts no hit
+	if err == nil && stop.Kind == holder.Hit { // after a step, a breakpoint there is not a hit
 		stop.Kind = holder.Stepped
 	}
 	return stop, err
@@ -97,9 +97,9 @@ func watchpoints(r machine.Range) (list []string) {
 	return list
 }
 
-// explainBack finds the reason of a stop: a write, a breakpoint, or the begin of the recording. rr reports the watchpoint, and the process is before the
-// write, as gdb expects. QEMU 7.2 reports neither: after bc, the process is after the write, or at the begin. done is false if none of these is the
-// reason.
+// explainBack finds the reason of a stop when running backwards: a write, a breakpoint, or the start of the recording. rr reports the watchpoint, and
+// the process is before the write, as gdb expects. QEMU 7.2 gives no reason: after bc, the process is after the write, or at the start of the
+// recording. done is false if none of these is the reason.
 func (c *control) explainBack(ctx context.Context, stop holder.Stop, how backward, written machine.Range, last []byte) (_ holder.Stop, done bool, err error) {
 	changed := func() (bool, error) {
 		now := make([]byte, len(last))
@@ -133,7 +133,7 @@ func (c *control) explainBack(ctx context.Context, stop holder.Stop, how backwar
 	return stop, true, err
 }
 
-// backward holds what the report of a stop says about a run backwards.
+// backward holds the reasons that the report of a stop gives when running backwards.
 type backward struct {
 	watch  bool // the thread is before an instruction that writes into watched memory
 	signal bool // the stop is a signal other than a trap
@@ -150,7 +150,7 @@ func (c *control) goBack(ctx context.Context, packet string) (stop holder.Stop, 
 	}
 	clear(c.at)
 	clear(c.entered)
-	c.signals, c.early = nil, nil // they belong to a later time
+	c.signals, c.early = nil, nil // they belong to a later moment of the recording
 	if err := c.launch(packet); err != nil {
 		return stop, how, err
 	}
@@ -168,7 +168,8 @@ func (c *control) goBack(ctx context.Context, packet string) (stop holder.Stop, 
 	return c.stoppedBack(reply)
 }
 
-// halt interrupts a run backwards, and returns the report of the stop. QEMU 7.2 ignores an interrupt while it loads a snapshot, so that halt repeats it.
+// halt interrupts a process that runs backwards, and returns the report of the stop. QEMU 7.2 ignores an interrupt while it loads a snapshot, so that
+// halt repeats it.
 func (c *control) halt() ([]byte, error) {
 	const attempts = 20
 	for range attempts {
@@ -202,7 +203,7 @@ func (c *control) stoppedBack(reply []byte) (stop holder.Stop, how backward, err
 	switch {
 	case len(reply) == 0:
 		return stop, how, holder.ErrNoReverse
-	case string(reply) == "E14": // QEMU's reply at the begin of the recording (gdbstub.c, handle_backward)
+	case string(reply) == "E14": // QEMU's reply at the start of the recording (gdbstub.c, handle_backward)
 		return holder.Stop{Kind: holder.Began}, how, nil
 	case failed(reply):
 		return stop, how, fmt.Errorf("the stub cannot run backwards: it answers %s", clean(reply))

@@ -18,8 +18,8 @@ const reverses = "ReverseStep+;ReverseContinue+"
 // slot is watched memory.
 var slot = machine.Range{Start: 0x1008, End: 0x1010}
 
-// TestBackToBegin requires the stop Began for each way in which stubs report the begin of the recording: rr names it, and QEMU stops once without a reason,
-// and then answers with an error.
+// TestBackToBegin requires the stop Began at the start of the recording. rr reports the start. QEMU first stops without a reason, and answers the
+// next request with an error.
 func TestBackToBegin(t *testing.T) {
 	for name, script := range map[string][]exchange{
 		"rr":   {{"bc", "T05replaylog:begin;thread:1;"}},
@@ -41,7 +41,7 @@ func TestBackToBegin(t *testing.T) {
 	done()
 }
 
-// TestBackRefused requires that another error of the stub is not taken for the begin of the recording.
+// TestBackRefused requires that another error of the stub is not taken for the start of the recording.
 func TestBackRefused(t *testing.T) {
 	c, done := scripted(t, reverses, []exchange{{"bs", "E01"}, {"bc", "E01"}})
 	_, err := c.StepBack(context.Background(), 1)
@@ -51,7 +51,7 @@ func TestBackRefused(t *testing.T) {
 	done()
 }
 
-// TestBackOverSignal requires that a run back passes signals, any number of them at one instruction, and does not take them for a write.
+// TestBackOverSignal requires that running backwards continues at signals, any number of them at one instruction, and does not take them for a write.
 func TestBackOverSignal(t *testing.T) {
 	var signals []exchange
 	for range maxTraps + 10 {
@@ -71,7 +71,7 @@ func TestBackOverSignal(t *testing.T) {
 	done()
 }
 
-// TestBackToHit requires that a step back counts no hit, and that a run back stops at one.
+// TestBackToHit requires that running backwards stops with a hit at a breakpoint, and that a step back to one is not a hit.
 func TestBackToHit(t *testing.T) {
 	c, done := scripted(t, reverses, []exchange{{"Z0,2000,1", "OK"}, {"bs", "T05thread:1;"}, {"bc", "T05thread:1;"}})
 	require.NoError(t, c.Insert(0x2000))
@@ -92,7 +92,8 @@ func TestBackToHit(t *testing.T) {
 	done()
 }
 
-// TestBackToWrite requires the moment before the write. rr reports the watchpoint and stops there; QEMU stops after the instruction without a reason.
+// TestBackToWrite requires that running backwards ends before the write. rr reports the watchpoint and stops before the write. QEMU stops after it,
+// without a reason.
 func TestBackToWrite(t *testing.T) {
 	set, remove := exchange{"Z2,1008,8", "OK"}, exchange{"z2,1008,8", "OK"}
 	for name, script := range map[string][]exchange{
@@ -122,7 +123,7 @@ func TestBackToWrite(t *testing.T) {
 	done()
 }
 
-// TestNoReverse requires that an error names what the stub lacks, and that nothing is sent for it.
+// TestNoReverse requires an error that names the feature that the stub lacks, and that no request is sent for this feature.
 func TestNoReverse(t *testing.T) {
 	c, done := scripted(t, "ReverseStep+", nil)
 	_, err := c.StepBack(context.Background(), 1)

@@ -28,7 +28,7 @@ func scripted(t *testing.T, features string, script []exchange, reads ...exchang
 	return observed(t, features, script, func(string) {}, reads...)
 }
 
-// observed is scripted with a function that the stub calls for each request except those that only read, before it replies.
+// observed is like scripted. Before each reply, except to requests that only read, the stub calls observe.
 func observed(t *testing.T, features string, script []exchange, observe func(request string), reads ...exchange) (c *control, done func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stub")
@@ -146,8 +146,8 @@ func TestDetachAfterInterruptAndHit(t *testing.T) {
 	done()
 }
 
-// TestDetachWhileRunning requires the same if the hit occurs during the detach. With lldb-server, which ignores an interrupt at a stop, the detach
-// must not wait.
+// TestDetachWhileRunning requires that the stop of the interrupt is also read if the hit occurs during the detach. With lldb-server, which ignores an
+// interrupt at a stop, the detach must not wait.
 func TestDetachWhileRunning(t *testing.T) {
 	begin := []exchange{{"Z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", hitReport}, {"z0,2000,1", "OK"}}
 	for features, script := range map[string][]exchange{
@@ -161,7 +161,7 @@ func TestDetachWhileRunning(t *testing.T) {
 	}
 }
 
-// TestDropsInterrupt requires a second interrupt if the stub ignores the first one because the process had stopped.
+// TestDropsInterrupt requires that a second interrupt is sent if the stub ignored the first one because the process had stopped.
 func TestDropsInterrupt(t *testing.T) {
 	c, done := scripted(t, "", []exchange{
 		{"Z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", hitReport}, {"z0,2000,1", "OK"}, {"vCont;c", ""}, {"^C", interruptReport}, {"D", "OK"},
@@ -229,7 +229,7 @@ func TestStopSignals(t *testing.T) {
 		done()
 	}
 
-	// Lldb-server stops only once for both.
+	// Lldb-server reports only one stop for both signals.
 	c, done := scripted(t, "native-signals+", []exchange{{"vCont;c", ""}, {"^C", "T11thread:1;"}, {"vCont;C11:1;c", "W00"}})
 	require.NoError(t, c.Resume())
 	stop, err := c.Interrupt()
@@ -322,7 +322,8 @@ func TestFaultAtBreakpoint(t *testing.T) {
 	done()
 }
 
-// TestJumpOutOfHandler requires that a hit counts at a position to which a handler did not return, because the thread had another hit meanwhile.
+// TestJumpOutOfHandler requires that a hit counts again at the position that a handler interrupted, if the thread has left the handler without
+// returning, which another hit shows.
 func TestJumpOutOfHandler(t *testing.T) {
 	step := []exchange{{"z0,2000,1", "OK"}, {"vCont;s:1", at(1, 0x2004, 0x1000)}, {"Z0,2000,1", "OK"}}
 	other := []exchange{{"z0,3000,1", "OK"}, {"vCont;s:1", at(1, 0x3004, 0x1000)}, {"Z0,3000,1", "OK"}}

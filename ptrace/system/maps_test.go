@@ -9,7 +9,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestParseMaps parses lines in the format of proc_pid_maps(5).
+// TestParseMaps requires that lines in the format of proc_pid_maps(5) are parsed, and that other lines are errors.
 func TestParseMaps(t *testing.T) {
 	for _, c := range []struct {
 		line string

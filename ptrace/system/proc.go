@@ -56,8 +56,8 @@ const (
 	busyPatience = 5 * time.Second
 )
 
-// Late reports whether a thread that was requested to stop will not stop soon, and returns its state. waited is the time since the request. A thread
-// that is running, or has stopped since the last check, may still stop.
+// Late reports whether a thread that was requested to stop has exceeded the time limit, and returns its state. waited is the time since the request.
+// For a thread that runs or has just stopped, the limit is longer.
 func Late(pid, tid int, waited time.Duration) (state byte, late bool) {
 	if waited <= StopPatience {
 		return 0, false

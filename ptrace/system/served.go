@@ -13,7 +13,8 @@ import (
 // servingTypes are the types of file systems whose pages another process or machine provides. An overlay may have layers of these types.
 var servingTypes = []string{"fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "overlay", "virtiofs"}
 
-// Served returns the mappings of a process whose files are on such file systems. An access to one of their pages waits until the file system answers.
+// Served returns the mappings of a process whose files are on file systems of servingTypes. An access to one of their pages waits until the file
+// system answers.
 func Served(tid int) (list []machine.Range) {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", tid))
 	if err != nil || !strings.Contains(string(maps), " 00:") { // such file systems have devices with major number 0
@@ -39,8 +40,8 @@ func Served(tid int) (list []machine.Range) {
 	return list
 }
 
-// servingDevices returns the device numbers of such file systems in the format of /proc/PID/maps. mounts is the text of /proc/PID/mountinfo
-// (proc_pid_mountinfo(5)).
+// servingDevices returns the device numbers of file systems of servingTypes, in the format of /proc/PID/maps. mounts is the text of
+// /proc/PID/mountinfo (proc_pid_mountinfo(5)).
 func servingDevices(mounts string) map[string]bool {
 	devices := map[string]bool{}
 	for line := range strings.Lines(mounts) {

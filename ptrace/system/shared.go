@@ -37,7 +37,7 @@ func parentOf(pid int) int {
 // maxMaps bounds the number of mappings that are read from a process.
 const maxMaps = 1 << 20
 
-// mapsShared reports whether a process has such a mapping. known is false if its mappings cannot be read.
+// mapsShared reports whether a process has a writable shared mapping of the file. known is false if its mappings cannot be read.
 func mapsShared(pid int, path string, inode uint64) (is, known bool) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 
 // Pages yields the parts of memory that have pages, present or swapped, in ascending order. pagemap is a file descriptor of /proc/PID/pagemap. The
 // time depends on the number of pages, and not, as for reading pagemap, on the size of the memory. Pages returns an error if the kernel does not
-// support the request, or if it fails for a part.
+// support the request, or if the request fails.
 func Pages(pagemap uintptr, start, end machine.Addr, yield func(start, end machine.Addr)) error {
 	regions := make([]struct{ start, end, categories uint64 }, 512)
 	for at := uint64(start); at < uint64(end); {

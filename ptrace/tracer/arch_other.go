@@ -5,7 +5,7 @@ package tracer
 // hasTables reports whether the tracer supports this architecture.
 const hasTables = false
 
-// On other architectures the tracer cannot control a process, but the packages that import it must build.
+// On other architectures the tracer cannot control a process. These types exist so that packages which import this one build.
 type (
 	General struct{}
 	Code    [1]byte

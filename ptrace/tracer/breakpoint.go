@@ -209,7 +209,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	case hold || s.limit:
 		t.at = b
 		s.stopAll()
-		if hold && s.threads[t.tid] == t { // false if another thread's exec has ended the thread
+		if hold && s.threads[t.tid] == t { // false if an exec of another thread has ended this thread
 			s.standStill(e)
 		}
 		if !hold {
@@ -232,7 +232,7 @@ func (s *server) hit(t *thread, b *breakpoint, regs *General) (done bool) {
 	return true
 }
 
-// standStill reports an event with Held. All threads stay stopped until the client resumes them.
+// standStill stops all threads until the client resumes them, and reports an event with Held.
 func (s *server) standStill(e *Event) {
 	s.look(stands)
 	for _, t := range s.ordered() {
@@ -257,7 +257,7 @@ func (s *server) reachLimit() {
 	s.standStill(&Event{Kind: LimitReached, Time: time.Now().UnixNano(), Number: s.number})
 }
 
-// tell counts a hit, and returns the event to report. It returns nil if the hit is only counted.
+// tell counts a hit, and returns the event to report, or nil if the hit is only counted.
 func (s *server) tell(t *thread, b *breakpoint, regs *General) *Event {
 	b.count++
 	if !b.Uncounted {
@@ -313,7 +313,7 @@ func (s *server) expects(b *breakpoint) bool {
 	return len(b.Expects) > 0
 }
 
-// has reports whether memory is as expected.
+// has reports whether memory has the expected contents.
 func (s *server) has(e Expected) bool {
 	if e.Lost > 0 {
 		return !s.memory.present(e.Addr, int(e.Lost))

@@ -80,7 +80,7 @@ func (t *thread) setRegisters(raw *Raw) error {
 		return err
 	}
 	t.again = nil
-	if moved { // another activation (of a recursion) is now at the same place, and must hit the breakpoint there
+	if moved { // another activation of a recursive function is now at the same address, and must hit the breakpoint there
 		t.at = nil
 	}
 	return nil

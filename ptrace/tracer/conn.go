@@ -28,7 +28,7 @@ type Conn struct {
 	abandoned      int
 	seen, programs uint64 // as in [Request]
 	lease          *lease
-	away           uint32 // number of [Away] events that the caller has received
+	away           uint32 // number of [Away] events that were returned to the caller
 	err            error  // why the connection has ended
 	// Changed is called with each [Missed] event when it arrives, because the code under the breakpoint may have changed.
 	Changed func(*Event)
@@ -140,8 +140,8 @@ func (c *Conn) returned(e *Event) {
 	}
 }
 
-// Released reports whether the tracer has resumed the target without the client's knowledge. In that case the client may since have read data of
-// different moments. Concurrent calls of Released are safe.
+// Released reports whether the tracer has resumed the target without the client's knowledge. In that case, data that the client has read since the
+// stop may be of different moments. Concurrent calls of Released are safe.
 func (c *Conn) Released() bool { return c.lease.count() != c.away }
 
 func (c *Conn) next(ctx context.Context) (*Event, error) {
@@ -223,7 +223,7 @@ func (c *Conn) TakeAway() (list []*Event) {
 	return list
 }
 
-// lasting bounds the time that Close waits for the tracer. A tracer that takes longer has restored everything, and waits only for a thread that
+// lasting bounds the time for which Close waits for the tracer. After this time, the tracer has restored all code, and waits only for a thread that
 // sleeps in the kernel.
 const lasting = 10 * time.Second
 

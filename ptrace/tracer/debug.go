@@ -55,7 +55,7 @@ func (s *server) arm(t *thread) {
 		want = debugRegisters{}
 	}
 	err := t.setDebug(want)
-	if err == nil || err == unix.ESRCH { // ESRCH: the thread was killed, which it reports next
+	if err == nil || err == unix.ESRCH { // ESRCH: the thread was killed, which wait(2) reports next
 		return
 	}
 	for _, addr := range want {
@@ -65,8 +65,8 @@ func (s *server) arm(t *thread) {
 	}
 }
 
-// linger waits for threads that did not stop when all others were released, because they sleep in the kernel. Without the wait, a debug register
-// would kill them later, or they would keep the registers of a system call for the tracer. No client waits for linger.
+// linger waits for threads that did not stop when all others were released, because they sleep in the kernel. If the tracer ended before, a debug
+// register would later kill them, or they would keep the registers of a system call that the tracer has set. No client waits for linger.
 func (s *server) linger() {
 	for len(s.lingering)+len(s.owed) > 0 {
 		var ws unix.WaitStatus

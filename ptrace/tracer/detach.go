@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detach restores every byte and releases all threads.
+// detach restores all code and releases all threads.
 func (s *server) detach() {
 	if s.pid == 0 {
 		return
@@ -33,10 +33,10 @@ func (s *server) restoreAll() {
 	}
 }
 
-// letGo detaches from all threads, and delivers the pending signal of each.
+// letGo detaches from all threads, and delivers to each its pending signal.
 func (s *server) letGo() {
 	for _, t := range s.ordered() {
-		if t.running { // it did not stop; its wait in the kernel may have ended since
+		if t.running { // the thread did not stop earlier; its wait in the kernel may have ended since
 			var ws unix.WaitStatus
 			if s.await(t.tid, &ws) {
 				t.running, t.report, t.hasReport = false, ws, true

@@ -175,7 +175,7 @@ func binaryEmulation(inst x86asm.Inst) emulation {
 		return nil
 	}
 	to, ok := operandOf(inst.Args[0], inst, size)
-	from, ok2 := operand{immediate: true, size: size}, true // an instruction with one operand
+	from, ok2 := operand{immediate: true, size: size}, true // for an instruction with one operand
 	if inst.Args[1] != nil {
 		from, ok2 = operandOf(inst.Args[1], inst, size)
 	}
@@ -263,7 +263,7 @@ func extension(inst x86asm.Inst) emulation {
 // operand is an operand of an instruction.
 type operand struct {
 	size      int
-	reg       x86asm.Reg // as the name of the 8-byte register, or 0
+	reg       x86asm.Reg // the 8-byte register that contains it, or 0
 	memory    x86asm.Mem
 	immediate bool
 	value     uint64

@@ -15,7 +15,7 @@ func (g *General) setCall(at, number uint64, args [6]uint64) {
 	g.Rdi, g.Rsi, g.Rdx, g.R10, g.R8, g.R9 = args[0], args[1], args[2], args[3], args[4], args[5]
 }
 
-// called returns the result of that system call. ok is false if the thread has not returned from it.
+// called returns the result of the system call whose instruction is at an address. ok is false if the thread has not returned from it.
 func (g *General) called(at uint64) (result uint64, ok bool) {
 	return g.Rax, g.Rip == at+uint64(len(syscallCode))
 }

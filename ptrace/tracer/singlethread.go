@@ -188,7 +188,7 @@ func (a *singleThread) inside(pc uint64) bool {
 	return i < len(list) && pc >= list[i].Start
 }
 
-// enters reports whether the thread is at one of the entries, called by code inside, or with the return address of a function in Returns.
+// enters reports whether the thread is at one of Entries, and its return address is in Inside or is that of a Return.
 func (a *singleThread) enters(regs *General) bool {
 	if !slices.Contains(a.o.Entries, regs.pc()) {
 		return false
