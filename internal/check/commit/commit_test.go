@@ -97,7 +97,7 @@ func TestCommitDeoptimize(t *testing.T) {
 			set = append(set, r.Name)
 		}
 		require.Equal(t, []string{"rax", "rbx", "rbp", "rsp", "r12", "r13", "r14", "r15", "rip"}, set)
-		require.EqualValues(t, "0x13d6a2dc", out.Registers[0].New) // 332833500
+		require.EqualValues(t, "0x13d6a2dc", out.Registers[0].New) // 332833500, the sum of all squares below 1000
 		require.Equal(t, out.Continues.PC, out.Registers[8].New)
 	}
 	for _, version := range []int{16, 19, 22} {
@@ -216,9 +216,9 @@ done:
 		}
 		require.Equal(t, bytes, out.Bytes)
 		require.ElementsMatch(t, []frame.CommittedMemory{
-			{Size: 2, Old: "0a00", New: "ea10"},                         // @counter: 10, 4330
-			{Size: 8, Old: "1400000000000000", New: "ffffffffffffffff"}, // @hidden
-			{Size: 2, Old: "a00f", New: "50c3"},                         // the heap: 4000, 50000
+			{Size: 2, Old: "0a00", New: "ea10"},                         // @counter: 10 becomes 4330
+			{Size: 8, Old: "1400000000000000", New: "ffffffffffffffff"}, // @hidden: 20 becomes -1
+			{Size: 2, Old: "a00f", New: "50c3"},                         // the heap: 4000 becomes 50000
 			{Size: 7, Old: "6e617469766520", New: "696e746572702e"},     // @text
 		}, small)
 	}

@@ -32,7 +32,7 @@ func TestCommitFromPatchedSites(t *testing.T) {
 		for function, record := range patchedFunctions {
 			for _, way := range []string{"pause", "bare", "stub"} {
 				if function == "leaf" && way == "bare" {
-					continue // TestCommitRefusesWhatThePatchLost
+					continue // TestCommitRefusesWhatThePatchLost covers this case
 				}
 				want := unpatched(t, version, how, function, "2")
 				p := livetest.PatchExit(t, version, how, "patchexit.ll", function, way, "2")

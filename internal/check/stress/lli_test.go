@@ -176,7 +176,7 @@ func TestEndings(t *testing.T) {
 	for name, c := range map[string]struct {
 		text      string
 		what      []string
-		stressed  string // the first difference
+		stressed  string // the text at the first difference in the stressed run
 		behind    int
 		forLonger bool
 	}{

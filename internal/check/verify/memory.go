@@ -361,7 +361,7 @@ func (c *memoryComparison) fresh(before *memoryImage, zero untouched) (list []me
 	return list
 }
 
-// memoryComparison is a comparison in progress.
+// memoryComparison is a comparison of memory in progress.
 type memoryComparison struct {
 	pages  map[machine.Addr]interp.Touched
 	blocks map[machine.Addr]bool // the blocks that contain the pages

@@ -124,7 +124,7 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 	return s, nil
 }
 
-// runStretch runs native code.
+// runStretch runs native code until an event or a bound of the stretch stops it.
 func (v *verifier) runStretch(s *stretch) (err error) {
 	s.began = time.Now()
 	s.run, err = v.runThread(v.pending[0].out.Exit.Thread.ID, s.options)

@@ -21,7 +21,7 @@ type reruns struct {
 	effects *effects
 	count   int // number of repeated runs
 
-	arrivals map[*ir.Instr]*arrivals // by the instruction of the exit
+	arrivals map[*ir.Instr]*arrivals // by the instruction at which an exit resumes
 	values   int                     // number of values that the arrivals hold
 	last     *stoppedRun             // the run that is stopped at an arrival, or nil
 }

@@ -28,7 +28,7 @@ type sharedFile struct {
 	inode uint64
 }
 
-// sharedFiles holds the files that other processes map.
+// sharedFiles holds the files of shared mappings that other processes map, too.
 type sharedFiles map[sharedFile]bool
 
 // mappedElsewhere reports whether a process other than pid maps the same file. It records such a file, because the other process may have stored to

@@ -29,7 +29,7 @@ type object struct {
 type variable struct {
 	dap.Variable
 	set  string // the name by which it can be set; "" if it cannot be set
-	open any    // a parts, an object, or nil
+	open any    // the children, as a parts or an object; nil if there are none
 	hex  frame.Hex
 }
 

@@ -16,7 +16,7 @@ import (
 type Parting struct {
 	Pair   *Pair     // the pair that shows the difference
 	Before *ir.Instr // the last site at which both sides agreed; nil for the exit
-	By     By        // the evidence
+	By     By        // the kind of evidence for the difference
 	// Instr is the first instruction, in the order of the interpreter's run, whose value or effect differs in native code. If none can be named, it is
 	// nil, and Why has the reason.
 	Instr *ir.Instr
@@ -199,7 +199,7 @@ func (b *bisection) suspect(c *computed) {
 	}
 }
 
-// leads reports whether the other direction of a branch leads to the place of native code.
+// leads reports whether another target of a branch leads to the place of native code without another site in between.
 func (b *bisection) leads(t taken) bool {
 	return slices.ContainsFunc(t.br.Blocks, func(other *ir.Block) bool { return other != t.to && b.reaches(other) })
 }
@@ -365,7 +365,7 @@ func (b *bisection) addresses() string {
 	return strings.Join(list, ", ")
 }
 
-// called handles a call that differs.
+// called handles a difference in a native call: it names the call, or the instruction that computed the differing argument.
 func (b *bisection) called() {
 	b.out.By = ByCall
 	d := b.out.Pair.Call
@@ -381,7 +381,7 @@ func (b *bisection) called() {
 	b.name(c, d.Native)
 }
 
-// failed handles a run that cannot continue.
+// failed handles a run of the interpreter that cannot continue: it names the instruction that ran last.
 func (b *bisection) failed() {
 	b.out.By = ByEnd
 	if b.walk.ended != nil {

@@ -303,7 +303,7 @@ func (r *Run) valueOf(v ir.Value) (is interp.Value, why string) {
 	return is, ""
 }
 
-// same compares both values of a row.
+// same reports whether both values of a row are equal. why is the reason if they cannot be compared.
 func (r *Run) same(dl *ir.DataLayout, row *Row) (same bool, why string) {
 	if row.Native.Status != frame.OK {
 		return false, cmp.Or(row.Native.Reason, string(row.Native.Status))
