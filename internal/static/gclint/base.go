@@ -2,6 +2,7 @@ package gclint
 
 import (
 	"fmt"
+	"slices"
 
 	"example.com/reframe/internal/llvm/ir"
 )
@@ -34,8 +35,8 @@ func (w *flow) pairs(r *Report) {
 			d := derivation{w: w, known: map[[2]ir.Value]bool{}}
 			if !d.same(derived, base) {
 				f.Rule, f.Certainty = WrongBase, Likely
-				if _, param := derived.(*ir.Param); param { // derived is a parameter: a caller may pass a derived pointer and its base
-					f.Certainty = Possible
+				if _, param := derived.(*ir.Param); param || w.foreign(d.of) || w.foreign(d.from) {
+					f.Certainty = Possible // a caller may pass a derived pointer and its base
 				}
 				f.What = fmt.Sprintf("%s is the base of %s %s, but %s is not computed from it on each path: %s and %s differ", base.Ref(), derived.Ref(), call,
 					derived.Ref(), d.of.Ref(), d.from.Ref())
@@ -44,6 +45,28 @@ func (w *flow) pairs(r *Report) {
 			}
 		}
 	}
+}
+
+// foreign reports whether code outside of the function may have computed a pointer from another managed pointer: it was loaded, or a call with a managed
+// pointer as an argument returned it.
+func (w *flow) foreign(v ir.Value) bool {
+	in, ok := v.(*ir.Instr)
+	if !ok {
+		return false
+	}
+	switch in.Op {
+	case ir.OpLoad, ir.OpCmpXchg, ir.OpAtomicRMW, ir.OpVAArg:
+		return true
+	case ir.OpCall, ir.OpInvoke, ir.OpCallBr:
+		args := in.Args
+		if isIntrinsic(in, "llvm.experimental.gc.result") && len(args) == 1 {
+			if call, ok := args[0].(*ir.Instr); ok && isStatepoint(call) {
+				args = call.Args
+			}
+		}
+		return slices.ContainsFunc(args, func(a ir.Value) bool { return w.p.holds(a.Type()) })
+	}
+	return false
 }
 
 // why explains why a pointer is not the base of another one.
@@ -89,13 +112,16 @@ func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sur
 	var from []ir.Value
 	switch in.Op {
 	case ir.OpGEP:
-		if c, isConst := in.Args[0].(*ir.Const); isConst && c.Kind != ir.ConstExpr { // an offset from null does not point into an object
+		from, n, known := w.sum(in)
+		switch start, computed := from.(*ir.Instr); {
+		case isConst(from): // an offset from null does not point into an object
 			return nil, ""
-		}
-		for _, a := range in.Args[1:] {
-			if _, isConst := a.(*ir.Const); !isConst {
-				return in, Likely // the offset may be zero
-			}
+		case known && n == 0: // the offsets cancel out
+			return w.notBase(from, seen)
+		case !known: // the offset may be zero
+			return in, Likely
+		case computed && (start.Op == ir.OpPhi || start.Op == ir.OpSelect): // null on some path, or inside of the object
+			return in, Likely
 		}
 		return in, Certain
 	case ir.OpPhi:
@@ -109,6 +135,29 @@ func (w *flow) notBase(v ir.Value, seen map[ir.Value]bool) (inner *ir.Instr, sur
 		}
 	}
 	return nil, ""
+}
+
+// sum follows a chain of getelementptrs to the pointer at its start, and adds their offsets. known is false if an offset is not constant.
+func (w *flow) sum(in *ir.Instr) (start ir.Value, n uint64, known bool) {
+	known = true
+	start = in
+	for range maxPairs {
+		next, ok := start.(*ir.Instr)
+		if !ok || next.Op != ir.OpGEP {
+			break
+		}
+		one, ok := offset(next)
+		n, known, start = n+one, known && ok, w.through(next.Args[0])
+	}
+	if width := in.Block.Func.Module.Layout.IndexBits(in.Args[0].Type().AddrSpace); width < 64 {
+		n &= 1<<width - 1
+	}
+	return start, n, known
+}
+
+func isConst(v ir.Value) bool {
+	_, ok := v.(*ir.Const)
+	return ok
 }
 
 // derivation compares the objects of two pointers.

@@ -50,9 +50,9 @@ func (w *flow) sources(in *ir.Instr) []ir.Value {
 			return nil
 		}
 		return in.Args[:2]
-	case ir.OpAnd: // a mask below the size of a page selects tag bits
+	case ir.OpAnd: // a mask of less than 32 bits leaves too few bits for an address, as a trunc does
 		for _, a := range in.Args {
-			if n, ok := constant(a); ok && n.Cmp(big.NewInt(4096)) < 0 {
+			if n, ok := constant(a); ok && n.BitLen() < 32 {
 				return nil
 			}
 		}
@@ -249,13 +249,71 @@ func inArgs(in *ir.Instr, v ir.Value) bool {
 	return false
 }
 
-// zeroOffset reports whether all indices of a getelementptr are zero.
+// zeroOffset reports whether a getelementptr always adds zero bytes.
 func zeroOffset(in *ir.Instr) bool {
-	for _, a := range in.Args[1:] {
-		c, ok := a.(*ir.Const)
-		if !ok || c.Kind != ir.ConstZero && (c.Kind != ir.ConstInt || c.Int.Sign() != 0) {
-			return false
+	n, ok := offset(in)
+	return ok && n == 0
+}
+
+// offset returns the number of bytes that a getelementptr adds, modulo the width of an index. It returns false if the number is not constant.
+func offset(in *ir.Instr) (n uint64, ok bool) {
+	layout, t := in.Block.Func.Module.Layout, in.Elem
+	for k, a := range in.Args[1:] {
+		index, isConst := constantIndex(a)
+		if k > 0 && t.Kind == ir.StructKind {
+			if !isConst || index >= uint64(len(t.Fields)) {
+				return 0, false
+			}
+			at := layout.FieldOffset(t, int(index))
+			if at == ir.NoSize && index > 0 {
+				return 0, false
+			}
+			if index > 0 {
+				n += at
+			}
+			t = t.Fields[index]
+			continue
 		}
+		if k > 0 {
+			if t = t.Elem; t == nil {
+				return 0, false
+			}
+		}
+		if isConst && index == 0 {
+			continue
+		}
+		size := layout.Size(t)
+		if size == 0 { // an element without bytes, such as {}: each index is the same address
+			continue
+		}
+		if !isConst || size == ir.NoSize {
+			return 0, false
+		}
+		n += index * size
 	}
-	return true
+	if width := layout.IndexBits(in.Args[0].Type().AddrSpace); width < 64 {
+		n &= 1<<width - 1
+	}
+	return n, true
+}
+
+// constantIndex returns an index of a getelementptr as a sign-extended number. It returns false for a variable and for a vector that is not zero.
+func constantIndex(v ir.Value) (uint64, bool) {
+	c, ok := v.(*ir.Const)
+	switch {
+	case !ok:
+		return 0, false
+	case c.Kind == ir.ConstZero:
+		return 0, true
+	case c.Kind != ir.ConstInt:
+		return 0, false
+	}
+	n := c.Int
+	if bits := c.Typ.Bits; n.Bit(bits-1) != 0 {
+		n = new(big.Int).Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(bits)))
+	}
+	if !n.IsInt64() { // LLVM truncates the index to 64 bits or fewer
+		return 0, false
+	}
+	return uint64(n.Int64()), true
 }

@@ -17,6 +17,8 @@ import (
 const declarations = `declare void @collect()
 declare i1 @test()
 declare void @leaf(ptr addrspace(1)) "gc-leaf-function"
+declare ptr addrspace(1) @element(ptr addrspace(1)) "gc-leaf-function"
+declare ptr addrspace(1) @new() "gc-leaf-function"
 declare i64 @number(i64) "gc-leaf-function"
 declare void @give(ptr) "gc-leaf-function"
 declare i32 @personality(...)
@@ -97,6 +99,7 @@ func TestCheck(t *testing.T) {
 		{"loop that keeps", "  br label %l\nl:\n" + load("x", "p") + statepoint("t") + "  br i1 %c, label %l, label %b\nb:\n", []string{"likely stale-use %p %p"}},
 		{"stale phi without a use", "  br i1 %c, label %a, label %b\na:\n" + statepoint("t", "o") + "  br label %b\nb:\n  %v = phi ptr addrspace(1) [ %p, %a ], [ %o, %entry ]\n", nil},
 		{"null on the path", "  %z = icmp eq ptr addrspace(1) %p, null\n" + statepoint("t", "o") + "  br i1 %z, label %a, label %b\na:\n  call void @leaf(ptr addrspace(1) %p)\n  br label %b\nb:\n", nil},
+		{"null on the path, null first", "  %z = icmp eq ptr addrspace(1) null, %p\n" + statepoint("t", "o") + "  br i1 %z, label %a, label %b\na:\n  call void @leaf(ptr addrspace(1) %p)\n  br label %b\nb:\n", nil},
 		{"compared with null", statepoint("t", "o") + "  %z = icmp eq ptr addrspace(1) %p, null\n", nil},
 		{"old and old", statepoint("t", "o") + "  %z = icmp eq ptr addrspace(1) %p, %o\n", nil},
 		{"old and new", statepoint("t", "o") + relocate("q", "t", 0, 0) + "  %z = icmp eq ptr addrspace(1) %p, %q\n", []string{"certain stale-use %p %p"}},
@@ -109,6 +112,8 @@ func TestCheck(t *testing.T) {
 		{"unmanaged pointer", "  %i = addrspacecast ptr addrspace(1) %p to ptr\n" + statepoint("t", "p") + "  %x = load i64, ptr %i\n", []string{"certain stale-copy %i %i"}},
 		{"copy as a number", "  %i = ptrtoint ptr addrspace(1) %p to i64\n" + statepoint("t", "p") + "  %h = call i64 @number(i64 %i)\n", []string{"possible stale-copy %i %i"}},
 		{"tag", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  %g = and i64 %i, 7\n" + statepoint("t", "p") + "  %h = call i64 @number(i64 %g)\n", nil},
+		{"half of a word", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  %g = and i64 %i, 65535\n" + statepoint("t", "p") + "  %h = call i64 @number(i64 %g)\n", nil},
+		{"compressed", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  %g = and i64 %i, 4294967295\n" + statepoint("t", "p") + "  %h = call i64 @number(i64 %g)\n", []string{"possible stale-copy %g %g"}},
 		{"difference", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  %j = ptrtoint ptr addrspace(1) %o to i64\n  %g = sub i64 %i, %j\n" + statepoint("t", "p") + "  %h = call i64 @number(i64 %g)\n", nil},
 
 		{"slot", "  %slot = alloca ptr addrspace(1)\n  store ptr addrspace(1) %p, ptr %slot\n" + statepoint("t", "o") + "  %q = load ptr addrspace(1), ptr %slot\n" + load("x", "q"), []string{"certain stale-slot %q %slot"}},
@@ -123,6 +128,16 @@ func TestCheck(t *testing.T) {
 		{"offset zero", "  %d = getelementptr i8, ptr addrspace(1) %p, i64 0\n" + statepoint("t", "d") + relocate("e", "t", 0, 0), nil},
 		{"other base", derived + statepoint("t", "o", "d") + relocate("e", "t", 0, 1), []string{"likely wrong-base %d %o"}},
 		{"base is derived", derived + "  %e = getelementptr i8, ptr addrspace(1) %d, i64 8\n" + statepoint("t", "d", "e") + relocate("q", "t", 0, 1), []string{"certain wrong-base %e %d"}},
+		{"own base of no bytes", "  %d = getelementptr {}, ptr addrspace(1) %p, i64 5\n  %e = getelementptr [0 x i64], ptr addrspace(1) %d, i64 %n\n" + statepoint("t", "d", "e") + relocate("q", "t", 0, 0) + relocate("r", "t", 1, 1), nil},
+		{"own base, offset from null", "  %d = getelementptr i8, ptr addrspace(1) null, i64 8\n  %e = getelementptr i8, ptr addrspace(1) %d, i64 8\n" + statepoint("t", "e") + relocate("q", "t", 0, 0), nil},
+		{"own base, offsets cancel out", "  %d = getelementptr {i8, i64}, ptr addrspace(1) %p, i64 0, i32 1\n  %e = getelementptr i64, ptr addrspace(1) %d, i32 -1\n" + statepoint("t", "e") + relocate("q", "t", 0, 0), nil},
+		{"own base, two offsets", derived + "  %e = getelementptr i32, ptr addrspace(1) %d, i32 -1\n" + statepoint("t", "e") + relocate("q", "t", 0, 0), []string{"certain own-base %e %e"}},
+		{"own base, offset from a phi", "  br i1 %c, label %a, label %b\na:\n  br label %b\nb:\n  %v = phi ptr addrspace(1) [ %p, %entry ], [ null, %a ]\n  %d = getelementptr i8, ptr addrspace(1) %v, i64 8\n" + statepoint("t", "d") + relocate("q", "t", 0, 0),
+			[]string{"likely own-base %d %d"}},
+		{"leaf that returns a derived pointer", "  %d = call ptr addrspace(1) @element(ptr addrspace(1) %p)\n" + statepoint("t", "p", "d") + relocate("q", "t", 0, 1), []string{"possible wrong-base %d %p"}},
+		{"leaf that returns a base", derived + "  %e = call ptr addrspace(1) @element(ptr addrspace(1) %d)\n" + statepoint("t", "e", "d") + relocate("q", "t", 0, 1), []string{"possible wrong-base %d %e"}},
+		{"loaded derived pointer", "  %d = load ptr addrspace(1), ptr addrspace(1) %p\n" + statepoint("t", "p", "d") + relocate("q", "t", 0, 1), []string{"possible wrong-base %d %p"}},
+		{"allocated object with another base", "  %d = call ptr addrspace(1) @new()\n" + statepoint("t", "p", "d") + relocate("q", "t", 0, 1), []string{"likely wrong-base %d %p"}},
 		{"pair of parameters", statepoint("t", "p", "o") + relocate("e", "t", 0, 1), []string{"possible wrong-base %o %p"}},
 		{"phis of base and derived", "  %e = getelementptr i8, ptr addrspace(1) %o, i64 8\n" + derived + "  br i1 %c, label %a, label %b\na:\n  br label %b\nb:\n  %x = phi ptr addrspace(1) [ %d, %entry ], [ %e, %a ]\n  %y = phi ptr addrspace(1) [ %p, %entry ], [ %o, %a ]\n" +
 			statepoint("t", "y", "x") + relocate("q", "t", 0, 1), nil},
@@ -152,10 +167,10 @@ func TestCheck(t *testing.T) {
 func TestCheckStatesTheSafepoint(t *testing.T) {
 	t.Parallel()
 	r := check(t, declarations+head+statepoint("t", "o")+load("x", "p")+load("y", "p")+tail)
-	require.Equal(t, []gclint.Finding{{Rule: gclint.StaleUse, Certainty: gclint.Certain, File: "gc.ll", Line: 12, Function: "f", Block: "entry", Value: "%p", Origin: "%p",
-		Safepoint: &gclint.Safepoint{Line: 11, Block: "entry", Callee: "@collect"}, More: 1,
-		What: "%p is dereferenced after the safepoint at line 11 (call of @collect), at which %p was not relocated",
-		Do:   "list %p in the gc-live bundle at line 11, and use its gc.relocate after it"}}, r.Findings)
+	require.Equal(t, []gclint.Finding{{Rule: gclint.StaleUse, Certainty: gclint.Certain, File: "gc.ll", Line: 14, Function: "f", Block: "entry", Value: "%p", Origin: "%p",
+		Safepoint: &gclint.Safepoint{Line: 13, Block: "entry", Callee: "@collect"}, More: 1,
+		What: "%p is dereferenced after the safepoint at line 13 (call of @collect), at which %p was not relocated",
+		Do:   "list %p in the gc-live bundle at line 13, and use its gc.relocate after it"}}, r.Findings)
 	require.Equal(t, 1, r.Functions)
 	require.Equal(t, 1, r.Safepoints)
 }

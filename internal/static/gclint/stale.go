@@ -113,7 +113,8 @@ func (w *flow) null(v ir.Value, b *ir.Block) bool {
 		}
 		end := preds[0].Instrs[len(preds[0].Instrs)-1]
 		if end.Op == ir.OpBr && len(end.Args) == 1 && end.Blocks[0] != end.Blocks[1] {
-			if c, ok := end.Args[0].(*ir.Instr); ok && c.Op == ir.OpICmp && c.Args[0] == v && isNull(c.Args[1]) {
+			if c, ok := end.Args[0].(*ir.Instr); ok && c.Op == ir.OpICmp &&
+				(c.Args[0] == v && isNull(c.Args[1]) || c.Args[1] == v && isNull(c.Args[0])) {
 				if c.Pred == "eq" && end.Blocks[0] == b || c.Pred == "ne" && end.Blocks[1] == b {
 					return true
 				}
