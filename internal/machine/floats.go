@@ -103,7 +103,7 @@ func (r *Registers) FloatControl() (FloatControl, error) {
 	return FloatControl{}, frame.Because(frame.FloatsUnread, "the floating-point registers of the thread were not read")
 }
 
-// sameFloats reports whether r and s have the same values of these registers, or both have none.
+// sameFloats reports whether r and s have the same values of the registers that control floating-point arithmetic, or both have none.
 func (r *Registers) sameFloats(s *Registers) bool {
 	if r.floats == nil || s.floats == nil {
 		return r.floats == s.floats

@@ -122,7 +122,7 @@ type Section struct {
 	fixed       []bool
 	originalErr error
 
-	data  io.ReaderAt // nil if the bytes are compressed but may not be
+	data  io.ReaderAt // nil if the section is compressed although a section of its kind cannot be
 	index int         // index in the image's sections, from 0
 	image *Image
 }

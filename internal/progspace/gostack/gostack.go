@@ -25,7 +25,7 @@ type walk struct {
 	finder *Finder
 	memory view
 	g      *uint64 // the running goroutine at the frame, as the thread-local variable holds it; nil until it is needed
-	// schedules is set after a frame of runtime.schedule, which never returns: its thread has left its goroutine.
+	// schedules is set after a frame of runtime.schedule, which never returns: the thread no longer runs a goroutine.
 	schedules bool
 }
 

@@ -34,7 +34,7 @@ func (p Pointers) holds(t *ir.Type) bool {
 // withoutStatepoints are LLVM's own collectors that find their roots without statepoints (LLVM, "Garbage Collection with LLVM").
 var withoutStatepoints = map[string]bool{"shadow-stack": true, "erlang": true, "ocaml": true}
 
-// Collectors holds the managed pointers of collectors. Its zero value holds those of LLVM's own.
+// Collectors holds the address spaces of the managed pointers of each garbage collector. Its zero value holds those of LLVM's own collectors.
 type Collectors struct {
 	byName map[string]Pointers // "" for each collector that is neither listed nor LLVM's own
 }

@@ -7,8 +7,8 @@
 // lists, lambdas and comprehensions. A tokenizer translates the names of slots, and C's operators && || !, because Starlark's parser cannot read
 // them. Starlark's functions then compute the operators. The language differs from Starlark in some points:
 //
-//   - and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
-//   - true and false are the numbers 1 and 0, too.
+//   - The operators and, or and not give true or false. A missing value makes the result unknown only if the result depends on it (Kleene's logic).
+//   - true and false are also the numbers 1 and 0.
 //   - == and != compare the bits of a slot, see [wrapped].
 //   - Texts are compared only by == and !=. A text of a virtual machine's layout equals the number that it spells.
 //   - NaN is not equal to, below or above any number, as in C.
