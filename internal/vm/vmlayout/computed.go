@@ -149,7 +149,7 @@ func (from *Source) computed(v *Value) raw {
 		case got.status == frame.Guessed:
 			out.status, out.why = got.status, got.why
 		case got.status != frame.OK:
-			return raw{status: got.status, why: fmt.Errorf("it is computed: %w", got.why)}
+			return raw{status: got.status, why: frame.Errorf("it is computed: %w", got.why)}
 		}
 	}
 	bits, err := operators[v.Op](parts[0].bits, parts[1].bits, v.Parts[0].signed())

@@ -377,3 +377,50 @@ func texts(list []Misfit) (texts []string) {
 	}
 	return texts
 }
+
+// TestReasonsKeepAddresses requires that the reasons of values that cannot be read can be written without their addresses, so that equal reasons count as
+// one.
+func TestReasonsKeepAddresses(t *testing.T) {
+	hidden := func(uint64) string { return "0x…" }
+	from := &Source{Memory: memory{}, Order: binary.LittleEndian}
+	number := Value{Kind: ConstValue, Const: Typed{Type: "u64", Bits: 0x1000}}
+	load := Value{Kind: LoadValue, As: "u64", Base: &number}
+	base := Value{Kind: LoadValue, As: "u64", Base: &load}
+	index := Value{Kind: LoadValue, As: "u64", Base: &number, Index: &load, Scale: 8}
+	sum := Value{Kind: ComputedValue, As: "u64", Op: "+", Parts: []Value{load, number}}
+	for _, c := range []struct {
+		of   *Value
+		want string
+	}{{&load, "u64 at 0x…: "}, {&base, "its address: u64 at 0x…: "}, {&index, "its address: u64 at 0x…: "}, {&sum, "it is computed: u64 at 0x…: "}} {
+		why := from.raw(c.of).why
+		require.Equal(t, c.want+"8 bytes at 0x…: not mapped", frame.TextWith(why, hidden))
+		require.Contains(t, why.Error(), "u64 at 0x1000: ")
+	}
+}
+
+// TestCancelled requires that the text of a layout's error is not taken for the reason of a call that was cancelled.
+func TestCancelled(t *testing.T) {
+	for _, text := range []string{"too much time", "too many steps"} {
+		text = "def frames(site):\n  fail('" + text + "')\n"
+		here, err := Parse("a.star", []byte(text))
+		require.NoError(t, err)
+		for _, l := range []*Layout{here, elsewhere(t, text)} {
+			_, err := l.Frames(&Site{Function: "f", Record: 3})
+			require.ErrorContains(t, err, "a.star:2:7: record 3 of @f: fail: too m")
+		}
+	}
+}
+
+// TestPositionOf requires that two mistakes which the same function of a layout finds have different positions.
+func TestPositionOf(t *testing.T) {
+	const text = "def bad(m):\n  fail(m)\ndef frames(site):\n  if len(site.operands) == 1:\n    bad('odd')\n  bad('even')\n"
+	here, err := Parse("a.star", []byte(text))
+	require.NoError(t, err)
+	for _, l := range []*Layout{here, elsewhere(t, text)} {
+		for operands, want := range map[int]string{1: "2:7 5:8", 2: "2:7 6:6"} {
+			_, err := l.Frames(&Site{Function: "f", Record: 3, Operands: make([]Operand, operands)})
+			require.ErrorContains(t, err, "a.star:2:7: record ")
+			require.Equal(t, want, PositionOf(err))
+		}
+	}
+}

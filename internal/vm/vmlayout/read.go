@@ -2,7 +2,6 @@ package vmlayout
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -333,7 +332,7 @@ func (from *Source) row(out []frame.VMValue, p *Placed) ([]frame.VMValue, bool) 
 		n.status, n.why = frame.Missing, unread("a row of %d values; the limit is %d", n.bits, maxRow)
 	}
 	if n.status != frame.OK {
-		is, at := without(n.status, fmt.Errorf("their number: %w", n.why)), p.At
+		is, at := without(n.status, frame.Errorf("their number: %w", n.why)), p.At
 		is.Index, is.Name = &at, p.Name
 		return append(out, is), false
 	}
@@ -539,19 +538,19 @@ func (from *Source) raw(v *Value) raw {
 		}
 		base := from.raw(v.Base)
 		if base.status != frame.OK {
-			return missing(fmt.Errorf("its address: %w", base.why))
+			return missing(frame.Errorf("its address: %w", base.why))
 		}
 		at := base.bits + uint64(v.Offset)
 		if v.Index != nil {
 			n := from.raw(v.Index)
 			if n.status != frame.OK {
-				return missing(fmt.Errorf("its address: %w", n.why))
+				return missing(frame.Errorf("its address: %w", n.why))
 			}
 			at += uint64(n.signed(v.Index) * v.Scale)
 		}
 		bits, err := from.word(from.Memory, at, v.As)
 		if err != nil {
-			return missing(fmt.Errorf("%s at %#x: %w", v.As, at, err))
+			return missing(frame.Errorf("%s at %v: %w", v.As, machine.Addr(at), err))
 		}
 		return raw{bits: bits, have: widths[v.As], typed: v.As, status: frame.OK}
 	}
