@@ -184,7 +184,7 @@ func (r *response) failure(l *Layout, site *Site) error {
 	if r.Error == "" {
 		return nil
 	}
-	return &Error{File: l.Name, At: r.At, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)]), NeedsTarget: r.Needs}
+	return &Error{File: l.Name, At: r.At, Via: r.Via, Site: site, Err: errors.New(r.Error[:min(len(r.Error), maxMessage)]), NeedsTarget: r.Needs}
 }
 
 // maxMessage bounds the length of an error, because many sites may each have one.
@@ -318,7 +318,7 @@ func (c *hosted) told(from *Source, r *request) (*response, error) {
 		return nil, errors.New(got.Error)
 	}
 	if err == nil && got.Error != "" {
-		return nil, &Error{File: c.layout.Name, At: got.At, Err: errors.New(got.Error[:min(len(got.Error), maxMessage)]), NeedsTarget: got.Needs}
+		return nil, &Error{File: c.layout.Name, At: got.At, Via: got.Via, Err: errors.New(got.Error[:min(len(got.Error), maxMessage)]), NeedsTarget: got.Needs}
 	}
 	return got, err
 }

@@ -98,11 +98,17 @@ const (
 // stepsPerCheck is the number of steps after which a call reads the clock again. It is small, because some steps are slow, such as reads of memory.
 const stepsPerCheck = 500
 
-// Reasons for which a call is cancelled. The first is the text that Starlark itself uses.
-const (
-	tooManySteps = "too many steps"
-	tooMuchTime  = "too much time"
-)
+// errSteps is the reason for which a call with too many steps is cancelled.
+var errSteps = fmt.Errorf("it did not end after %d steps", maxSteps)
+
+// cancelKey is the local of a Starlark thread that holds the reason for which the call was cancelled.
+const cancelKey = "reframe cancelled"
+
+// cancel ends a call for a reason, which [Layout.wrong] returns: the text of the error may also come from the layout.
+func cancel(t *starlark.Thread, why error) {
+	t.SetLocal(cancelKey, why)
+	t.Cancel(why.Error())
+}
 
 //go:embed layouts/*.star
 var builtin embed.FS
@@ -164,9 +170,10 @@ func Parse(name string, text []byte) (*Layout, error) {
 	}
 	l := &Layout{Name: name, Text: text}
 	options := &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
-	globals, err := starlark.ExecFileOptions(options, l.thread(nil), name, text, l.universe())
+	t := l.thread(nil)
+	globals, err := starlark.ExecFileOptions(options, t, name, text, l.universe())
 	if err != nil {
-		return nil, l.wrong(nil, err)
+		return nil, l.wrong(t, nil, err)
 	}
 	globals.Freeze()
 	for _, f := range []struct {
@@ -196,6 +203,7 @@ func Parse(name string, text []byte) (*Layout, error) {
 func (l *Layout) thread(r *run) *starlark.Thread {
 	t := &starlark.Thread{Name: l.Name, Print: func(t *starlark.Thread, text string) { l.prints.add(l.said(r, t, text)) }}
 	t.SetMaxExecutionSteps(maxSteps)
+	t.OnMaxSteps = func(t *starlark.Thread) { cancel(t, errSteps) }
 	if r != nil {
 		t.SetLocal(runKey, r)
 	}
@@ -214,9 +222,9 @@ func (l *Layout) callWithin(limit time.Duration, f starlark.Callable, from *Sour
 	t.OnMaxSteps = func(t *starlark.Thread) {
 		switch {
 		case t.Steps >= maxSteps:
-			t.Cancel(tooManySteps)
+			cancel(t, errSteps)
 		case !time.Now().Before(end):
-			t.Cancel(tooMuchTime)
+			cancel(t, errCodecTime)
 		default:
 			t.SetMaxExecutionSteps(min(t.Steps+stepsPerCheck, maxSteps))
 		}
@@ -227,7 +235,7 @@ func (l *Layout) callWithin(limit time.Duration, f starlark.Callable, from *Sour
 func (l *Layout) callOn(t *starlark.Thread, f starlark.Callable, args ...starlark.Value) (starlark.Value, error) {
 	v, err := starlark.Call(t, f, args, nil)
 	if err != nil {
-		return nil, l.wrong(nil, err)
+		return nil, l.wrong(t, nil, err)
 	}
 	return v, nil
 }
@@ -246,16 +254,17 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 	if by == nil {
 		return nil, nil
 	}
-	v, err := starlark.Call(l.thread(r), by, starlark.Tuple{of}, nil)
+	t := l.thread(r)
+	v, err := starlark.Call(t, by, starlark.Tuple{of}, nil)
 	if err != nil {
-		return nil, l.wrong(r, err)
+		return nil, l.wrong(t, r, err)
 	}
 	if v == starlark.None {
 		return nil, nil
 	}
 	shape, err := r.shape(v)
 	if err != nil {
-		return nil, l.wrong(r, err)
+		return nil, l.wrong(t, r, err)
 	}
 	return shape, nil
 }
@@ -264,6 +273,7 @@ func (l *Layout) Frames(site *Site) (*Shape, error) {
 type Error struct {
 	File string
 	At   string // line:column in the file, "" if unknown
+	Via  string // the places of the calls in the file that led to At, innermost first; "" for none
 	Site *Site  // nil if the error is not about a record
 	Err  error
 	// NeedsTarget is set if the layout reads memory to make frames, and the site has no target.
@@ -288,8 +298,8 @@ func (e *Error) Error() string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// wrong converts an error of Starlark to an [Error].
-func (l *Layout) wrong(r *run, err error) *Error {
+// wrong converts an error of a Starlark thread to an [Error].
+func (l *Layout) wrong(t *starlark.Thread, r *run, err error) *Error {
 	var mine *Error
 	if errors.As(err, &mine) {
 		return mine
@@ -309,18 +319,17 @@ func (l *Layout) wrong(r *run, err error) *Error {
 	case errors.As(err, &resolved):
 		e.At, e.Err = lineOf(resolved.Pos), errors.New(resolved.Msg)
 	case errors.As(err, &eval):
-		for n := range eval.CallStack {
+		var calls []string
+		for n := range eval.CallStack { // without recursion, which Starlark rejects, the stack is as deep as the layout has functions
 			if pos := eval.CallStack.At(n).Pos; pos.Filename() == l.Name {
-				e.At = lineOf(pos)
-				break
+				calls = append(calls, lineOf(pos))
 			}
 		}
-		e.Err = errors.New(eval.Msg)
-		switch {
-		case strings.Contains(eval.Msg, tooManySteps):
-			e.Err = fmt.Errorf("it did not end after %d steps", maxSteps)
-		case strings.Contains(eval.Msg, tooMuchTime):
-			e.Err = errCodecTime
+		if len(calls) > 0 {
+			e.At, e.Via = calls[0], strings.Join(calls[1:min(len(calls), maxVia)], " ")
+		}
+		if e.Err = errors.New(eval.Msg); t.Local(cancelKey) != nil {
+			e.Err, _ = t.Local(cancelKey).(error)
 		}
 	}
 	if list := (resolveErrors)(nil); errors.As(err, &list) {
@@ -329,11 +338,15 @@ func (l *Layout) wrong(r *run, err error) *Error {
 	return e
 }
 
-// PositionOf returns the position of an error in the layout, or its text if it has none.
+// maxVia bounds the calls in [Error].Via.
+const maxVia = 64
+
+// PositionOf returns the position of an error in the layout with those of the calls that led to it, or its text if it has none. Different mistakes may be
+// found by the same function of the layout.
 func PositionOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) && e.At != "" {
-		return e.At
+		return strings.TrimSpace(e.At + " " + e.Via)
 	}
 	return err.Error()
 }

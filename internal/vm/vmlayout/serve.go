@@ -60,7 +60,7 @@ func (s *served) answer(r *request) *response {
 	failed := func(err error) *response {
 		var e *Error
 		if errors.As(err, &e) {
-			return &response{Error: e.Err.Error(), At: e.At, Needs: e.NeedsTarget}
+			return &response{Error: e.Err.Error(), At: e.At, Via: e.Via, Needs: e.NeedsTarget}
 		}
 		return &response{Error: err.Error()}
 	}

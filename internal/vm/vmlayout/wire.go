@@ -39,6 +39,7 @@ type response struct {
 	Bits   uint64            `json:",omitempty"`
 	Words  []uint64          `json:",omitempty"`
 	At     string            `json:",omitempty"` // position of the error in the layout
+	Via    string            `json:",omitempty"` // positions of the calls that led to it
 	Error  string            `json:",omitempty"`
 	Prints []string          `json:",omitempty"` // printed since the last response
 	Needs  bool              `json:",omitempty"` // the layout failed because the site has no target
