@@ -1,7 +1,7 @@
 package frame
 
-// Direct is a variable in the memory of a frame (an alloca) whose address is a location in records of the frame's function. LLVM fixes the place of
-// the variable in the frame for the whole body of the function, so the address is known at every pc in the body ("Direct Stack Map Entries").
+// Direct is a variable in the memory of a frame (an alloca) that records of the frame's function locate by its address. LLVM keeps the variable at
+// one offset in the frame for the whole body of the function, so its address is known at every pc in the body ("Direct Stack Map Entries").
 type Direct struct {
 	Name     string   `json:"name,omitempty"`     // as the module spells it; empty if no module names it
 	Variable string   `json:"variable,omitempty"` // variable of the source program, as in [Slot]

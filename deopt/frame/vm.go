@@ -211,7 +211,7 @@ type VMField struct {
 	VMValue
 }
 
-// Shows reports whether a list that has the VM frames can omit the slot, because it is a constant of the record, such as a tag or a count.
+// Shows reports whether a list that has the VM frames can omit the slot. It can if the slot is a constant of the record, such as a tag or a count.
 func (v *VM) Shows(s *Slot) bool {
 	return v != nil && len(v.Frames) > 0 && s.Location != nil && s.Location.Constant != ""
 }

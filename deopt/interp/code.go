@@ -147,7 +147,8 @@ type block struct {
 type edge struct {
 	to    *block
 	moves []move
-	// simple is set if every move copies one word, no move reads a word that an earlier one wrote, and no phi has the flags nnan or ninf.
+	// simple is set if all three conditions hold: every move copies one word, no move reads a word that an earlier one wrote, and no phi has nnan or
+	// ninf.
 	simple   bool
 	clash    bool // a move reads a word that an earlier move wrote: read all words before writing any
 	promises []promise

@@ -167,7 +167,7 @@ func (c *ccall) get(a machine.Addr, size int) uint64 {
 	return getBits(p, 0, 8*size, size, c.in.layout.BigEndian)
 }
 
-// longSize returns the size in bytes of a pointer and of C's long, size_t and time_t, which are equal on Linux (the psABIs of x86-64, §3.1.2, and of
+// longSize returns the size in bytes of C's long. On Linux, pointers, size_t and time_t have the same size (the psABIs of x86-64, §3.1.2, and of
 // i386, §2.1.1).
 func (c *ccall) longSize() int { return c.in.layout.PointerBytes(0) }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMusttailReturnsAtOnce requires an error unless a ret directly follows a musttail call and both functions return the same type, because the
-// callee returns in place of its caller (LangRef, "call").
+// TestMusttailReturnsAtOnce requires that a ret directly follows a musttail call, and that both functions return the same type. The callee returns in
+// place of its caller (LangRef, "call").
 func TestMusttailReturnsAtOnce(t *testing.T) {
 	const g = `define i64 @g(i64 %x) {
   ret i64 %x

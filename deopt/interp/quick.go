@@ -6,8 +6,8 @@ import (
 	"example.com/reframe/internal/llvm/ir"
 )
 
-// quick selects the fast path of an instruction. It selects none if an operand or the result is not a scalar of one word, or if a flag requires a
-// check that the loop does not make.
+// quick selects the fast path of an instruction. An instruction has none if an operand or the result is not a scalar of one word. It also has none if
+// a flag requires a check that the loop does not make.
 func (d *decoder) quick(c *inst, i *ir.Instr, out slot) {
 	if i.Op == ir.OpAlloca || len(i.Args) == 0 || len(i.Args) > 3 && i.Op != ir.OpGEP {
 		return

@@ -9,8 +9,8 @@ import (
 	"example.com/reframe/deopt/interp"
 )
 
-// TestValuesBehindLongjmp requires that a value that changed between setjmp and longjmp is undefined after longjmp, because compiled code may keep it
-// in a register or on the stack. A value that did not change, or changed back, must be known.
+// TestValuesBehindLongjmp requires that a value that changed after setjmp is undefined after longjmp. Compiled code may keep such a value in a
+// register or on the stack. A value that did not change, or changed back, must be known.
 func TestValuesBehindLongjmp(t *testing.T) {
 	const head = `declare i32 @_setjmp(ptr) returns_twice
 declare void @longjmp(ptr, i32) noreturn
