@@ -10,8 +10,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestCallOfWhatIsNext calls the function that begins directly after the call. It requires that the return address is found, although another
-// function begins there.
+// TestCallOfWhatIsNext requires that the return address of a call is found if the called function begins directly after the call, at that address.
 func TestCallOfWhatIsNext(t *testing.T) {
 	code := segments{{0x1000, []byte{
 		0x53,                         // push %rbx

@@ -1,6 +1,6 @@
 package unwind
 
-// line is an instruction and the row before it, "" if it is not reached.
+// line is an instruction and the expected row before it; row is "" if no path reaches the instruction.
 type line struct{ code, text, row string }
 
 // functionsRead lists functions with the expected state before each instruction: the CFA, and the places of the caller's rbx and rbp. A place is

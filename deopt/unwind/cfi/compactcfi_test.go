@@ -159,7 +159,7 @@ define void @large(i64 %n) "probe-stack"="__chkstk_darwin" {
 	}
 }
 
-// TestCompactOfPrograms is like TestCompactAgainstCFI for the programs of other tests.
+// TestCompactOfPrograms requires the same as TestCompactAgainstCFI for the programs of other tests.
 func TestCompactOfPrograms(t *testing.T) {
 	livetest.Slow(t)
 	programs, err := filepath.Glob(filepath.Join(livetest.Testdata(t, "programs"), "*.ll"))

@@ -21,7 +21,7 @@ type frames struct {
 	index  index
 
 	mu   sync.Mutex
-	cies map[int64]*cie // by offset; FDEs share them
+	cies map[int64]*cie // CIEs by offset; many FDEs refer to one CIE
 }
 
 const (

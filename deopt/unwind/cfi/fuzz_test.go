@@ -133,7 +133,8 @@ long grows(long n) { return sink(__builtin_alloca(n), n) + n; }
 	return list
 }
 
-// TestEveryByte sets each byte of each section to each other value. The steps of a lookup are bounded by the bytes read, and by maxInstructions.
+// TestEveryByte sets each byte of each section to each other value. It requires that each lookup still returns a row or a documented error. The steps
+// of a lookup are bounded by the bytes read, and by maxInstructions.
 func TestEveryByte(t *testing.T) {
 	livetest.Slow(t)
 	total := 0

@@ -254,7 +254,7 @@ func (p *program) step(c *cursor, at int, op uint8) {
 	}
 }
 
-// remember saves the state.
+// remember saves the state of all rules (DW_CFA_remember_state).
 func (p *program) remember(c *cursor) {
 	if len(p.remembered) == maxRemembered {
 		c.failf("more than %d remembered states", maxRemembered)
@@ -264,7 +264,7 @@ func (p *program) remember(c *cursor) {
 	p.saved = append(p.saved, p.columns...)
 }
 
-// recall restores the state that was saved last.
+// recall restores the state that was saved last (DW_CFA_restore_state).
 func (p *program) recall(c *cursor) {
 	last := len(p.remembered) - 1
 	if last < 0 {

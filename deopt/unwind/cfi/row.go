@@ -24,9 +24,9 @@ type operations struct {
 // CFARule describes how to compute the canonical frame address: a register plus an offset, or an expression.
 type CFARule struct {
 	Kind       CFAKind
-	Register   machine.DWARFReg // CFARegister
-	Offset     int64            // CFARegister, bytes
-	Expression Expression       // CFAExpression
+	Register   machine.DWARFReg // for CFARegister
+	Offset     int64            // for CFARegister: in bytes
+	Expression Expression       // for CFAExpression
 }
 
 // CFAKind is the form of a [CFARule].
@@ -42,9 +42,9 @@ const (
 // RegisterRule describes where the caller's value of one register is (DWARF 5 §6.4.1).
 type RegisterRule struct {
 	Kind       RuleKind
-	Register   machine.DWARFReg // RuleRegister
-	Offset     int64            // RuleOffset, RuleValOffset: bytes from the CFA
-	Expression Expression       // RuleExpression, RuleValExpression
+	Register   machine.DWARFReg // for RuleRegister
+	Offset     int64            // for RuleOffset and RuleValOffset: bytes from the CFA
+	Expression Expression       // for RuleExpression and RuleValExpression
 }
 
 // RuleKind is the form of a [RegisterRule].

@@ -34,7 +34,7 @@ func TestRuleText(t *testing.T) {
 	} {
 		require.Equal(t, want, rule.Text(arch, 3))
 	}
-	// A row that was not read from a section has an expression of its own.
+	// An expression that was made, and not read from a section, has a text too.
 	require.Equal(t, "DW_OP_bregx: 7 (rsp) 40; DW_OP_deref", RegisterPlus(7, 40).Deref().Text(arch))
 	require.Empty(t, Expression{}.Text(arch))
 	require.Contains(t, expression(opLit0, 0xff).Text(arch), "DW_OP_lit0; (")
