@@ -57,6 +57,9 @@ func (v *visitorFlags) check(c *cobra.Command, k *traced) error {
 			return usage("--%s %d: must not be below 0", name, n)
 		}
 	}
+	if v.collector != nil && v.collector.Text == v.function.Text {
+		return usage("--collector %s: the function of --visitor is the same", v.collector.Text)
+	}
 	if !changed("visitor-base") {
 		v.base = -1
 	}
@@ -120,6 +123,8 @@ func visitedStatus(v *trace.Visited, err error, partial bool) ended {
 		return ended{err}
 	case v.Collections == 0 && v.NoFrames > 0:
 		return ended{&status{exitFailed, "no visit was by a thread with a frame at a known statepoint"}}
+	case v.Collections == 0 && v.NoneVisited > 0:
+		return ended{&status{exitPartial, "no visit was of a slot on the stack; see --visitor-argument"}}
 	case v.Collections == 0 && v.BeginUnseen+v.Incomplete > 0:
 		return ended{&status{exitPartial, "no collection was seen from its begin to its end"}}
 	case v.Collections == 0 && v.Overwritten == 0 && v.Unwatched == 0:

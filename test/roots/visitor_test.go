@@ -345,6 +345,7 @@ func TestVisitorArguments(t *testing.T) {
 		"--visitor cannot be combined with --full":               {"--visitor", "f", "--full"},
 		"--visitor-argument -1: must not be below 0":             {"--visitor", "f", "--visitor-argument", "-1"},
 		"--visitor-base 0: the argument of the slot is the same": {"--visitor", "f", "--visitor-base", "0"},
+		"--collector f: the function of --visitor is the same":   {"--visitor", "f", "--collector", "f"},
 	} {
 		clitest.Run(t, slices.Concat([]string{"trace"}, args, command)...).Fails(t, 64, want)
 	}
@@ -357,6 +358,10 @@ func TestVisitorShowsFindings(t *testing.T) {
 	trace := func(p *gcprogram.Program, more ...string) string {
 		return clitest.Run(t, slices.Concat([]string{"trace", "--visitor", "visit_root", "--ir", p.Module, "--limit", "8", "-o", "-"}, more)...).Stdout
 	}
+	p := gcprogram.New(t, 0, 22)
+	wrong := clitest.Run(t, "trace", "--visitor", "visit_root", "--visitor-argument", "9", "--ir", p.Module, "-o", "-", "--", p.Binary(t), "-every", "0")
+	require.Equal(t, 2, wrong.Code)
+	require.Contains(t, wrong.Stdout+wrong.Stderr, "argument 9 of the visitor is not in a register") // before the first visit: this program never collects
 	const address = `0x7\w+`
 	const slot = `%[\w.]+ ptr addrspace\(1\) = 0x\w+, \S+ at ` + address
 	// A walker that passes the arguments in the wrong order visits the base in place of the derived pointer.

@@ -45,7 +45,7 @@ func (s *survey) patching(p *Tracepoint) patching {
 }
 
 // handleOverwritten handles a breakpoint that the process has overwritten.
-func (t *tracer) handleOverwritten(ev ptrace.Event) {
+func (t *tracer) handleOverwritten(ev ptrace.Event) (err error) {
 	what := func(of string) {
 		switch {
 		case ev.Thread.ID != 0:
@@ -56,18 +56,28 @@ func (t *tracer) handleOverwritten(ev ptrace.Event) {
 			t.warn("the program has overwritten the breakpoint of %s: later exits there may be missing%s", of, because(ev.Why))
 		}
 	}
-	p := t.places[ev.At]
+	p, v := t.places[ev.At], t.options.visitor
+	var remove []machine.Addr
+	end := v != nil && v.ends[ev.At] > 0
+	if v != nil {
+		remove = v.overwritten(t, ev)
+	}
+	if len(remove) > 0 {
+		err = t.session.Remove(remove...)
+	}
 	if _, watch := t.watches[ev.At]; watch {
 		what(t.view.Space().NameOf(ev.At) + ", by which reframe learns what is loaded")
+	} else if end {
+		what(t.view.Space().NameOf(ev.At) + ", where a collection ends")
 	} else if p == nil {
-		return
+		return err
 	}
 	if t.overwritten == nil {
 		t.overwritten = map[machine.Addr]bool{}
 	}
 	t.overwritten[ev.At] = true
 	if p == nil {
-		return
+		return err
 	}
 	for _, point := range p.points {
 		switch {
@@ -79,6 +89,7 @@ func (t *tracer) handleOverwritten(ev ptrace.Event) {
 			what(fmt.Sprintf("record %d at %v", point.Record, point.Addr))
 		}
 	}
+	return err
 }
 
 func because(why string) string {
@@ -95,6 +106,6 @@ func (t *tracer) reportOverwritten() {
 		return
 	}
 	for _, ev := range list {
-		t.handleOverwritten(ev)
+		_ = t.handleOverwritten(ev) // the trace has ended
 	}
 }

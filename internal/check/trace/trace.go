@@ -193,13 +193,14 @@ func (t *tracer) event(ev ptrace.Event) error {
 		t.end.Kind = EndLimit
 		return nil
 	case ptrace.Missed:
-		t.handleOverwritten(ev)
-		return nil
+		return t.handleOverwritten(ev)
 	case ptrace.Away:
 		return t.handleAway(ev)
 	}
 	if v := t.options.visitor; v != nil && v.ends[ev.At] > 0 {
-		return v.leaves(t, ev)
+		if err := v.leaves(t, ev); err != nil {
+			return err
+		}
 	}
 	if registering, watch := t.watches[ev.At]; watch {
 		return t.updateCode(registering)
@@ -418,6 +419,9 @@ func (t *tracer) readProcess() error {
 	clear(t.reached)
 	if v := t.options.visitor; v != nil {
 		v.forget()
+		if err := v.registers(t.view.Target().Arch()); err != nil {
+			return err
+		}
 	}
 	return t.setBreakpoints(false)
 }
@@ -448,6 +452,9 @@ func (t *tracer) setBreakpoints(fresh bool) error {
 	insert, remove, err := t.update(fresh)
 	if err != nil {
 		return err
+	}
+	if v := t.options.visitor; v != nil {
+		remove = append(remove, v.dropUnloaded(t)...)
 	}
 	if err := t.session.Remove(remove...); err != nil {
 		return err

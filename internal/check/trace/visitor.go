@@ -12,6 +12,7 @@ import (
 	"example.com/reframe/internal/llvm/abi"
 	"example.com/reframe/internal/machine"
 	"example.com/reframe/internal/machine/isa"
+	"example.com/reframe/internal/progspace"
 	"example.com/reframe/ptrace"
 )
 
@@ -62,6 +63,7 @@ type visitor struct {
 	VisitorOptions
 	slot, base machine.DWARFReg
 	hasBase    bool
+	lost       bool // a breakpoint was overwritten and not set again, so that no collection is seen as a whole
 	collects   bool // a function that collects was selected
 	begun      uint64
 	open       map[int]*collecting  // by thread
@@ -73,10 +75,15 @@ type visitor struct {
 // collecting is a collection that has begun.
 type collecting struct {
 	walked      *roots.Walked
-	partial     *uint64        // counts the collection if its first visits may not have been seen; nil if they were
-	pc, cfa, sp machine.Addr   // registers and CFA of the innermost frame at a statepoint
-	ends        []machine.Addr // the return address of the frame's call of the collector, and that call if it is known
+	code        *progspace.Objfile // the code of the innermost frame at a statepoint
+	partial     *uint64            // counts the collection if its first visits may not have been seen; nil if they were
+	pc, cfa, sp machine.Addr       // registers and CFA of the innermost frame at a statepoint
+	inner       map[frameID]bool   // the frames inside of that frame, of which none is at a known statepoint
+	ends        []machine.Addr     // the return address of the frame's call of the collector, and that call if it is known
 }
+
+// frameID identifies a frame at a call.
+type frameID struct{ pc, cfa machine.Addr }
 
 // RunVisitor compares the slots that a collector visits with the stack maps, one collection after another, until the process or the trace ends.
 //
@@ -94,6 +101,9 @@ func RunVisitor(ctx context.Context, s *ptrace.Session, o Options, w VisitorOpti
 	err := t.run(ctx, func() error { return nil })
 	ended := t.end.Kind == EndExited || t.end.Kind == EndKilled
 	for tid := range v.open {
+		if t.end.Kind == EndLimit || t.end.Kind == EndTime { // the user has chosen this end
+			continue
+		}
 		if !ended {
 			v.sum.Incomplete++
 		} else if late := v.end(t, tid, true); err == nil {
@@ -127,16 +137,16 @@ func (v *visitor) visit(t *tracer, points []*Tracepoint, ev ptrace.Event) error 
 	if err := t.refreshView(); err != nil {
 		return err
 	}
-	arch, regs := t.view.Target().Arch(), ev.Thread.Registers
-	if err := v.registers(arch); err != nil {
-		return err
-	}
+	regs := ev.Thread.Registers
 	tid := ev.Thread.ID
 	stack := t.view.Walk(regs, t.stacks[tid])
 	if len(t.stacks) == maxStacks {
 		clear(t.stacks)
 	}
 	t.stacks[tid] = stack
+	if ev.Held && t.session.Released() { // the thread ran meanwhile, so the stack may be of several moments; Away follows
+		return nil
+	}
 	c := v.open[tid]
 	collects := slices.ContainsFunc(points, func(p *Tracepoint) bool { return p.by == 1 })
 	same := c != nil && !collects && c.isInnermost(t.view, stack)
@@ -147,15 +157,19 @@ func (v *visitor) visit(t *tracer, points []*Tracepoint, ev ptrace.Event) error 
 	}
 	if !same {
 		var err error
-		if c, err = v.begin(t, ev, stack); err != nil || c == nil {
+		if c, err = v.begin(t, ev, stack); err != nil || c == nil || ev.Held && t.session.Released() {
 			return err
 		}
 	}
+	if !same && v.lost {
+		c.partial = &v.sum.Incomplete
+	}
 	if collects {
 		c.walked.Called()
+		delete(v.within, tid)
 		return nil
 	}
-	if !same {
+	if !same && c.partial == nil {
 		c.partial = v.counterOfPartial(tid)
 	}
 	delete(v.within, tid)
@@ -187,7 +201,6 @@ func (v *visitor) counterOfPartial(tid int) *uint64 {
 
 // missed notes that visits by threads that run now may not have been seen.
 func (v *visitor) missed(threads []machine.Thread) {
-	clear(v.within)
 	for _, th := range threads {
 		v.within[th.ID] = true
 	}
@@ -199,6 +212,9 @@ func (c *collecting) isInnermost(v *deopt.View, stack *unwind.Stack) bool {
 		f := &stack.Frames[k]
 		if f.PC == c.pc && f.NoCFA == "" && f.CFA == c.cfa {
 			return true
+		}
+		if c.inner[frameID{f.PC, f.CFA}] {
+			continue
 		}
 		if code := v.Space().At(f.Lookup()); code != nil && code.Records != nil && code.Records.At(f.PC).Len() > 0 {
 			return false
@@ -220,9 +236,18 @@ func (v *visitor) begin(t *tracer, ev ptrace.Event, stack *unwind.Stack) (*colle
 	}
 	arch := t.view.Target().Arch()
 	w := roots.NewWalked(frames, stack, t.view.Target())
-	if w == nil || len(v.open) == maxStacks {
+	if w == nil {
 		v.sum.NoFrames++
 		return nil, nil
+	}
+	if len(v.open) == maxStacks {
+		if err := v.dropThreads(t); err != nil {
+			return nil, err
+		}
+		if len(v.open) == maxStacks {
+			v.sum.Incomplete++
+			return nil, nil
+		}
 	}
 	is := w.Innermost.Physical()
 	sp, err := is.Registers.Addr(arch.SP)
@@ -232,8 +257,14 @@ func (v *visitor) begin(t *tracer, ev ptrace.Event, stack *unwind.Stack) (*colle
 	}
 	v.begun++
 	w.Begin(v.begun, seconds(ev.Time.Sub(t.began)), ev.Thread)
-	c := &collecting{walked: w, pc: is.PC, cfa: is.CFA, sp: sp, ends: []machine.Addr{is.PC}}
+	c := &collecting{walked: w, pc: is.PC, cfa: is.CFA, sp: sp, inner: map[frameID]bool{}, ends: []machine.Addr{is.PC}}
+	for k := range w.Innermost.Index {
+		if f := &stack.Frames[k]; f.NoCFA == "" {
+			c.inner[frameID{f.PC, f.CFA}] = true
+		}
+	}
 	if code := w.Innermost.Code(); code != nil {
+		c.code = code
 		way := sweep{text: isa.NewWindow(t.view.Target(), isa.Of(arch)), at: code.SymbolAt(is.Lookup()).Owner}
 		if _, call := way.to(is.PC); call != 0 {
 			c.ends = append(c.ends, call)
@@ -266,20 +297,69 @@ func (v *visitor) leaves(t *tracer, ev ptrace.Event) error {
 	return v.end(t, ev.Thread.ID, false)
 }
 
+// drop drops the collection of a thread, which cannot be seen as a whole, and returns the breakpoints that no other collection needs.
+func (v *visitor) drop(t *tracer, tid int) []machine.Addr {
+	v.sum.Incomplete++
+	v.within[tid] = true
+	return v.take(t, tid)
+}
+
+// dropThreads drops the collections of threads that have ended.
+func (v *visitor) dropThreads(t *tracer) error {
+	t.session.Refresh()
+	target, err := t.session.Target()
+	if err != nil {
+		return err
+	}
+	t.view.Move(target)
+	lives := map[int]bool{}
+	for _, th := range target.Threads() {
+		lives[th.ID] = true
+	}
+	var remove []machine.Addr
+	for tid := range v.open {
+		if !lives[tid] {
+			remove = append(remove, v.drop(t, tid)...)
+			delete(v.within, tid)
+		}
+	}
+	return t.session.Remove(remove...)
+}
+
+// dropUnloaded drops the collections whose innermost frame was in code that is no longer loaded, and returns their breakpoints: other code may reuse the
+// memory.
+func (v *visitor) dropUnloaded(t *tracer) (remove []machine.Addr) {
+	for tid, c := range v.open {
+		if c.code == nil {
+			continue
+		}
+		if now := t.view.Space().At(c.pc - 1); now == nil || now.Image != c.code.Image {
+			remove = append(remove, v.drop(t, tid)...)
+		}
+	}
+	return remove
+}
+
+// overwritten handles a breakpoint of a collection or of the visitor that the process has overwritten: visits, or the end of a collection, may not have
+// been seen. It returns the breakpoints to remove.
+func (v *visitor) overwritten(t *tracer, ev ptrace.Event) (remove []machine.Addr) {
+	all := t.places[ev.At] != nil
+	for tid, c := range v.open {
+		if all || slices.Contains(c.ends, ev.At) {
+			remove = append(remove, v.drop(t, tid)...)
+		}
+	}
+	if all {
+		v.missed(t.view.Target().Threads())
+		v.lost = v.lost || !ev.Armed
+	}
+	return remove
+}
+
 // end ends the collection of a thread and reports it.
 func (v *visitor) end(t *tracer, tid int, cut bool) error {
 	c := v.open[tid]
-	delete(v.open, tid)
-	var remove []machine.Addr
-	for _, at := range c.ends {
-		_, watch := t.watches[at]
-		if v.ends[at]--; v.ends[at] == 0 {
-			delete(v.ends, at)
-			if t.places[at] == nil && !watch {
-				remove = append(remove, at)
-			}
-		}
-	}
+	remove := v.take(t, tid)
 	var err error
 	if c.partial != nil {
 		*c.partial++
@@ -290,6 +370,22 @@ func (v *visitor) end(t *tracer, tid int, cut bool) error {
 		return err
 	}
 	return t.session.Remove(remove...)
+}
+
+// take removes the collection of a thread from the open ones, and returns the breakpoints that no other collection needs.
+func (v *visitor) take(t *tracer, tid int) (remove []machine.Addr) {
+	c := v.open[tid]
+	delete(v.open, tid)
+	for _, at := range c.ends {
+		_, watch := t.watches[at]
+		if v.ends[at]--; v.ends[at] == 0 {
+			delete(v.ends, at)
+			if t.places[at] == nil && !watch {
+				remove = append(remove, at)
+			}
+		}
+	}
+	return remove
 }
 
 // report adds a collection to the summary.
@@ -323,4 +419,5 @@ func (v *visitor) forget() {
 	clear(v.open)
 	clear(v.within)
 	clear(v.ends)
+	v.lost = false
 }
