@@ -141,8 +141,8 @@ func TestReadBounds(t *testing.T) {
 	require.EqualError(t, err, "no call that was reached ends at 0x0")
 }
 
-// TestManySlots requires that registers saved on the stack stay known if the code then writes more slots than a moment records. The initial contents
-// of memory above the frame become unknown.
+// TestManySlots requires that registers saved on the stack stay known if the code then writes more slots than a moment records. If the reading starts
+// after the save, the initial contents of memory become unknown, and so does the saved register.
 func TestManySlots(t *testing.T) {
 	code := codeOf(t, "53 48 81 ec 00 10 00 00") // push %rbx; sub $4096,%rsp
 	for i := range 2 * maxSlots {                // mov %eax,N(%rsp)
