@@ -1,6 +1,9 @@
 package verify
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Group holds differences of exits that are equal, or that came later in the same activation. Only the first is reported in full.
 type Group struct {
@@ -31,7 +34,7 @@ func (v *Verified) key() (key, text string) {
 		key, text = v.VMState.Differences[0].key(), v.VMState.Differences[0].String()
 	case v.Interpreter.Failed != "" || v.Native.Failed != "":
 		text = v.Interpreter.Failed + v.Native.Failed
-		key = at + "|failure"
+		key = at + "|failure|" + kindOfFailure(v.Interpreter.Failed) + "|" + kindOfFailure(v.Native.Failed)
 	case len(v.Result) > 0 && !v.Result[0].Same:
 		key, text = at+"|result", "the result from "+at
 	default:
@@ -41,6 +44,15 @@ func (v *Verified) key() (key, text string) {
 		key = v.run.fault
 	}
 	return key, text
+}
+
+// kindOfFailure returns the beginning of the reason of a failure, such as "it raised SIGSEGV", which is the same for equal failures. Addresses and values
+// of the activation follow it.
+func kindOfFailure(failed string) string {
+	if n := strings.IndexAny(failed, ",:"); n >= 0 {
+		return failed[:n]
+	}
+	return failed
 }
 
 // group counts a difference found with the user's own interpreter. For a later difference of a group it records the number of the first one.
