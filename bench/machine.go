@@ -16,7 +16,8 @@ import (
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// describeMachine prints what the figures depend on and how to read them.
+// describeMachine prints the number of CPUs, and the releases of Linux, Go and the tools, on which the figures depend. It also prints how to read the
+// figures.
 func (b *bench) describeMachine() {
 	var system unix.Utsname
 	require.NoError(b, unix.Uname(&system))

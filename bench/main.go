@@ -2,14 +2,13 @@
 // with `make bench`; it takes about seven minutes, and `go run ./bench records` measures one section of it.
 //
 // Its main type is [bench]: the built binary, the peers, and where rows are printed. A figure is the median of several runs, followed by the smallest
-// and the largest. The runs of different tools are interleaved, so that other load of the machine affects all of them alike. Every run must have done
-// its work (named the function, listed all threads), otherwise the whole measurement fails, because the time of a tool that gave up is meaningless. A
-// missed target is reported in words but is not a failure, because a busy machine can miss any.
+// and the largest value. The runs of different tools are interleaved, so that other load of the machine affects all of them alike. Every run must
+// have done its work (named the function, listed all threads), otherwise the whole measurement fails, because the time of a tool that gave up is
+// meaningless. A missed target is only reported, and is not a failure, because any target can be missed on a busy machine.
 //
 // # Security
 //
-// It starts this repository's own programs and the peers found on the PATH, all trusted.
-// The processes measured die with it.
+// It starts this repository's own programs and the peers found on the PATH, all trusted. The measured processes are killed when it ends.
 package main
 
 import (

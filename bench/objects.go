@@ -14,7 +14,7 @@ const (
 	objectRounds = 20
 	gdbRounds    = 5
 
-	compiled = 9000 // objects of a JIT that from then on continuously registers more
+	compiled = 9000 // number of objects after which the JIT of a process continuously registers more
 )
 
 // coldCaches bounds the additional duration of a stop if 20,000 objects were read before it: some microseconds, because caches were evicted. That is

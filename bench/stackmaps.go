@@ -136,7 +136,7 @@ func (m *mapRun) indexOf(s *stackmap.Section) *stackmap.Index {
 	return x
 }
 
-// indexFile does the same for the file, which it opens as the commands do.
+// indexFile parses and indexes the section in the file, which it opens as the commands do.
 func (m *mapRun) indexFile() {
 	maps, err := maps.OfFile(m.path, maps.Options{})
 	require.NoError(m, err)

@@ -22,7 +22,7 @@ type outcome struct {
 	output []byte // standard output, if start ran the tool
 	wall   time.Duration
 	cpu    time.Duration // of all its threads
-	memory int64         // bytes resident at the peak
+	memory int64         // peak of resident memory, in bytes
 	code   int           // exit status, -1 if the tool was killed
 	over   bool          // the tool was killed because it exceeded patience
 }
@@ -85,7 +85,7 @@ func (b *bench) runGDB(pid int, n need) outcome {
 	return o
 }
 
-// runEUStack runs eu-stack. JIT-compiled code has no CFI that eu-stack finds, so its stacks may end early, and it must only list each thread.
+// runEUStack runs eu-stack. eu-stack finds no CFI of JIT-compiled code, so its stacks may end early. It is only required to list each thread.
 func (b *bench) runEUStack(pid int, n need) outcome {
 	o, text := b.start(b.euStack, "-p", fmt.Sprint(pid))
 	require.GreaterOrEqual(b, bytes.Count(o.output, []byte("\n#0 ")), n.threads, text)

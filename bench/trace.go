@@ -67,8 +67,8 @@ func (b *bench) traces() {
 		stepping)
 }
 
-// steppedTick returns tick.ll with an instruction after the stackmap that reframe does not emulate. It has no effect, because the direction flag is
-// already clear.
+// steppedTick returns tick.ll with an instruction at the stackmap's address. reframe does not emulate this instruction, which has no effect, because
+// the direction flag is already clear.
 func (b *bench) steppedTick() string {
 	text, err := os.ReadFile(livetest.Testdata(b, "programs", "tick.ll"))
 	require.NoError(b, err)
@@ -80,7 +80,7 @@ func (b *bench) steppedTick() string {
 	return path
 }
 
-// vmTraces measures the cost of showing the frames of a virtual machine at each exit, compared with the same exits without these frames.
+// vmTraces measures the additional time for the frames of a virtual machine at each exit, compared with the same exits without these frames.
 func (b *bench) vmTraces() {
 	b.section("Exits reported a second with VM frames (tick.ll with 20 values in the convention simple; 100,000 exits), %d runs", traceRuns)
 	module := b.vmTick(0)
@@ -146,7 +146,7 @@ type tickProcess struct {
 	values []string // the four values as gdb prints them
 }
 
-// watcher waits for an attached tool. It is called after the process has ended, and returns the number of exits that the tool reported.
+// watcher waits until an attached tool has ended. It is called after the process has ended, and returns the number of exits that the tool reported.
 type watcher func() (told int)
 
 // exitTime returns the time of one exit. It measures from the start of the process's run until the tool has reported all exits and has ended. It

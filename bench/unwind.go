@@ -24,7 +24,7 @@ const (
 	warmWalks  = 100 // walks of a stack in one run
 	warmLimit  = 2 * time.Microsecond
 
-	// deepest is the least number of frames of deepProgram.
+	// deepest is the minimum number of frames of deepProgram.
 	deepest = 64
 )
 

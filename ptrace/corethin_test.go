@@ -131,8 +131,8 @@ func anotherFile(c *coreImage, flags elf.ProgFlag) {
 	}
 }
 
-// TestThinCoreOfHostile requires that false claims in a core do not make the reader fail or run without a bound, and that memory which can be read in
-// a small core made from it is the same in the original.
+// TestThinCoreOfHostile requires that a core with false claims causes neither a panic nor an endless loop. Memory that is readable in a small core
+// made from it must be the same in the original.
 func TestThinCoreOfHostile(t *testing.T) {
 	words := func(list ...uint64) (b []byte) {
 		for _, w := range list {

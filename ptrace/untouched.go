@@ -123,7 +123,7 @@ type provisions struct {
 	err   error // error of reading them
 }
 
-// has reports whether any page of a range is provided on access.
+// has reports whether userfaultfd or a served file system provides any page of a range.
 func (p *provisions) has(addr machine.Addr, size int) bool {
 	return len(overlaps(p.ranges(), machine.Range{Start: addr, End: addr + machine.Addr(size)})) > 0
 }

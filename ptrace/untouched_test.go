@@ -59,8 +59,8 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// TestAwaitedPages requires that no read waits for a page that userfaultfd must provide, whether a process is captured or traced. Such a page is
-// unavailable, and is not in a core, where zeros would be a guess. Existing pages must be read.
+// TestAwaitedPages requires that no read waits for a page that userfaultfd must provide, whether a process is captured or traced. Such a page must be
+// unavailable. A core must not contain it, because zeros would be a guess. Present pages must be read.
 func TestAwaitedPages(t *testing.T) {
 	livetest.Slow(t)
 	p, at := untouched(t)

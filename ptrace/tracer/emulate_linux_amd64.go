@@ -344,7 +344,7 @@ func (o *operand) get(s *server, r *General, next uint64) (v uint64, ok bool) {
 	return v, true
 }
 
-// set stores a result, either into after, the registers after the instruction, or into memory.
+// set stores a result into the operand: into after, which holds the registers after the instruction, or into memory.
 func (o *operand) set(s *server, r, after *General, v uint64) bool {
 	if o.size == 4 {
 		v &= 1<<32 - 1 // writing a 4-byte register also clears its upper half
@@ -399,7 +399,7 @@ func (m memory) writeProtected(addr uint64) bool {
 	return err != nil || binary.NativeEndian.Uint64(entry[:])&protected != 0
 }
 
-// push pushes a word, and reports whether it did.
+// push pushes a word on the thread's stack, and reports whether it did.
 func (s *server) push(r *General, v uint64) bool {
 	if r.Rsp%pageSize < 8 || !s.store(r.Rsp-8, v, 8) { // the word would be on another page
 		return false

@@ -38,7 +38,7 @@ type cgroupMount struct {
 	unified  bool
 }
 
-// cgroupMounts returns the cgroupMounts of this process (proc_pid_mountinfo(5)).
+// cgroupMounts returns the mounts of control groups that this process sees (proc_pid_mountinfo(5)).
 var cgroupMounts = sync.OnceValue(func() (list []cgroupMount) {
 	text, _ := os.ReadFile("/proc/self/mountinfo") // if it cannot be read, no group is known
 	for line := range strings.Lines(string(text)) {

@@ -49,8 +49,8 @@ func (s *server) handle(tid int, ws unix.WaitStatus) {
 	}
 }
 
-// raisedAt handles an instruction that raised a signal. When the signal's handler returns there, the debug registers must stop the thread again, as
-// other breakpoints do, although the processor would let it pass.
+// raisedAt handles an instruction that raised a signal. If its breakpoint is in a debug register, the thread must stop there again when the signal's
+// handler returns, as at other breakpoints. Without raisedAt, the processor would let the thread pass.
 func (s *server) raisedAt(t *thread) {
 	if t.debug == (debugRegisters{}) {
 		return
@@ -74,7 +74,7 @@ func (s *server) run(t *thread) {
 	}
 	s.arm(t)
 	t.running, t.stepping, t.signal = true, false, 0
-	// An error means that the thread has been killed, which it reports next.
+	// An error means that the thread has been killed, which wait(2) reports next.
 	_ = ptrace(request, t.tid, uintptr(signal))
 	if t.rejoin {
 		t.rejoin = false
@@ -86,7 +86,7 @@ func (s *server) run(t *thread) {
 func (s *server) trap(t *thread) (done bool) {
 	info, err := t.sigInfo()
 	if err != nil {
-		return true // it was killed, which it reports next
+		return true // it was killed, which wait(2) reports next
 	}
 	if t.stepped(&info) {
 		return false // the end of a step that was abandoned
@@ -129,7 +129,7 @@ func (s *server) hitBy(t *thread, info *sigInfo, regs *General) (b *breakpoint, 
 	return nil, false
 }
 
-// news handles an event of ptrace(2) after which the thread resumes.
+// news handles an event of ptrace(2), such as a fork or an exec, after which the thread resumes.
 func (s *server) news(t *thread, event int) {
 	switch event {
 	case unix.PTRACE_EVENT_EXIT: // last access to the memory, if this is the last thread
@@ -237,11 +237,11 @@ func (s *server) stranger(tid int, ws unix.WaitStatus) {
 	if !own {
 		same, known := sameMemory(s.pid, tid)
 		if !known {
-			same = false // only a child of vfork shares the memory, in which the code is then restored for both
+			same = false // only a child of vfork shares the memory; restoring the code for the child also restores it for the target
 		}
 		if !same {
 			s.restoreCopy(t)
-			if s.owed[tid] == nil { // otherwise the thread reports again
+			if s.owed[tid] == nil { // otherwise the thread will report again
 				_ = ptrace(unix.PTRACE_DETACH, tid, uintptr(t.deliverable()))
 			}
 			return

@@ -19,7 +19,7 @@ type kicker struct {
 	asks   atomic.Int32 // number of requests that have arrived but were not taken; the end of the connection counts as one
 }
 
-// kick is a signal that the tracer uses for nothing else.
+// kick is the signal that wakes the loop. The tracer uses it for no other purpose.
 const kick = unix.SIGIO
 
 // kernelAction is struct sigaction as rt_sigaction(2) takes it.

@@ -17,7 +17,7 @@ import (
 
 // TestLateCall requires that a thread gets its own registers back after a system call for the tracer that does not return in time, because the
 // thread's control group is frozen meanwhile. Another process freezes the group, because the tracer drops the privileges for that. If this process
-// may not create a group, the call is not late.
+// may not create a group, the test makes a call that returns in time.
 func TestLateCall(t *testing.T) {
 	livetest.NeedsTools(t)
 	if dirs := os.Getenv("LATE_CALL_IN"); dirs != "" {

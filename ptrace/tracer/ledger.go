@@ -43,7 +43,7 @@ func (l *ledger) memory(fd int) {
 	_, _ = unix.Pwrite(l.fd, head[:ledgerBase], 0) // if this fails, the watchdog restores nothing
 }
 
-// table is the table of the SIGTRAP handler in the target, which has a copy of the slots.
+// table is the table that the SIGTRAP handler in the target reads. It has a copy of the slots.
 type table struct {
 	memory memory
 	at     uint64 // 0 if there is no table

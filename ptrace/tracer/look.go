@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// looking is the state of the checks whether the target has overwritten breakpoints. A target that has overwritten a breakpoint runs past it, which
-// only these checks detect.
+// looking is the state of the checks whether the target has overwritten breakpoints. After the target has overwritten a breakpoint, its threads no
+// longer stop there. Only these checks detect this.
 type looking struct {
 	wanted  atomic.Bool // breakpoints exist that must be checked
 	changed bool        // the set of breakpoints has changed
@@ -29,7 +29,7 @@ type lookReason int
 const (
 	due    lookReason = iota // the interval has passed
 	stands                   // all threads are stopped
-	ending                   // a thread ends; the last one ends the memory
+	ending                   // a thread ends; with the last thread, the memory disappears
 	all                      // on request
 )
 

@@ -117,7 +117,7 @@ func readTraced(tid int, p []byte, addr uint64) (n int, err error) {
 }
 
 // maxInterrupts bounds how often process_vm_readv(2) is repeated. The kernel does not interrupt the call itself. But in some containers a supervisor
-// must first permit it (seccomp_unotify(2)), and the signal that wakes the tracer interrupts that wait. Such signals never arrive many times in
+// must first permit it (seccomp_unotify(2)), and the signal that wakes the tracer interrupts that wait. Such signals do not arrive this often in
 // succession.
 const maxInterrupts = 100
 

@@ -18,7 +18,7 @@ type Breakpoint struct {
 	Expects []Expected
 }
 
-// Expected is memory with known contents. Without Data it is Lost bytes that cannot be read, and that end at [MaxLost] at most.
+// Expected is memory with known contents. If Data is empty, it is Lost bytes that must be unreadable, which end at or below the address [MaxLost].
 type Expected struct {
 	Addr uint64
 	Data []byte
@@ -74,7 +74,7 @@ const (
 	Clear              // clear debug registers with Addrs, which a killed tracer left set
 	Restore            // write Changes, at breakpoints of a killed tracer
 	Unhandle           // remove the SIGTRAP handler of a killed tracer
-	Detach             // restore everything and end
+	Detach             // restore all code, release the target, and end
 )
 
 // Request is a request to the tracer.
@@ -133,9 +133,9 @@ type Range struct{ Start, End uint64 }
 
 // SingleThreadRun is the result of running a thread while the others were stopped.
 type SingleThreadRun struct {
-	Stopped string // why the thread reached neither a return nor a breakpoint, or ""
+	Stopped string // why the run ended before the thread reached a return, breakpoint or entry, or ""
 	Late    bool   // the time limit was the reason for Stopped
-	Return  int    // index of the return that it reached, or -1
+	Return  int    // index in Returns of the return that it reached, or -1
 	Hit     uint64 // breakpoint that it reached, or 0
 	Load    bool   // Hit is an uncounted breakpoint
 	Entered uint64 // entry that it reached, or 0
@@ -205,7 +205,7 @@ type Event struct {
 const (
 	MaxReads    = 64       // Reads, because Event.Got has one bit for each
 	MaxExpects  = 64       // parts of the expected memory
-	MaxExpected = 16 << 10 // bytes of all of them
+	MaxExpected = 16 << 10 // bytes of all these parts
 	MaxLost     = 64 << 10 // lowest address that an ordinary process can map (vm.mmap_min_addr of Linux): memory below it stays unreadable
 )
 

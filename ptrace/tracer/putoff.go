@@ -68,8 +68,8 @@ func setSignalMask(t *thread, mask uint64) bool {
 	return ptraceAt(setSigMask, t.tid, 8, unsafe.Pointer(&mask)) == nil
 }
 
-// giveBack delivers the postponed signals. If place is set, the thread is stopped at a signal that the target must not see, which the first postponed
-// signal replaces. The others are sent again, and lose their senders.
+// giveBack delivers the postponed signals. If place is set, the thread is stopped at a signal that the target must not get, and the first postponed
+// signal replaces it. The other signals are sent again, with the tracer as their sender.
 func (p *putOff) giveBack(t *thread, place bool) {
 	list := valid(p.signals, func() uint64 { return pending(t.tid) })
 	for i := range list {
@@ -84,8 +84,8 @@ func (p *putOff) giveBack(t *thread, place bool) {
 	p.unblock(t)
 }
 
-// valid removes the signals that the kernel would have dropped by now. SIGCONT removes earlier stop signals from the queues, and a stop signal
-// removes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns the mask of the signals that arrived since.
+// valid returns a list of postponed signals without those that the kernel would have dropped by now. SIGCONT removes earlier stop signals from the
+// queues, and a stop signal removes SIGCONT (prepare_signal of Linux's kernel/signal.c). pending returns the mask of the signals that arrived since.
 func valid(list []sigInfo, pending func() uint64) (out []sigInfo) {
 	for i := range list {
 		against := uint64(0)

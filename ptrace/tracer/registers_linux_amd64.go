@@ -43,12 +43,12 @@ func (g *General) rewind() {
 // Condition").
 func (g *General) pass() { g.Eflags |= resumeFlag }
 
-// arrive clears RF, which pass has set.
+// arrive clears RF, which pass or rewind has set.
 func (g *General) arrive() { g.Eflags &^= resumeFlag }
 
 const resumeFlag = 1 << 16
 
-// resembles reports whether all registers are equal, except those that the processor and the kernel change.
+// resembles reports whether all registers are equal, except the flags and orig_rax, which the processor and the kernel change.
 func (g General) resembles(other General) bool {
 	other.Eflags = g.Eflags // RF, TF
 	other.OrigRax = g.OrigRax
@@ -65,7 +65,7 @@ func setGeneral(tid int, g General) error {
 const pushedByCall = 8
 
 // calledFrom returns the return address of a thread that has just gone from one place to another, and the stack pointer after the return. called
-// reports whether a call led there. Otherwise the top of the stack may hold any number.
+// reports whether a call led there. If not, back is not valid, because the top of the stack may hold any number.
 func (s *server) calledFrom(g *General, from place) (back place, called bool) {
 	const longest = 15 // maximum size of an instruction
 	var word [8]byte

@@ -115,14 +115,14 @@ func (r *remote) end() {
 	r.s.disarm(t)
 }
 
-// restore restores the registers.
+// restore restores the registers that the thread had before its calls.
 func (r *remote) restore() {
 	_ = setRegs(r.t.tid, &r.before) // an error means that it was killed
 	r.keepCall()
 }
 
-// able returns a thread of the target that can make system calls: it is stopped, and has no report that must still be handled. It returns nil if no
-// thread can, or if any thread is in the kernel, where it may hold a lock that a call needs.
+// able returns a thread of the target that can make system calls: one that is stopped, and whose reports were all handled. It returns nil if there is
+// none, or if any thread is in the kernel, where it may hold a lock that a call needs.
 func (s *server) able() (able *thread) {
 	for _, t := range s.ordered() {
 		if t.running || t.late {

@@ -22,7 +22,7 @@ import (
 // serve is the main function of the tracer process.
 func serve() {
 	runtime.LockOSThread()                               // the only thread that traces
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // if this fails, the process is named exe, and works as well
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // if this fails, the process is named exe, which has no other effect
 	// Signals that end or stop programs of a terminal must not end or stop the tracer. It catches them instead of ignoring them, because launched
 	// programs would inherit ignored signals. Signals that are already ignored stay ignored (nohup).
 	deaf := make(chan os.Signal, 1)
@@ -128,7 +128,8 @@ func (s *server) live(requests <-chan Request, k *kicker) {
 // lookEvery is the interval of the checks whether a stopped target was killed.
 const lookEvery = 20 * time.Millisecond
 
-// lookAtEnds collects the reports of stopped threads. A stopped thread reports only that it was killed, unless it stopped late.
+// lookAtEnds collects the reports of stopped threads. The only report of a stopped thread is that it was killed. A thread that did not stop in time
+// may report its stop.
 func (s *server) lookAtEnds() {
 	for s.pid != 0 && s.stopped {
 		var ws unix.WaitStatus

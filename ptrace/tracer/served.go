@@ -28,7 +28,7 @@ func serving(tid int) *served {
 	return &served{system.Served(tid), system.NewMemory(tid)}
 }
 
-// listServed reads the list of these mappings again.
+// listServed reads the list of served mappings again.
 func (s *server) listServed() {
 	for tid := range s.threads {
 		if s.memory.served != nil && !system.Ended(s.pid, tid) {

@@ -30,7 +30,7 @@ type server struct {
 	stopping bool // stopAll is running
 
 	breakpoints map[uint64]*breakpoint
-	debug       debugRegisters // the debug registers that all threads must have
+	debug       debugRegisters // the contents that all threads' debug registers must have
 	looking     looking
 	lingering   map[int]*thread   // threads that do not stop, and have debug registers set
 	owed        map[int]func()    // functions that restore the registers of running threads at their next report
@@ -172,7 +172,7 @@ func (s *server) do(r Request, reply *Reply) error {
 	return fmt.Errorf("unknown request %d", r.Op)
 }
 
-// still runs f while all threads are stopped, and then resumes them if they were running.
+// still calls f while all threads are stopped, and then resumes them if they were running.
 func (s *server) still(programs uint64, f func() error) error {
 	if programs != s.programs {
 		return nil // the program was replaced or resumed, which the client will see

@@ -35,8 +35,8 @@ type singleThread struct {
 	interrupted bool // the thread is stopped at a place where no signal can be delivered to it
 	called      map[uint64]bool
 	way         bool   // the current call has added the last entry of Calls
-	anew        bool   // a handler has returned to the instruction that raised its signal
-	past        bool   // it has moved off the breakpoint from which it started
+	anew        bool   // a signal handler has returned to the instruction that raised the signal
+	past        bool   // the thread has moved off the breakpoint at which the run started
 	before      uint64 // signals that were pending before the run, or may have been
 	shared      *sharing
 	// steppedOutside is the number of times that the thread was resumed in code outside.
@@ -164,7 +164,7 @@ func (a *singleThread) proceedTo() string {
 		if a.inside(from) && !a.inside(regs.pc()) && a.returned(&regs) < 0 {
 			a.leaves(&regs, place{from, sp})
 		}
-		if a.anew { // it hit the breakpoint there before it raised the signal
+		if a.anew { // the thread hit the breakpoint there before it raised the signal
 			handled, a.anew = a.breakpoints[regs.pc()], false
 		}
 	}
@@ -206,8 +206,8 @@ func (a *singleThread) entered(regs *General) {
 	}
 }
 
-// leaves records the address outside to which the thread went. If a call led there, it also records the call's return address, so that a breakpoint
-// is written only at a real return address. A handler of a signal that the instruction raised was not called, so it has none.
+// leaves records the address in code outside to which the thread went. If a call led there, it also records the call's return address, so that a
+// breakpoint is written only at a real return address. A handler of a signal that the instruction raised was not called, so it has none.
 func (a *singleThread) leaves(regs *General, from place) {
 	a.way = a.t.fault != from && !a.called[regs.pc()] && len(a.run.Calls) < maxCalls
 	if a.way {
@@ -279,7 +279,8 @@ func (a *singleThread) through(regs *General) string {
 	}
 }
 
-// arrived reports whether the thread is at a place that proceedTo must handle.
+// arrived reports whether proceedTo must handle the position of the thread: the return of a call of code outside, a return of Returns, a breakpoint
+// or an entry.
 func (a *singleThread) arrived(regs *General) bool {
 	return a.back(regs) || a.returned(regs) >= 0 || a.breakpoints[regs.pc()] != nil || a.enters(regs)
 }
@@ -476,7 +477,7 @@ func (a *singleThread) reported(ws unix.WaitStatus, regs *General) (stands bool,
 	return false, ""
 }
 
-// handles records that a handler begins. If the handler returns, code inside resumes at the instruction that raised the signal.
+// handles records that a signal handler begins. If the handler returns, code inside resumes at the instruction that raised the signal.
 func (a *singleThread) handles(regs *General) {
 	a.handling(true)
 	if a.inside(regs.pc()) {
@@ -485,12 +486,12 @@ func (a *singleThread) handles(regs *General) {
 	}
 }
 
-// handling records that a handler has begun or has returned.
+// handling records that a signal handler has begun or has returned.
 func (a *singleThread) handling(is bool) {
 	a.run.Handling, a.t.handling, a.t.fault = is, is, place{}
 }
 
-// awaitBack adds a place to which code outside may return.
+// awaitBack adds a return address, with its stack pointer, to which code outside may return.
 func (a *singleThread) awaitBack(back place) {
 	a.t.backs = slices.DeleteFunc(a.t.backs, func(b place) bool { return b == back }) // an earlier call may have been left without a return
 	if len(a.t.backs) == maxBacks {
@@ -499,8 +500,8 @@ func (a *singleThread) awaitBack(back place) {
 	a.t.backs = append(a.t.backs, back)
 }
 
-// fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". It also does if the signal is
-// blocked, because the kernel then resets the handler (force_sig_info_to_task of Linux's kernel/signal.c).
+// fatal returns a reason if a signal that the thread's own instructions raised ends the process, and otherwise "". A blocked signal always ends the
+// process, because the kernel then resets the handler (force_sig_info_to_task of Linux's kernel/signal.c).
 func (a *singleThread) fatal(info *sigInfo) string {
 	if !a.o.Fatal {
 		return ""

@@ -12,7 +12,7 @@ import (
 func (s *server) stepOver(t *thread, b *breakpoint, regs *General) {
 	if b.held {
 		regs.pass()
-		_ = setRegs(t.tid, regs) // an error means that the thread was killed, which it reports next
+		_ = setRegs(t.tid, regs) // an error means that the thread was killed, which wait(2) reports next
 		return
 	}
 	taken := exchange(s.memory, b.Addr, Trap, s.under(b))
@@ -44,7 +44,7 @@ func codeAt(memory memory, addr uint64) (code Code, err error) {
 
 // step executes one instruction of a thread, and reports whether it was executed. Other signals wait until then. A signal that the instruction itself
 // raises is delivered when the thread resumes, and its handler may return to the same place. SIGSTOP does not wait, because a later SIGCONT cancels
-// it only while the kernel has it. The thread leaves that group-stop to execute the instruction.
+// it only while the kernel holds it. The thread leaves the group-stop to execute the instruction.
 func (s *server) step(t *thread, at place) (done bool) {
 	stop := unix.Signal(0)
 	for {

@@ -33,7 +33,7 @@ func (s *server) stopAll() {
 	}
 }
 
-// halt waits until an interrupted thread has stopped.
+// halt waits until a thread has stopped, after PTRACE_INTERRUPT.
 func (s *server) halt(t *thread) {
 	var ws unix.WaitStatus
 	if !s.await(t.tid, &ws) {
@@ -142,7 +142,7 @@ func (s *server) resume() {
 	}
 }
 
-// leave makes threads at a breakpoint execute the instruction under it.
+// leave makes each thread that is at a breakpoint execute the instruction under it.
 func (s *server) leave() {
 	for _, t := range s.ordered() {
 		if t.at == nil {

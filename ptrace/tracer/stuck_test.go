@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUntimedFutex parses the kernel's reports of threads that waited in glibc 2.36. The numbers of the system calls, which depend on the
-// architecture, are replaced.
+// TestUntimedFutex requires that waits without a timeout are recognized in the kernel's reports of threads that waited in glibc 2.36. The numbers of
+// the system calls, which depend on the architecture, are replaced.
 func TestUntimedFutex(t *testing.T) {
 	for text, want := range map[string]struct {
 		at             uint64

@@ -32,8 +32,8 @@ type thread struct {
 	hasReport bool
 	rewound   bool        // it hit a breakpoint, and collect moved it back before the breakpoint
 	signal    unix.Signal // the signal to deliver when it resumes
-	at        *breakpoint // the breakpoint at its pc, which it must step over when it resumes
-	again     *place      // the place at which it reaches a breakpoint again without a new hit
+	at        *breakpoint // the breakpoint at its pc, over which it must be stepped when it resumes
+	again     *place      // the position at which it reaches a breakpoint again without a new hit
 	raised    *General    // registers at again, if the instruction there raised a signal
 	rejoin    bool        // it left a group-stop to execute an instruction, and must return to it
 	put       putOff
@@ -43,12 +43,12 @@ type thread struct {
 	ending    bool           // it will no longer execute its own code
 	passes    uint64         // number of counted hits that it passes without a report
 	vforks    bool           // it waits for its child of vfork; ptrace requests fail, and its debug registers are cleared meanwhile
-	backs     []place        // return places of calls from inside to code outside while it ran alone, the latest last
+	backs     []place        // return addresses of calls from code inside to code outside while it ran alone, the latest last
 	fault     place          // the place inside at which the signal was raised whose handler runs, or the zero place
 	handling  bool           // as [SingleThreadRun].Handling
 }
 
-// place is a pc with a stack pointer.
+// place is the position of a thread: its pc and its stack pointer.
 type place struct{ pc, sp uint64 }
 
 // comesBack reports whether a thread at a breakpoint only begins the same instruction again, which is not a new hit. If the instruction raised a

@@ -1,6 +1,6 @@
 package xsave
 
-// Parts that have a place in the tables, but whose registers are not read (Intel SDM vol. 1, 13.5).
+// Parts that have an offset in the tables, but whose registers are not read (Intel SDM vol. 1, 13.5).
 const (
 	bndregs    = 3
 	bndcsr     = 4

@@ -42,7 +42,7 @@ const (
 	zmmSize   = 64
 )
 
-// Place is the offset and the size of a part in an area, in bytes.
+// Place is the offset and size, in bytes, of a part in an XSAVE area.
 type Place struct{ Offset, Size uint32 }
 
 // Layout holds the places of the parts of an area; unknown places are zero. The first two parts have the same place in every area, and their entries
@@ -157,7 +157,7 @@ func (a *Area) part(n int) ([]byte, error) {
 		return nil, errors.New("its area of vector registers is compacted, which Linux never writes")
 	}
 	p := a.Layout[n]
-	if p == (Place{}) && n == avx { // all tables agree on this place
+	if p == (Place{}) && n == avx { // this place is the same in all tables
 		p = Place{extendedAt, size}
 	}
 	if p.Size < size || p.Offset < extendedAt {

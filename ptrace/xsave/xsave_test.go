@@ -13,8 +13,8 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// TestWidths tests areas by Intel SDM vol. 1, 13.4: xmm is at offset 160, the upper halves of ymm are at 576, and in this layout those of zmm are at
-// 1152.
+// TestWidths requires the register bytes at the offsets of Intel SDM vol. 1, 13.4: xmm is at offset 160, the upper halves of ymm are at 576, and in
+// this layout those of zmm are at 1152.
 func TestWidths(t *testing.T) {
 	area := make([]byte, 2688)
 	for i := range 16 {

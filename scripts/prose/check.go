@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// pattern is an expression that makes a sentence hard to read.
+// pattern is a regular expression for words that make a sentence hard to read.
 type pattern struct {
 	matches *regexp.Regexp
 	say     string // the suggested replacement

@@ -11,7 +11,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestSameTree changes a comment, which is accepted, and then a statement and a directive, which are not.
+// TestSameTree requires that sameTree accepts a changed comment, and rejects a changed statement and a changed compiler directive.
 func TestSameTree(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Chdir(t.TempDir())
@@ -32,7 +32,7 @@ func TestSameTree(t *testing.T) {
 	require.ErrorContains(t, sameTree("HEAD"), "x.go")
 }
 
-// TestCheck requires that comments, strings and documents are checked, and blocks of code in documents are not.
+// TestCheck requires that check reads comments, strings and documents, and skips blocks of code in documents.
 func TestCheck(t *testing.T) {
 	for words, ok := range map[string]bool{
 		"package x\n\n// F is what gets called.\nfunc F() {}\n":            false,

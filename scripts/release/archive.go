@@ -49,7 +49,7 @@ func (r *release) tar(output, dir string, files []file) error {
 	return errors.Join(w.Close(), z.Close(), f.Close())
 }
 
-// zip writes the same files as a .zip for Windows.
+// zip writes the same files as tar, in a .zip for Windows.
 func (r *release) zip(output, dir string, files []file) error {
 	f, err := os.Create(output)
 	if err != nil {

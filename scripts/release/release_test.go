@@ -27,8 +27,8 @@ func sh(t *testing.T, dir, script string, args ...string) string {
 	return string(out)
 }
 
-// TestRelease commits the working tree with a tag. It requires that the commit gives the same release from its repository and from an archive without
-// git, in another directory, with another umask and time zone. make release-check does this for all platforms and without a build cache.
+// TestRelease requires that a commit gives the same release from its repository and from an archive without git, in another directory, with another
+// umask and time zone. It commits the working tree, with a tag. make release-check does this for all platforms and without a build cache.
 func TestRelease(t *testing.T) {
 	livetest.OnlyWhole(t)
 	work := t.TempDir()

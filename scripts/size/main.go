@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/house"
 )
 
-// counts holds the counts of some packages.
+// counts holds the counts of a set of packages: the product's, or all others.
 type counts struct {
 	packages, files, lines, testLines int
 	exported, public                  int // exported names; public ones belong to libraries outside of internal

@@ -19,8 +19,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestLiveOnARM64 requires that the verbs for processes work on arm64 as on x86-64. Linux for arm64 and the target programs run in QEMU. For each
-// process the output there must equal this machine's output for the process's core, and gdb must agree.
+// TestLiveOnARM64 requires that the verbs for processes work on arm64 as on x86-64. Linux for arm64 and the target programs run in QEMU. The output
+// for each process must equal the output on this machine for a core of the process, and gdb must show the same frames.
 func TestLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
@@ -94,7 +94,7 @@ func TestLiveOnARM64(t *testing.T) {
 			core := clitest.TempFile(t, name+".zst", string(out[name+".core"]))
 			here := func(verb string, more ...string) map[string]any {
 				r := clitest.Run(t, append([]string{verb, "--json", "--core", core, "--sysroot", root}, more...)...)
-				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // the machine has the module at another path
+				r.Stdout = strings.ReplaceAll(r.Stdout, module, "/cross.ll") // in QEMU the module is at another path
 				return r.Object(t)
 			}
 			report := here("frames")
@@ -153,15 +153,15 @@ func ticksOnARM64(t *testing.T, loop int) (module, program string) {
 	return module, c.Build(t, []string{"-static", "-pthread", "-O1"}, "testdata/ticks.c", livetest.Object(t, 19, module, "-mtriple="+crossLayouts[c.Arch].triple, "-O2"))
 }
 
-// ticked returns the output of that program, computed by its C version.
+// ticked returns the expected output of the program of ticksOnARM64, computed by its C version.
 func ticked(t *testing.T, threads, rounds int) string {
 	t.Helper()
 	checksum, _ := livetest.CVersion(t, "tick.ll", livetest.ObjectHostOptions{Threads: threads, Rounds: rounds})
 	return checksum + "\n"
 }
 
-// TestControlOnARM64 tests breakpoints on arm64. The reported exits must match the program's recurrence, a traced program must print the same as its
-// C version, and a core that was written there at an exit must be readable here.
+// TestControlOnARM64 requires that breakpoints work on arm64. The values at the reported exits must follow the program's recurrence, and a traced
+// program must print the same as its C version. A core that was written in QEMU at an exit must be readable on this machine.
 func TestControlOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {
@@ -283,7 +283,7 @@ func share(argument, result uint64) uint64 {
 	return z ^ z>>31
 }
 
-// TestWatcherKilledOnARM64 kills a watcher on arm64 at random moments. The program must print the same as its C version.
+// TestWatcherKilledOnARM64 requires, on arm64, that a program whose tracing reframe is killed at a random moment prints the same as its C version.
 func TestWatcherKilledOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {

@@ -22,8 +22,7 @@ type sharedMachine struct {
 
 var arm64Machine = &sharedMachine{}
 
-// machineTurn reports whether the tests on that machine run. make test runs only one of their two groups, because emulation takes minutes of
-// processor time.
+// machineTurn reports whether the tests in QEMU run. make test runs only one of their two groups, because emulation takes minutes of processor time.
 func machineTurn(t *testing.T) bool {
 	t.Helper()
 	groups := [][]string{{"TestLiveOnARM64", "TestWatcherKilledOnARM64", "TestTrapHandlerOnARM64"}, {"TestControlOnARM64", "TestCommitOnARM64", "TestPatchedShadowsLiveOnARM64"}}
@@ -35,8 +34,9 @@ func machineTurn(t *testing.T) bool {
 	return false
 }
 
-// onARM64 runs a test's script on that machine, together with the scripts of other tests, and returns all results. The test must be parallel. Each
-// test first registers its files and script, then waits for the tests that are not parallel. The first test that continues boots the machine.
+// onARM64 runs a test's script in the shared machine, together with the scripts of other tests, and returns the results of all. The test must be
+// parallel. Each test first registers its files and script, then waits for the tests that are not parallel. The first test that continues boots the
+// machine.
 func onARM64(t *testing.T, files map[string]string, script ...string) map[string][]byte {
 	t.Helper()
 	if arm64Machine.booted { // the machine ran in an earlier round of go test -count
@@ -67,7 +67,7 @@ func onARM64(t *testing.T, files map[string]string, script ...string) map[string
 	return m.out
 }
 
-// leaves returns the name under which the machine stores the results of a line of a script, or "" if the line has no results.
+// leaves returns the name under which the shared machine stores the results of a script's line, or "" if the line has no results.
 func leaves(line string) string {
 	if words := strings.Fields(line); words[0] == "run" || words[0] == "end" || words[0] == "kill" {
 		return words[1]

@@ -17,8 +17,8 @@ import (
 var patchForms = []string{"bl", "nop bl", "push bl", "bl stub", "b cfi", "b nocfi", "brk", "udf"}
 
 // TestPatchedShadowsLiveOnARM64 requires that frames of a live process on arm64 have all values of a function whose stackmap shadow is patched, in
-// each form of patch, and the callers of a function that saves SVE vectors on its stack. A core that was written there must show the same callers
-// here.
+// each form of patch, and the callers of a function that saves SVE vectors on its stack. A core that was written in QEMU must show the same callers
+// on this machine.
 func TestPatchedShadowsLiveOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {

@@ -76,8 +76,8 @@ var crossLayouts = map[string]struct{ triple, layout string }{
 	"s390x":   {"s390x-linux-gnu", "E-m:e-i1:8:16-i8:8:16-i64:64-f128:64-v128:64-a:8:16-n32:64"},
 }
 
-// TestCoresOfOtherMachines reads cores of other machines. Such cores name no files, so --exe gives the program. The frames must equal gdb's, the
-// recorded values must be available, and the interpreter must compute the same result as the machine.
+// TestCoresOfOtherMachines requires that cores of other architectures can be read. QEMU's cores name no files, so --exe gives the program. The frames
+// must equal gdb's, the recorded values must be available, and the interpreter must compute the same result as the program in QEMU.
 func TestCoresOfOtherMachines(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

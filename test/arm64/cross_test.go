@@ -68,7 +68,7 @@ func buildFor(t *testing.T, arch string) string {
 	return path
 }
 
-// TestOtherHostsSayTheSame requires that every verb for files and cores prints the same bytes on every host.
+// TestOtherHostsSayTheSame requires that each verb for files and cores prints the same bytes on every tested kind of host.
 func TestOtherHostsSayTheSame(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestOtherHostsSayTheSame(t *testing.T) {
 	}
 }
 
-// TestOtherHosts requires that a reduced core is the same file on each host, and that the error of a verb for live processes names the required
+// TestOtherHosts requires that record writes the same reduced core on each host, and that the error of a verb for live processes names the required
 // systems and the flag --core.
 func TestOtherHosts(t *testing.T) {
 	livetest.Slow(t)
@@ -176,7 +176,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestOtherHostsCompute runs the tests of packages that only compute on every host. It omits tests of the interpreter that require LLVM.
+// TestOtherHostsCompute runs, on every host, tests that need no other process. It omits tests of the interpreter that require LLVM.
 func TestOtherHostsCompute(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

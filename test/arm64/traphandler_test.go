@@ -9,7 +9,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTrapHandlerOnARM64 runs ptrace's tests of the SIGTRAP handler on arm64. It omits one that requires another program.
+// TestTrapHandlerOnARM64 requires that the tests of the SIGTRAP handler in package ptrace pass on arm64. It omits one that requires a program which
+// QEMU's machine lacks.
 func TestTrapHandlerOnARM64(t *testing.T) {
 	livetest.Slow(t)
 	if !machineTurn(t) {

@@ -23,7 +23,7 @@ func KernelCore(t *testing.T, p *livetest.Process) string {
 	return livetest.Gcore(t, p)
 }
 
-// CoreAtExit records a process at the exit of deoptimize.ll, in LLVM 19's MCJIT.
+// CoreAtExit returns a core of a process that is at the exit of deoptimize.ll, in LLVM 19's MCJIT.
 func CoreAtExit(t *testing.T) string {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

@@ -19,7 +19,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// Victim is a program that continuously takes exits of optimized code.
+// Victim is a program that tests trace and whose tracer they end. It continuously reaches exits of optimized code.
 type Victim struct {
 	Name, Program string
 	Options       livetest.ObjectHostOptions
@@ -55,7 +55,7 @@ type Ending struct {
 	Name   string
 	Args   []string
 	Attach bool // it also ends a command that reframe has started, as it would without reframe
-	Writes bool // it ends reframe only at reframe's next write, so not while the process is stopped
+	Writes bool // it ends reframe only at reframe's next write, and so not while the process is stopped
 	End    func(w Watching) error
 }
 
@@ -109,7 +109,7 @@ func Watch(t *testing.T, stdout *os.File, args ...string) Watching {
 	return Watching{c, r, master}
 }
 
-// Over waits until reframe and its tracer have ended.
+// Over waits until reframe and its tracer process have ended.
 func (w Watching) Over(t *testing.T, tracing int) {
 	t.Helper()
 	_ = w.Wait() // the error depends on how the test ended it
@@ -182,7 +182,7 @@ func RequireEndedWell(t *testing.T, process int) {
 	}
 }
 
-// RequireFinished requires that a program printed the same output as without a tracer.
+// RequireFinished requires that a program has printed the same output as without a tracer.
 func RequireFinished(t *testing.T, v Victim, output string) {
 	t.Helper()
 	checksum, child := livetest.CVersion(t, v.Program, v.Options)

@@ -106,7 +106,7 @@ func RunSuggestion(t *testing.T, text string) Result {
 	return RunInShell(t, lines[0])
 }
 
-// TinyVM returns the path of the virtual machine, the path of one of its programs, and the command of its interpreter for frames of that program.
+// TinyVM returns the path of the virtual machine tinyvm, the path of one of its programs, and the command that interprets frames of that program.
 func TinyVM(t *testing.T) (binary, program, serve string) {
 	t.Helper()
 	binary, program = tinyvmtest.Binary(t, 19), livetest.Testdata(t, "..", "examples", "tinyvm", "points.tvm")
@@ -138,7 +138,7 @@ func OutputUntraced(t *testing.T, command []string) string {
 
 var TickExitLine = regexp.MustCompile(`^\d+\.\d{6}  \d+( obj_host)?  tick\+0x[0-9a-f]+  record 1 stackmap  %i=(\d+) %acc=(-?\d+) %x=(\d+) %y=(-?\d+)$`)
 
-// WaitTraced waits until a process that was waiting in the kernel has been stopped by a tracer at least once.
+// WaitTraced waits until a tracer has stopped a process at least once. Before, the process must be waiting in the kernel.
 func WaitTraced(t *testing.T, p *livetest.Process) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -24,7 +24,8 @@ func RequireValid(t *testing.T, schema, text string) {
 	require.NoError(t, published.Validate(asPublished(v)), "what was published refuses: %s", text)
 }
 
-// asPublished replaces the target kind machine by core. The kind was added after the last release; a reader meets it only if it passes the new flags.
+// asPublished replaces the target kind machine by core. The kind machine was added after the last release, and is written only with flags that the
+// last release lacks.
 func asPublished(v any) any {
 	report, ok := v.(map[string]any)
 	if !ok {

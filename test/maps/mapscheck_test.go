@@ -138,7 +138,7 @@ type bytesAt struct {
 }
 
 // These are the offsets of the records of shapes.ll in the output of llc 19: 6 functions of 24 bytes after a header of 16, one constant of 8, then
-// the records, each of 16 bytes, 12 for each location, padded to 8, 4 and 4 for each live-out, padded to 8 ("Stack Map Format").
+// the records: 16 bytes and 12 per location, padded to 8; then 4 bytes and 4 per live-out, padded to 8 ("Stack Map Format").
 const (
 	dynamicRecord    = 16 + 6*24 + 8
 	nothingRecord    = dynamicRecord + 16 + 2*12 + 8

@@ -226,8 +226,8 @@ func TestMapsAmbiguous(t *testing.T) {
 	// Either layout can be chosen, with a note about the other.
 	for dialect, c := range map[string]struct{ other, kind, register, size string }{
 		"yk-old": {"v3", "Register", "rbx", "8"},
-		// The bytes 01 01 00 08 00 03 00 00 00 00 00 00, read from the first of them: kind 1, a reserved
-		// byte, size 0x0800, register 0x0300, reserved, offset 0.
+		// v3 takes the count byte, the first of 01 01 00 08 00 03 00 00 00 00 00 00, as the kind: kind 1, a reserved byte, size 0x0800, register
+		// 0x0300, reserved, offset 0.
 		"v3": {"yk-old", "Register", "dwarf register 768", "2048"},
 	} {
 		images := mapsOf(t, path, "--arch", "amd64", "--dialect", dialect)

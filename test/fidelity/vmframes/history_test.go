@@ -16,12 +16,12 @@ import (
 // logLimit bounds the number of lines in the log of a run. A longer run counts as endless.
 const logLimit = 300_000
 
-// A history is a run of the plain interpreter.
+// A history is a run of a whole program in tinyvm's plain interpreter.
 type history struct {
 	tinyvmtest.Result
 	log     string           // path of the log
 	lines   []string         // lines of the printed output
-	keys    []tinyvmtest.Key // the arrivals, in chronological order
+	keys    []tinyvmtest.Key // keys of the arrivals in the log, in chronological order
 	at      map[tinyvmtest.Key]int
 	printed []int // number of printed lines before each arrival and before the end of the program
 }
@@ -97,7 +97,7 @@ func (h *history) span(p *passage) (from, to int, err error) {
 	return from, h.back(from, p.depth), nil
 }
 
-// arrivals reads the arrivals at which passages begin and end, and the last arrival.
+// arrivals reads from the log the arrivals at which passages start and end, and the last arrival.
 func (h *history) arrivals(t *testing.T, passages []*passage) map[tinyvmtest.Key]tinyvmtest.Arrival {
 	t.Helper()
 	wanted := map[tinyvmtest.Key]bool{h.keys[len(h.keys)-1]: true}

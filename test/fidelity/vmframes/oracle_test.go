@@ -45,7 +45,7 @@ func programs(t *testing.T) iter.Seq[uint64] {
 	}
 }
 
-// least returns the smallest number of exits that the test must compare: few for make test, all for all programs, and one if SEEDS selects programs.
+// least returns the minimum number of exits that the test must compare: few in make test, all if all programs run, and 1 if SEEDS selects programs.
 func least(few, all int) int {
 	if os.Getenv("SEEDS") != "" {
 		return 1
@@ -53,7 +53,7 @@ func least(few, all int) int {
 	return livetest.Times(few, all)
 }
 
-// A way describes how tinyvm is built and how it compiles.
+// A way is a configuration of tinyvm: how it is built, and how it compiles.
 type way struct {
 	llvm  int
 	opt   string
@@ -74,7 +74,7 @@ func (w way) flags(more ...string) []string {
 // An exit holds the data that reframe shows at one exit.
 type exit struct {
 	key     tinyvmtest.Key
-	skip    int    // number of frames of the arrival that are further in than the first of these
+	skip    int    // number of frames of the arrival that are further in than the first shown frame
 	wrong   string // why no frames can be compared, or ""
 	arrival tinyvmtest.Arrival
 	where   string
@@ -263,7 +263,7 @@ func exitOf(vm *frame.VM, memory machine.Memory, fuel int64, callee string, call
 	return exit{key: a.Key(), arrival: a}
 }
 
-// compare returns the difference between the shown frames and the log, or "".
+// compare returns a description of the first difference between the shown frames and the log, or "".
 func (e *exit) compare(log map[tinyvmtest.Key]tinyvmtest.Arrival) string {
 	if e.wrong != "" {
 		return e.wrong

@@ -242,7 +242,7 @@ func (p *passage) differs(h *history, log map[tinyvmtest.Key]tinyvmtest.Arrival)
 	return start, ""
 }
 
-// begins compares the frames that were passed with those of the plain interpreter.
+// begins compares the frames that were passed to the interpreter with those of the plain interpreter.
 func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, difference string) {
 	var call tinyvmtest.Frame
 	if len(p.start.Frames[0].Stack) > 0 {
@@ -257,7 +257,7 @@ func (p *passage) begins(was tinyvmtest.Arrival) (objects map[int]int, differenc
 	return tinyvmtest.Match(was, p.start)
 }
 
-// comesTo compares the end and the output of the passage with the plain interpreter's run.
+// comesTo compares the end of the passage, and the output up to it, with the plain interpreter's run.
 func (p *passage) comesTo(h *history, from, to int) string {
 	printed, why, back := "", "", to >= 0
 	if from >= 0 {

@@ -126,9 +126,9 @@ func (w *walk) exit(x *trace.Exited) error {
 	return nil
 }
 
-// TestStepsAreAsLogged runs both interpreters instruction by instruction from exits of random programs. At each place the frames and the objects that
-// they refer to must equal those of the plain interpreter's log, and no place may be missing. A run from any place must reach the same end, and must
-// go back to the same frames.
+// TestStepsAreAsLogged requires that single steps of both interpreters, from exits of random programs, agree with the plain interpreter's log. After
+// each step the frames and the objects that they refer to must be those of the next arrival in the log. A run from any arrival must have the same
+// end, and running back must reach the same frames.
 func TestStepsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	var sum stepped

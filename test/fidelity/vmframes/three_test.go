@@ -33,8 +33,8 @@ type interpreter struct {
 	memory func(*trace.Exited, *protocol.Overlay) machine.Memory
 }
 
-// inThreeWays runs a program, and runs an interpreter from each exit. It compares the interpreter's result with native code, and with the plain
-// interpreter's run from the start of the program. It does not compare the first skip exits.
+// inThreeWays runs a program, and at each exit also runs an interpreter from the exit's frames. It compares the interpreter's result with native
+// code, and with the plain interpreter's run from the start of the program. It does not compare the first skip exits.
 func inThreeWays(t *testing.T, w way, file string, i interpreter, h *history, skip uint64) (all []*handed, sum *verify.Summary, r tinyvmtest.Result) {
 	t.Helper()
 	at := map[*trace.Exited]*handed{}
@@ -89,8 +89,8 @@ func (c ways) String() string {
 		c.runs, c.exits, c.stopped, c.outer, c.shared, c.objects, c.lines)
 }
 
-// allTheSame requires that every exit of a program has the same result in all ways. If exits were skipped because too many were pending, it runs the
-// program again.
+// allTheSame requires that from every exit of a program, native code, the interpreter and the plain interpreter's run have the same result. If exits
+// were skipped because too many were pending, it runs the program again.
 func allTheSame(t *testing.T, w way, file string, i interpreter) (h *history, c ways) {
 	t.Helper()
 	h = historyOf(t, w.llvm, file)

@@ -1,14 +1,14 @@
 // Command arm64init is the init process of the virtual machine that the tests boot. It executes the commands of /script, one per line:
 //
 //	start NAME [ARG…]        starts /NAME
-//	await NAME               goes on when what was started of /NAME waits in pause
-//	end OUT NAME             waits for its end; it is made to end where it does not
-//	run OUT NAME [ARG…]      runs /NAME; @PROGRAM in an argument is the number of the process that was started of it
+//	await NAME               waits until the process that start has created of /NAME waits in pause
+//	end OUT NAME             waits until the process of /NAME has ended, and kills it after a minute
+//	run OUT NAME [ARG…]      runs /NAME; @PROGRAM in an argument is the number of the process that start has created of it
 //	kill OUT SIGNAL MS FILE NAME [ARG…]
-//	                         runs /NAME and sends it the signal, that many milliseconds after it has written to the file
+//	                         runs /NAME, and sends it the signal MS milliseconds after it has written to FILE
 //
-// What run, end and kill saw printed is /out/OUT.stdout and /out/OUT.stderr, with the exit status in /out/OUT.code. In the end all of /out
-// goes to the console, as a tar archive in base64 between two lines, and the machine is switched off.
+// run, end and kill store the output of the process in /out/OUT.stdout and /out/OUT.stderr, and its exit status in /out/OUT.code. After the
+// last command, all of /out is written to the console, as a compressed tar archive in base64 between two lines, and the machine is switched off.
 package main
 
 import (
