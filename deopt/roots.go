@@ -17,6 +17,8 @@ type Roots struct {
 	Pointers []RootPointer
 	// Allocas holds the addresses of the stack objects whose content the collector reads.
 	Allocas []frame.Slot
+	// Record is the record that lists them. It need not be that of the frame if several records are at the frame's address.
+	Record *frame.Record
 	// Lost is a slot without a value if the record lacks a deopt value, so that it is not known which locations are pairs; otherwise nil.
 	Lost *frame.Slot
 }
@@ -79,12 +81,12 @@ func (f *Frame) rootsOf() *Roots {
 		at := stackmap.LocationOf(m.Entry.Map, p.Derived, f.view.target.Arch())
 		bases[at.Place()] = append(bases[at.Place()], stackmap.LocationOf(m.Entry.Map, p.Base, f.view.target.Arch()))
 	}
-	out := &Roots{}
+	out := &Roots{Record: f.Record}
 	listed := map[frame.Place]bool{}
 	for k := range f.Slots {
 		s := &f.Slots[k]
 		if s.Code == frame.AfterOmitted {
-			return &Roots{Lost: s}
+			return &Roots{Record: f.Record, Lost: s}
 		}
 		if s.GC == nil || !s.GC.Pair || listed[s.Location.Place()] {
 			continue

@@ -3,6 +3,7 @@ package roots
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"example.com/reframe/deopt"
@@ -91,8 +92,10 @@ type Walked struct {
 // walkedFrame is a frame at a statepoint.
 type walkedFrame struct {
 	*deopt.Frame
-	low, high uint64 // the stack memory of the frame
+	low, high uint64        // the stack memory of the frame
+	record    *frame.Record // that lists the slots
 	places    []*rootPlace
+	objects   []*rootPlace // the stack objects of places, by address
 	extra     bool
 }
 
@@ -128,7 +131,11 @@ type extra struct {
 const (
 	maxExtras   = 1000
 	maxFindings = 100
+	maxWords    = 1 << 10 // of a slot: LLVM spills a vector of pointers as a whole
+	maxPlaces   = 1 << 18
 )
+
+var errTooMany = errors.New("the stack has too many slots")
 
 // NewWalked finds the slots in the frames of a thread, which were built from stack. It returns nil if no frame is at a statepoint.
 func NewWalked(frames []*deopt.Frame, stack *unwind.Stack, target *ptrace.Target) *Walked {
@@ -177,7 +184,7 @@ const maxSavedRegister = 32
 // add adds the slots of a frame.
 func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, target *ptrace.Target) {
 	p := f.Physical()
-	is := &walkedFrame{Frame: f}
+	is := &walkedFrame{Frame: f, record: all.Record}
 	if sp, err := p.Registers.Addr(target.Arch().SP); err == nil && p.NoCFA == "" && machine.Addr(sp) <= p.CFA {
 		is.low, is.high = uint64(sp), uint64(p.CFA)
 	}
@@ -197,6 +204,11 @@ func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, targ
 			continue
 		}
 		words := max(1, r.Location.Size/int(w.word))
+		if words > maxWords || len(w.places)+words > maxPlaces {
+			w.c.Unavailable++
+			is.low, is.high = 0, 0 // visits of its words are not extra
+			continue
+		}
 		for n := range words {
 			is.add(w, &rootPlace{at: uint64(at) + uint64(n)*w.word, slot: r.Slot, word: n, listed: len(r.Bases), also: r.BaseOnly,
 				null: isNull(&r.Slot, n, int(w.word)), bases: basesOf(f, r, stack, uint64(n)*w.word)})
@@ -205,17 +217,23 @@ func (w *Walked) add(f *deopt.Frame, all *deopt.Roots, stack *unwind.Stack, targ
 	first := len(is.places)
 	for _, s := range all.Allocas {
 		at, err := f.AddressOf(s.Location, stack)
+		if err == nil && len(w.places) >= maxPlaces {
+			err, is.low, is.high = errTooMany, 0, 0
+		}
 		if err != nil {
 			w.c.Unavailable++
 			continue
 		}
 		is.add(w, &rootPlace{at: uint64(at), slot: s, listed: 1, null: holdsNull(target, at), object: is.high})
 	}
-	for _, o := range is.places[first:] { // a stack object ends before the next slot: the map does not hold its size
-		for _, other := range is.places {
-			if other.at > o.at {
-				o.object = min(o.object, other.at)
-			}
+	is.objects = slices.Clone(is.places[first:])
+	byAddress := func(a, b *rootPlace) int { return cmp.Compare(a.at, b.at) }
+	slices.SortFunc(is.objects, byAddress)
+	sorted := slices.Clone(is.places)
+	slices.SortFunc(sorted, byAddress)
+	for k, p := range sorted[:max(0, len(sorted)-1)] { // a stack object ends before the next slot: the map does not hold its size
+		if p.object != 0 {
+			p.object = min(p.object, sorted[k+1].at)
 		}
 	}
 }
@@ -279,11 +297,10 @@ func (w *Walked) Visit(slot, base uint64) {
 		w.c.Elsewhere++
 		return
 	}
-	for _, p := range f.places {
-		if register == "" && p.at < slot && slot < p.object {
-			p.inside = true
-			return
-		}
+	n, _ := slices.BinarySearchFunc(f.objects, slot, func(p *rootPlace, at uint64) int { return cmp.Compare(p.at, at) })
+	if register == "" && n > 0 && slot < f.objects[n-1].object {
+		f.objects[n-1].inside = true
+		return
 	}
 	f.extra = true
 	if e := w.extras[slot]; e != nil {
@@ -380,5 +397,5 @@ func (w *Walked) endFrame(f *walkedFrame, once bool) {
 }
 
 func (f *walkedFrame) finding(kind FindingKind) Finding {
-	return Finding{Kind: kind, Index: f.Index, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, PC: f.PC, Record: f.Record, is: &f.Frame.Frame}
+	return Finding{Kind: kind, Index: f.Index, Function: f.Function, Demangled: f.Demangled, Offset: f.Offset, PC: f.PC, Record: f.record, is: &f.Frame.Frame}
 }
