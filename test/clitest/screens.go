@@ -230,7 +230,7 @@ func TypeDocument(t *testing.T, path, dir string) (typed []string) {
 	return typed
 }
 
-// These match numbers that vary between runs: process numbers, times and sizes.
+// These patterns match numbers that vary between runs: process numbers, times and sizes.
 var (
 	ProcessNumber = regexp.MustCompile(`(process|pid|thread) \d+`)
 	PausedFor     = regexp.MustCompile(`paused \d+\.\d\d ms`)
@@ -241,7 +241,7 @@ var (
 	ExitRate      = regexp.MustCompile(`(?m)^in [\d.]+ s, \d+/s; the slowest: (\S+) \d+ ms$`)
 )
 
-// WithoutTimes replaces these numbers.
+// WithoutTimes replaces process numbers, times and sizes in a screen.
 func WithoutTimes(screen string) string {
 	screen = ExitTime.ReplaceAllString(screen, "N  N ")
 	screen = PausedFor.ReplaceAllString(ProcessNumber.ReplaceAllString(screen, "$1 N"), "paused N ms")

@@ -22,7 +22,7 @@ func launchNull(t *testing.T) map[string]any {
 	return map[string]any{"program": host[0], "args": host[1:], "ir": livetest.IR(t, 19, "null.ll")}
 }
 
-// TestDAPLaunch launches a program, stops at each kind of breakpoint, and continues to the program's end.
+// TestDAPLaunch requires that a launched program stops at each kind of breakpoint, and continues to its end.
 func TestDAPLaunch(t *testing.T) {
 	e := edits(t)
 	configuration := launchNull(t)
@@ -73,7 +73,8 @@ func lineWith(t *testing.T, file, text string) int {
 	return strings.Count(before, "\n") + 1
 }
 
-// attachSum attaches to deoptimize.ll, stopped at an exit of the loop in @sum with %i = 26. 5525 is the sum of the squares of the smaller numbers.
+// attachSum attaches to deoptimize.ll, stopped at an exit of the loop in @sum with %i = 26 and %acc1 = 5525, the sum of the squares of the smaller
+// numbers.
 func attachSum(t *testing.T) (*editor, *livetest.Process, dap.StoppedEventBody) {
 	t.Helper()
 	p := livetest.Lli(t, 19, "deoptimize.ll", "mcjit")

@@ -58,14 +58,14 @@ func edits(t *testing.T) *editor {
 	return e
 }
 
-// overSaying waits until reframe has ended, and returns its standard error.
+// overSaying waits until reframe has ended with an exit status, and returns its standard error.
 func (e *editor) overSaying(status int) string {
 	e.t.Helper()
 	e.over(status)
 	return e.said.String()
 }
 
-// connected returns a client that writes to one end of a connection and reads from the other.
+// connected returns a client that writes requests to in and reads replies from out.
 func connected(t *testing.T, in io.WriteCloser, out io.Reader) *editor {
 	e := &editor{t: t, in: in, come: make(chan dap.Message, 1000), output: map[string]string{}}
 	go func() {
@@ -202,7 +202,7 @@ func (e *editor) disconnect() {
 	e.over(0)
 }
 
-// keepsOn answers each stop with continue, or with a step of the interpreter, and reads messages until the connection ends.
+// keepsOn reads messages until the connection ends, and answers each stop with continue or with a step of the interpreter.
 func (e *editor) keepsOn(steps bool) {
 	request := "continue"
 	if steps {

@@ -28,8 +28,8 @@ func driven(t *testing.T, c *exec.Cmd) {
 	require.Contains(t, "\n"+string(out), "\nok\n")
 }
 
-// TestDAPOfVSCode runs the client library with which authors of debug adapters for Visual Studio Code test them. It launches, stops, steps in both
-// directions, and disconnects.
+// TestDAPOfVSCode requires that a session works with the client library of Visual Studio Code that authors of debug adapters use in tests. The
+// session launches a program, stops, steps in both directions, and disconnects.
 func TestDAPOfVSCode(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestDAPSpecification(t *testing.T) {
 	require.ElementsMatch(t, theirs, ours)
 }
 
-// TestDAPOfEmacs runs the same session in Emacs with Debian's package dap-mode, in batch mode.
+// TestDAPOfEmacs requires that the session of TestDAPOfVSCode works in Emacs with Debian's package dap-mode, in batch mode.
 func TestDAPOfEmacs(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

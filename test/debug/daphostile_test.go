@@ -41,7 +41,7 @@ func TestDAPPause(t *testing.T) {
 	clitest.RequireUnharmed(t, p)
 }
 
-// TestDAPConsole tests the console's commands, its completions, and hexadecimal numbers.
+// TestDAPConsole requires the results of the console's commands, its completions, and hexadecimal numbers on request.
 func TestDAPConsole(t *testing.T) {
 	t.Parallel()
 	e, p, at := attachSum(t)

@@ -15,7 +15,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDAPStops tests breakpoints on kinds of sites with conditions, breakpoints on functions, hit counts, and log points.
+// TestDAPStops requires the right stops for breakpoints on kinds of sites with conditions, breakpoints on functions, hit counts, and log points.
 func TestDAPStops(t *testing.T) {
 	t.Parallel()
 	e := edits(t)
@@ -59,7 +59,8 @@ func TestDAPStops(t *testing.T) {
 	require.NotContains(t, e.output["stdout"], "sum", "it was ended")
 }
 
-// TestDAPWhileItRuns sets breakpoints while a process runs. It also requires that a program which was launched without debugging does not stop.
+// TestDAPWhileItRuns requires that breakpoints can be set while a process runs, and that a program which was launched without debugging does not
+// stop.
 func TestDAPWhileItRuns(t *testing.T) {
 	t.Parallel()
 	p, begin := livetest.ObjectHost(t, livetest.PICObject(t, 19, "tick.ll", "-O2"), livetest.ObjectHostOptions{Rounds: 20000})

@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestDAPVirtualMachinePositions sets a function breakpoint at a position in a method of a virtual machine, and a breakpoint at a source line that
-// the layout's info gives.
+// TestDAPVirtualMachinePositions requires that the process stops at a function breakpoint on a position in a method of a virtual machine, and at a
+// breakpoint on a source line that the layout's info gives.
 func TestDAPVirtualMachinePositions(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

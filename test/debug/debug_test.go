@@ -24,7 +24,7 @@ func debug(t *testing.T, commands string, args ...string) clitest.Result {
 	return clitest.Run(t, append([]string{"debug", "-x", clitest.TempFile(t, "session.txt", commands)}, args...)...)
 }
 
-// said splits the output of a session into the outputs of its commands.
+// said splits the output of a debug session into the output of each command.
 func said(out string) (list []string) {
 	for _, part := range strings.Split(out, "(reframe) ")[1:] {
 		_, text, _ := strings.Cut(part, "\n")
@@ -89,7 +89,8 @@ p i
 	require.Equal(t, "i64 998\n", out[19])
 }
 
-// TestDebugStopsAtBreakpoints runs null.ll, which calls @load with 0, 1, 2 and 3. Each call has an exit at record 81.
+// TestDebugStopsAtBreakpoints requires that breakpoints and conditions stop null.ll at the right exits. It calls @load with 0, 1, 2 and 3, and each
+// call has an exit at record 81.
 func TestDebugStopsAtBreakpoints(t *testing.T) {
 	t.Parallel()
 	program := livetest.IR(t, 19, "null.ll")
@@ -125,7 +126,7 @@ c
 	require.Contains(t, out[12], "the process exited with status 0\n")
 }
 
-// TestDebugShowsMemoryAsGDB compares memory of a core with gdb's output, in each format and size.
+// TestDebugShowsMemoryAsGDB requires that memory of a core is shown as by gdb, in each format and size.
 func TestDebugShowsMemoryAsGDB(t *testing.T) {
 	t.Parallel()
 	args, _ := atGuard(t)

@@ -94,7 +94,7 @@ func TestHostInGo(t *testing.T) {
 	}
 }
 
-// TestRefusals requires one-line errors that name an alternative.
+// TestRefusals requires one-line errors that name an alternative, for targets and flags that are not supported with Delve.
 func TestRefusals(t *testing.T) {
 	exe := livetest.CBinary(t, "nojit.c")
 	clitest.Run(t, "frames", "--delve", "unix:/no/such").Fails(t, 2, "unix:/no/such: cannot connect: no such file or directory: start the server: dlv attach PID --headless --accept-multiclient --listen ADDR")
@@ -128,7 +128,7 @@ func TestRefusals(t *testing.T) {
 	clitest.Run(t, "frames", "--delve", dlv.Addr).Fails(t, 2, dlv.Addr+": dlv holds a core, and takes memory that a core omits from the wrong files: read the core itself: --core FILE")
 }
 
-// TestStartedByDLV reads a process that dlv has started, over TCP.
+// TestStartedByDLV requires that a process that dlv has started can be read over TCP.
 func TestStartedByDLV(t *testing.T) {
 	exe := livetest.CgoBinary(t, filepath.Join("..", "gohost", "testdata", "host"), "-gcflags=-l")
 	dlv := livetest.HeadlessAt(t, "127.0.0.1:0", "exec", exe)
@@ -138,7 +138,8 @@ func TestStartedByDLV(t *testing.T) {
 	require.Contains(t, r.Stdout, "  #0   native  ")
 }
 
-// TestThroughLLDBServer reads a process that Delve holds through lldb-server. Memory is then available only through requests to Delve.
+// TestThroughLLDBServer requires that a process that Delve holds through lldb-server can be read. Its memory is available only through requests to
+// Delve.
 func TestThroughLLDBServer(t *testing.T) {
 	p := livetest.Host(t, 19, "mcjit", "block")
 	report := func(target ...string) map[string]any {

@@ -58,8 +58,8 @@ func csmithSeeds(t *testing.T, short int) []string {
 	return seeds
 }
 
-// TestCsmithProgramsOn32Bits compiles each program for 32-bit x86, once with each clang, at a level that depends on the program. Programs behave
-// differently where long has 32 bits.
+// TestCsmithProgramsOn32Bits requires the same results from the interpreter as from native code for 32-bit x86, where long has 32 bits. Each program
+// is compiled once with each clang, at a level that depends on the program.
 func TestCsmithProgramsOn32Bits(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 12) {
@@ -86,8 +86,9 @@ func TestCsmithProgramsOn32Bits(t *testing.T) {
 	}
 }
 
-// TestCsmithVectorsAreAsNative compiles each program with one clang in turn, or with both, at -O3 for a processor with AVX2, BMI and FMA. For these
-// LLVM vectorizes more loops than for baseline x86-64. If this processor lacks the features, the native program runs in QEMU.
+// TestCsmithVectorsAreAsNative requires the same results from the interpreter as from native code for a processor with AVX2, BMI and FMA, for which
+// LLVM vectorizes more loops than for baseline x86-64. Each program is compiled at -O3 with one clang in turn, or with both. If this processor lacks
+// the features, the native program runs in QEMU.
 func TestCsmithVectorsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, 6) {
@@ -115,7 +116,8 @@ func TestCsmithVectorsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestCsmithProgramsAreAsNative compiles each program in two ways, or with FIDELITY=all in all ways.
+// TestCsmithProgramsAreAsNative requires the same results from the interpreter as from native code. Each program is compiled in two ways, or with
+// FIDELITY=all in all ways.
 func TestCsmithProgramsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for n, seed := range csmithSeeds(t, short) {

@@ -74,7 +74,7 @@ func ways() (list []way) {
 type tally struct {
 	same, different, notComparable uint64
 	reasons                        map[string]uint64
-	late                           bool // the run exceeded its time and may have had more exits
+	late                           bool // the run was ended at the time limit, so it may have had more exits
 }
 
 func (c *tally) add(s tally) {
@@ -317,9 +317,9 @@ type exitRun struct {
 	limit uint64
 }
 
-// TestExitsAreAsInterpreted compares native code and the interpreter at exits of random programs, of LLVM's random modules, and of programs by other
-// authors. Each is compiled by each release at each level, ahead of time and just in time. About 2,000 exits can be compared, with FIDELITY=all
-// 100,000. None may differ.
+// TestExitsAreAsInterpreted requires that native code and the interpreter do not differ at exits of random programs, of modules of llvm-stress, and
+// of programs by other authors. Each is compiled by each release at each level, ahead of time and just in time. About 2,000 exits are compared, with
+// FIDELITY=all 100,000.
 func TestExitsAreAsInterpreted(t *testing.T) {
 	livetest.Slow(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -364,8 +364,8 @@ func TestExitsAreAsInterpreted(t *testing.T) {
 	}
 }
 
-// TestExitsThatWereDifferent repeats exits at which a defect of verify or of the interpreter once caused a difference. The comment of each names the
-// defect's subject.
+// TestExitsThatWereDifferent requires no difference at exits at which a defect of verify or of the interpreter once caused one. The comment of each
+// exit gives the subject of the defect.
 func TestExitsThatWereDifferent(t *testing.T) {
 	livetest.Slow(t)
 	const cxx = "../../deopt/interp/testdata/"

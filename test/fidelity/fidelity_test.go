@@ -72,8 +72,8 @@ func native(t testing.TB, stdin []byte, name string, args ...string) outcome {
 	return out
 }
 
-// endless reports whether a native program still runs after a second. In that time it executes a thousand times the instructions to which the
-// interpreter was limited.
+// endless reports whether a native program still runs after a second. In a second it executes about a thousand times as many instructions as the
+// interpreter's limit.
 func endless(t testing.TB, program string, args ...string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // on a slow machine more programs count as endless and are not compared

@@ -21,14 +21,15 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// notByThePass lists functions of LLVM's own tests whose pairs are wrong: their authors did not care about them, or, in intrinsics.ll, the pass itself makes
-// three pointers with an offset their own bases.
+// notByThePass lists functions of LLVM's own tests whose pairs of base and derived pointer are wrong. Most were written by hand, without valid pairs.
+// In intrinsics.ll, rewrite-statepoints-for-gc itself makes three pointers with an offset their own bases.
 var notByThePass = map[string]bool{
 	"statepoint-stack-usage.ll back_to_back_calls": true, "statepoint-stack-usage.ll reserve_first": true, "statepoint-stack-usage.ll back_to_back_invokes": true,
 	"intrinsics.ll test_chained": true,
 }
 
-// The statepoint tests of LLVM 19 have no certain or likely finding, as written and after rewrite-statepoints-for-gc of each release that accepts them.
+// TestGCLintOfLLVMsTests requires no certain or likely finding in the statepoint tests of LLVM 19, both unchanged and after
+// rewrite-statepoints-for-gc of each release that accepts them.
 func TestGCLintOfLLVMsTests(t *testing.T) {
 	livetest.OnlyWhole(t)
 	dir, files := llvmTests(t, "Transforms/RewriteStatepointsForGC")
@@ -173,7 +174,7 @@ type gcWriter struct {
 	pointer string
 	text    strings.Builder
 	next    int
-	block   string // the block that is being written
+	block   string // the name of the current block
 }
 
 func (g *gcWriter) name(prefix string) string {

@@ -22,7 +22,7 @@ import (
 // strings and tables. Together they have many exits in each script. The loop that runs bytecode is left out, because it has millions.
 const luaFunctions = `^(luaH_|luaS_|luaX_|luaK_|luaC_|str_|sort|tconcat|tinsert|luaB_|auxsort)`
 
-// TestStressOfLuasOwnScripts runs Lua's own test scripts while its functions are deoptimized at random. The output must be the same as without
+// TestStressOfLuasOwnScripts requires that Lua's own test scripts have the same output if Lua's functions are deoptimized at random as without
 // deoptimization.
 func TestStressOfLuasOwnScripts(t *testing.T) {
 	livetest.Slow(t)

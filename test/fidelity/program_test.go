@@ -145,7 +145,8 @@ func inOrder(files map[string][]byte) []string {
 	return names
 }
 
-// TestSQLiteIsAsNative runs testdata/sqlite/statements.sql with databases in memory.
+// TestSQLiteIsAsNative requires that interpreted SQLite has the same output as native SQLite for testdata/sqlite/statements.sql, with databases in
+// memory.
 func TestSQLiteIsAsNative(t *testing.T) {
 	if !all {
 		return // compiling takes half a minute
@@ -163,7 +164,8 @@ func TestSQLiteIsAsNative(t *testing.T) {
 	}
 }
 
-// TestGifIsAsNative uses the programs of giflib to read, split, repair and write the pictures of its package.
+// TestGifIsAsNative requires that giflib's programs, interpreted and native, have the same results when they read, split, repair and write the
+// pictures of the package.
 func TestGifIsAsNative(t *testing.T) {
 	pictures := packaged(t, "giflib", "pic/*.gif")
 	icon := packaged(t, "giflib", "pic/sample.ico")["sample.ico"]
@@ -265,7 +267,7 @@ func TestTCCIsAsNative(t *testing.T) {
 	}
 }
 
-// TestMawkIsAsNative runs the scripts of mawk's own tests and examples.
+// TestMawkIsAsNative requires that interpreted mawk has the same output as native mawk for the scripts of mawk's own tests and examples.
 func TestMawkIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	files := packaged(t, "mawk", "test/*.awk", "test/*.dat", "examples/*.awk")
@@ -295,8 +297,8 @@ func TestMawkIsAsNative(t *testing.T) {
 	}
 }
 
-// TestTomMathIsAsNative runs the library's test program. It omits the parts that take a second or more as native code: primes, roots, and Montgomery
-// reduction.
+// TestTomMathIsAsNative requires that the test program of libtommath has the same output in the interpreter as in native code. It omits the parts
+// that take a second or more as native code: primes, roots, and Montgomery reduction.
 func TestTomMathIsAsNative(t *testing.T) {
 	if !all {
 		return // it has 160 files to compile
@@ -312,7 +314,8 @@ func TestTomMathIsAsNative(t *testing.T) {
 	}
 }
 
-// TestSnappyIsAsNative compresses and uncompresses the data of Snappy's own tests, and reads corrupted data.
+// TestSnappyIsAsNative requires that Snappy has the same results in the interpreter as in native code, for the data of its own tests and for
+// corrupted data.
 func TestSnappyIsAsNative(t *testing.T) {
 	files := packaged(t, "snappy", "testdata/*")
 	require.Len(t, files, 14)

@@ -47,7 +47,7 @@ func scripted(t *testing.T, engine string, v variant, script []byte, args ...str
 	return want
 }
 
-// TestLuaErrorsAreAsNative runs testdata/luaerrors/coroutines.lua in unmodified Lua.
+// TestLuaErrorsAreAsNative requires that unmodified Lua, interpreted and native, has the same output for testdata/luaerrors/coroutines.lua.
 func TestLuaErrorsAreAsNative(t *testing.T) {
 	for _, v := range engineVariants("lua") {
 		t.Run(v.String(), func(t *testing.T) {
@@ -62,8 +62,9 @@ func TestLuaErrorsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestLuaTestsAreAsNative runs Lua 5.1's test scripts. Lua 5.4 rejects some of them with an error, and the interpreter's run must give the same
-// error. The test omits fib.lua and printf.lua, which print the time, and life.lua, which draws 2,000 pictures and is slow.
+// TestLuaTestsAreAsNative requires that Lua, interpreted and native, has the same output for Lua 5.1's test scripts. Lua 5.4 rejects some of them
+// with an error, and the interpreter's run must give the same error. The test omits fib.lua and printf.lua, which print the time, and life.lua, which
+// draws 2,000 pictures and is slow.
 func TestLuaTestsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob(filepath.Join(livetest.DebianSource(t, "lua5.1"), "test", "*.lua"))
@@ -88,7 +89,8 @@ func TestLuaTestsAreAsNative(t *testing.T) {
 	require.NotZero(t, failed)
 }
 
-// TestJavaScriptIsAsNative runs the scripts of testdata/js in both engines, and Duktape's own scripts with Duktape's polyfills.
+// TestJavaScriptIsAsNative requires that both JavaScript engines, interpreted and native, have the same output for the scripts of testdata/js.
+// Duktape also runs its own scripts, with its polyfills.
 func TestJavaScriptIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	for _, engine := range []string{"mujs", "duktape"} {

@@ -163,7 +163,8 @@ func TestZlibExampleIsAsNative(t *testing.T) {
 	}
 }
 
-// TestLuaScriptsAreAsNative runs the scripts of testdata/lua. A script takes its sizes from globals if they are set.
+// TestLuaScriptsAreAsNative requires that Lua, interpreted and native, has the same output for the scripts of testdata/lua. A script takes its sizes
+// from globals if they are set.
 func TestLuaScriptsAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	scripts, err := filepath.Glob("testdata/lua/*.lua")
@@ -184,7 +185,8 @@ func TestLuaScriptsAreAsNative(t *testing.T) {
 	}
 }
 
-// TestMarkdownIsAsNative converts cmark's README. With FIDELITY=all it also converts the specification of CommonMark.
+// TestMarkdownIsAsNative requires that cmark, interpreted and native, converts its README to the same bytes, and with FIDELITY=all also the
+// specification of CommonMark.
 func TestMarkdownIsAsNative(t *testing.T) {
 	livetest.Slow(t)
 	name := "README.md"

@@ -75,7 +75,8 @@ func stop(t *testing.T, err error) interp.Kind {
 	return stopped.Kind
 }
 
-// TestDefinedStressModulesAreAsNative compares the complete run of each module of llvm-stress, after a definer has rewritten it.
+// TestDefinedStressModulesAreAsNative requires that each module of llvm-stress has the same result in the interpreter as in native code, after a
+// definer has rewritten it.
 func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	livetest.Slow(t)
 	eachStressed(t, []int{30, 100, 300}, func(t *testing.T, release, size, seed int) {
@@ -87,8 +88,8 @@ func TestDefinedStressModulesAreAsNative(t *testing.T) {
 	})
 }
 
-// TestStressModulesAreAsNativeOrRefused runs modules as llvm-stress writes them. Nearly all have undefined behavior, which the interpreter must
-// report. If the interpreter runs a module to its end, native code must have the same result.
+// TestStressModulesAreAsNativeOrRefused requires that the interpreter reports undefined behavior, which nearly all unchanged modules of llvm-stress
+// have. If the interpreter runs a module to its end, native code must have the same result.
 func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	livetest.Slow(t)
 	asItIs := func(_ *testing.T, module string) string { return module }
@@ -116,8 +117,8 @@ func TestStressModulesAreAsNativeOrRefused(t *testing.T) {
 	require.NotZero(t, same.Load())
 }
 
-// TestDivisionStopsWhereTheProcessorDoes runs modules with the divisors that llvm-stress chose, hidden from llc. Native code must get a signal
-// exactly when the interpreter reports an error.
+// TestDivisionStopsWhereTheProcessorDoes requires that native code gets a signal at a division exactly if the interpreter reports an error. The
+// modules have the divisors that llvm-stress chose, hidden from llc.
 func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	livetest.Slow(t)
 	var refused atomic.Int32
@@ -138,8 +139,8 @@ func TestDivisionStopsWhereTheProcessorDoes(t *testing.T) {
 	require.NotZero(t, refused.Load())
 }
 
-// TestNoResultComesOfWhatIsUndefined leaves the memory of allocas undefined. Native code runs with two fillings of that memory. If the two runs
-// differ, the interpreter must not run to the end; if the interpreter does, both must have its result.
+// TestNoResultComesOfWhatIsUndefined requires that the interpreter has no result that depends on undefined memory of allocas. Native code runs with
+// two fillings of that memory. If the interpreter runs to the end, both native runs must have its result.
 func TestNoResultComesOfWhatIsUndefined(t *testing.T) {
 	livetest.Slow(t)
 	var refused, same atomic.Int32

@@ -121,8 +121,8 @@ func (n bareTally) String() string {
 		n.stacks, n.equal, n.short, n.marked, n.unmarked, n.guessed, n.frames)
 }
 
-// TestStrippedStacks stops programs without symbols and CFI at fixed places. It compares the stacks with those of gdb, which has the .debug_frame of
-// the same code. A frame that differs from gdb's must be marked as a guess, or be a caller of a guess.
+// TestStrippedStacks requires, for programs without symbols and CFI, that each frame is equal to gdb's, is marked as a guess, or is a caller of a
+// guess. The programs are stopped at fixed places. gdb has the .debug_frame of the same code.
 func TestStrippedStacks(t *testing.T) {
 	livetest.Slow(t)
 	builds, programs := bareBuilds, barePrograms

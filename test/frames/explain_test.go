@@ -39,8 +39,8 @@ func still(screen string) string {
 	return temporary.ReplaceAllString(callBytes.ReplaceAllString(screen, "e8 …$2"), "$1")
 }
 
-// TestExplainScreen compares the complete screen for a target that runs on every machine. With GOLDEN=update in the environment it rewrites the
-// expected screen.
+// TestExplainScreen requires the expected complete screen for a target that runs on every machine. With GOLDEN=update in the environment it rewrites
+// the expected screen.
 func TestExplainScreen(t *testing.T) {
 	t.Parallel()
 	const path = "testdata/explain.txt"

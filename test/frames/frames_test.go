@@ -19,7 +19,7 @@ import (
 // i is 5000 or more: 0+1+4+…+24² is 4900, and with 25² it is 5525.
 const exitI, exitAcc, exitN = "26", "5525", "1000"
 
-// TestMainJob tests the main use: it shows the frame of a process at an OSR exit, and runs the frame to its end.
+// TestMainJob requires that frames shows the frame of a process at an OSR exit, and that resume runs this frame to its end.
 func TestMainJob(t *testing.T) {
 	livetest.Slow(t)
 	for _, version := range []int{16, 19, 22} {
@@ -262,7 +262,7 @@ func TestSameBytesSameOutput(t *testing.T) {
 	}
 }
 
-// TestManyThreads reads a process in which some threads spin, and others start and end while all are being stopped.
+// TestManyThreads requires the stacks of all threads of a process in which some threads spin, and others start and end while all are being stopped.
 func TestManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "0", "32", "0", "32")
@@ -297,7 +297,7 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-// TestHold follows the advice that is printed for a stack that was copied only partly.
+// TestHold requires that, for a stack that was copied only partly, the suggested command shows the whole stack.
 func TestHold(t *testing.T) {
 	field := livetest.CBinary(t, filepath.Join("..", "deopt", "testdata", "gdbstack", "field.c"))
 	p := livetest.Program(t, field, "overflow")

@@ -12,9 +12,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestGuessedRecord tests the commands on a frame that has a record but was found by a guess. testdata/returned.c moves the stack pointer in a
-// function without CFI, so that only a scan of the stack finds @near. The record and its value must be shown and marked, and resuming requires
-// --force.
+// TestGuessedRecord requires that the record and value of a frame that was found by a guess are shown and marked, and that resuming the frame
+// requires --force. testdata/returned.c moves the stack pointer in a function without CFI, so that only a scan of the stack finds @near.
 func TestGuessedRecord(t *testing.T) {
 	program := livetest.Compiled(t, "gcc", livetest.Testdata(t, "returned.c"), "-O1", "-fomit-frame-pointer", "-Wl,-z,now",
 		livetest.Object(t, 19, "returned.ll", "-relocation-model=pic"))

@@ -60,7 +60,7 @@ func TestIRInAFolder(t *testing.T) {
 	require.Contains(t, r.Stderr, "earlier.ll is not what was compiled")
 }
 
-// TestIRInTheProcess reads a module that a JIT compiler has stored beside its code, as clang -fembed-bitcode does.
+// TestIRInTheProcess requires that a module is used that a JIT compiler has stored in its object, as clang -fembed-bitcode does.
 func TestIRInTheProcess(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -29,8 +29,8 @@ func TestKilledDuringFrames(t *testing.T) {
 	require.Equal(t, 0, r.Code, r.Stderr)
 }
 
-// TestKilledDuringFramesOfManyThreads requires the same for 64 threads: some sleep, spin or wait, others start and end. A thread ends the process if
-// a system call is interrupted.
+// TestKilledDuringFramesOfManyThreads requires that a target of 64 threads also continues if reframe is killed during frames. Some of the threads
+// sleep, spin or wait, others start and end. A thread ends the process if a system call is interrupted.
 func TestKilledDuringFramesOfManyThreads(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.C(t, "threads.c", nil, "30", "1", "30", "2")

@@ -110,7 +110,7 @@ func TestTraceLossy(t *testing.T) {
 	}
 }
 
-// TestStopped requires the same as TestWithoutReader, for a verb that SIGSTOP stops meanwhile.
+// TestStopped requires that a process runs to its end while SIGSTOP has stopped the verb, and that the verb reports the gap as in TestWithoutReader.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	object, module := clitest.TickObject(t)

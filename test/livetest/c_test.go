@@ -61,7 +61,7 @@ func TestThreads(t *testing.T) {
 	// SIGSTOP and SIGCONT restart sleeping system calls. None may report an interruption.
 	p.Signal(t, syscall.SIGSTOP)
 	p.Signal(t, syscall.SIGCONT)
-	time.Sleep(20 * time.Millisecond) // enough time for a report; on a slow machine the test may miss a report, but never fails wrongly
+	time.Sleep(20 * time.Millisecond) // enough time for an interruption to be reported; a slow machine may miss a failure, but never fails wrongly
 	require.Equal(t, "ready\n", p.Output())
 	require.True(t, p.Alive())
 }

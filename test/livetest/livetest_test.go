@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLli runs lli in every configuration that the documentation names for finding the stack map section.
+// TestLli requires that lli runs in every configuration that the documentation names for finding the stack map section.
 func TestLli(t *testing.T) {
 	Slow(t)
 	programs := map[int][]string{
@@ -69,7 +69,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestHostEndings tests the other modes of the host: two signals that kill it, and a loop.
+// TestHostEndings requires that the host ends or runs as its mode says: by SIGTRAP, by SIGABRT, or in an endless loop.
 func TestHostEndings(t *testing.T) {
 	for how, signal := range map[string]syscall.Signal{"trap": syscall.SIGTRAP, "abort": syscall.SIGABRT} {
 		p := Host(t, 19, "mcjit", how)

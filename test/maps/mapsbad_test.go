@@ -273,7 +273,7 @@ func TestMapsBrokenModule(t *testing.T) {
 	}
 }
 
-// TestMapsOfCutFiles requires that a file of another kind, cut anywhere, is rejected, or is read up to the cut and the missing part is reported.
+// TestMapsOfCutFiles requires that maps rejects a truncated file of each format, unless the complete map precedes the cut.
 func TestMapsOfCutFiles(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -203,7 +203,7 @@ func TestMapsOfArchiveWithBrokenMember(t *testing.T) {
 	}
 }
 
-// TestMapsOfThinArchive reads a thin archive, which contains only the names of its members.
+// TestMapsOfThinArchive requires the maps of the members of a thin archive, which contains only the names of its members.
 func TestMapsOfThinArchive(t *testing.T) {
 	t.Parallel()
 	objects := threeObjects(t, "x86_64-linux-gnu")
@@ -214,7 +214,7 @@ func TestMapsOfThinArchive(t *testing.T) {
 	}
 }
 
-// TestMapsOfArchiveWithoutMaps reads archives without maps or without objects.
+// TestMapsOfArchiveWithoutMaps requires that maps --require reports that an archive without maps, or without objects, has no stack map.
 func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -229,7 +229,8 @@ func TestMapsOfArchiveWithoutMaps(t *testing.T) {
 	require.NotContains(t, r.Stderr, "section \n") // the archive has no format to name
 }
 
-// TestMapsOfSeveralSections reads an object in which a linker that does not merge sections has left several of the same name.
+// TestMapsOfSeveralSections requires that all maps are shown of an object with several sections of the same name, which a linker that does not merge
+// sections leaves.
 func TestMapsOfSeveralSections(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "apart.o")

@@ -115,7 +115,7 @@ func TestMapsDialects(t *testing.T) {
 	}
 }
 
-// TestMapsOfYk tests the parts of maps that only the yk layouts have.
+// TestMapsOfYk requires that the parts of maps that only the yk layouts have are shown.
 func TestMapsOfYk(t *testing.T) {
 	t.Parallel()
 	rec := stackmap.Record{ID: 77, Offset: 12, Locations: places(), Vars: []int{2, 0, 3}, Extra: [][]int16{{3, -40}, nil, nil, nil, nil}}
@@ -149,7 +149,7 @@ func TestMapsOfYk(t *testing.T) {
 	require.Contains(t, r.Stdout, "prologue: a frame pointer, saves rbx-3 r14+2\n")
 	require.Regexp(t, `(?m)^  \(no symbol\) at 0x402000, stack dynamic\n    prologue: no frame pointer`, r.Stdout)
 	require.Regexp(t, `(?s)variable 0, 2 locations\n +#0 .*\n +#1 .*variable 1, 0 locations\n.*variable 2, 3 locations\n +#2 `, r.Stdout)
-	// Further places of a value: a register by its name, and a slot of the frame.
+	// A value may have further places: a register, shown by its name, and a slot of the frame.
 	also := regexp.MustCompile(`#0 .* also (.*)\n`).FindStringSubmatch(r.Stdout)
 	require.NotNil(t, also, r.Stdout)
 	require.Contains(t, also[1], "rbx")

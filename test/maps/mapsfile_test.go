@@ -157,7 +157,7 @@ func goArch(t *testing.T, triple string) string {
 	return name
 }
 
-// TestMapsOfObjects reads unlinked objects of every target: ELF, Mach-O and COFF.
+// TestMapsOfObjects requires the right maps of unlinked objects for every target: ELF, Mach-O and COFF.
 func TestMapsOfObjects(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -181,8 +181,8 @@ func TestMapsOfObjects(t *testing.T) {
 	}
 }
 
-// TestMapsOfLinkedELF reads ELF files linked by lld for each architecture that lld supports, with each way to relocate the section's function
-// addresses: in the file, or by a table of relocations in one of its forms.
+// TestMapsOfLinkedELF requires the right addresses in ELF files that lld has linked for each architecture that it supports. The function addresses in
+// the section are relocated in the file, or by a table of relocations in one of its forms.
 func TestMapsOfLinkedELF(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -216,7 +216,7 @@ func TestMapsOfLinkedELF(t *testing.T) {
 	}
 }
 
-// TestMapsOfLinkedByGNU reads files linked by GNU ld, before and after strip.
+// TestMapsOfLinkedByGNU requires the right maps of files that GNU ld has linked, before and after strip.
 func TestMapsOfLinkedByGNU(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -251,7 +251,8 @@ func TestMapsOfLinkedByGNU(t *testing.T) {
 	}
 }
 
-// TestMapsOfMachO reads Mach-O images, whose addresses are in chains of fixups or in a table of rebases, and a universal file that contains several.
+// TestMapsOfMachO requires the right maps of Mach-O images, whose addresses are in chains of fixups or in a table of rebases, and of a universal file
+// that contains several images.
 func TestMapsOfMachO(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -313,7 +314,7 @@ func imageOf(images []map[string]any, name string) map[string]any {
 	return nil
 }
 
-// TestMapsOfPE reads a DLL.
+// TestMapsOfPE requires the right maps of a DLL.
 func TestMapsOfPE(t *testing.T) {
 	t.Parallel()
 	for _, triple := range []string{"x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"} {

@@ -98,8 +98,8 @@ func other(t *testing.T, text string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestMapsNameThatGrows demangles a short name whose demangled form would be huge. Each argument is a template of two copies of the previous one
-// (Itanium C++ ABI, 5.1.10, substitutions), so 400 bytes would become 2⁴⁰.
+// TestMapsNameThatGrows requires that the output and memory of maps stay bounded for a short name whose demangled form would be huge. Each argument
+// is a template of two copies of the previous one (Itanium C++ ABI, 5.1.10, substitutions), so 400 bytes would become 2⁴⁰.
 func TestMapsNameThatGrows(t *testing.T) {
 	t.Parallel()
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -124,7 +124,7 @@ func TestMapsNameThatGrows(t *testing.T) {
 	}
 }
 
-// TestMapsHostileFileNames requires the same for untrusted names of files and members.
+// TestMapsHostileFileNames requires valid JSON, and output without control characters, also for untrusted names of files and members.
 func TestMapsHostileFileNames(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -179,7 +179,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testStripped reads a core whose program has been stripped.
+// testStripped requires the same frames from a core whose program has been stripped, if the original program or a separate debug file is given.
 func testStripped(t *testing.T, p *livetest.Process, core, live string, given []string) {
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID))
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// TestModuleOfWindows reads a module with exception handling by funclets, and with a function whose calling convention changes its symbol. Its map
-// must have names, must pass the check, and the module must run while no exception is thrown.
+// TestModuleOfWindows requires that the map of a module for Windows has names and passes the check, and that the module runs while no exception is
+// thrown. The module has exception handling by funclets, and a function whose calling convention changes its symbol.
 func TestModuleOfWindows(t *testing.T) {
 	t.Parallel()
 	const text = `target datalayout = "e-m:w-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"

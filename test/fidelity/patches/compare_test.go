@@ -20,7 +20,7 @@ type entry struct {
 // hosts names the functions of the host that log themselves, by their numbers in the log.
 var hosts = map[int]string{1000: "event", 1001: "handler", 1002: "onsignal", 1003: "native"}
 
-// silent lists the functions of the host that do not log; each is active at most once.
+// silent lists the functions of the host that write no log entry; each is active at most once.
 var silent = map[string]bool{"stop": true, "run": true, "main": true, "_start": true}
 
 func (e entry) name() string {
@@ -298,7 +298,7 @@ func plain(reason string) string { return numbers.ReplaceAllString(reason, "N") 
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|\b(f|v|r|x|stub|%v|%t)?\d+\b|\b(r|e)?([abcd]x|[sd]i|bp|sp)\b`)
 
-// values compares the slots of a frame with the values that the function logged.
+// values compares the values in a frame's slots with those that the function logged.
 func (o *one) values(f *function, e entry, shown *deopt.Frame) {
 	for n, operand := range f.live {
 		at := slices.IndexFunc(shown.Slots, func(s frame.Slot) bool { return s.Index == n })

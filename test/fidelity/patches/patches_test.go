@@ -24,8 +24,7 @@ import (
 // releases are the releases of LLVM with which the campaign compiles.
 var releases = []int{14, 19, 22}
 
-// show selects frames that are not found, by a part of the reason or of the form of patch: these count as failures. only is the only form of patch to
-// use.
+// show makes missing frames failures if the reason, or the form of patch, contains this text. only is the only form of patch to use; "" for all.
 var show, only = os.Getenv("SHOW"), os.Getenv("ONLY")
 
 // depth is the largest number of active functions of the module.
@@ -59,7 +58,7 @@ func run(t testing.TB, p *program, n, alone int) *comparer {
 // doc/dev/patches.md).
 const fewest, least, leastARM64 = 85, 90, 87
 
-// TestPatchedCode runs the campaign.
+// TestPatchedCode requires that no frame is wrong at random moments of patched programs, and that a minimum percentage of frames is found.
 func TestPatchedCode(t *testing.T) {
 	livetest.Slow(t)
 	for _, machine := range []string{"amd64", "arm64"} {

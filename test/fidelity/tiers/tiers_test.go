@@ -175,8 +175,8 @@ func given(r *rand.Rand, all []*version, loaded map[int]*version) (modules []*ir
 	return modules, how
 }
 
-// TestTiers loads versions of one function that have the same sites, ids and counts, replaces them at the same addresses, and unloads them. Several
-// may be on the stack. Whatever modules reframe is given, each shown name, type and value must be that of the running version.
+// TestTiers requires that each shown name, type and value is that of the running version of a function, whatever modules reframe is given. The
+// versions have the same sites, ids and counts. A JIT loads them, replaces them at the same addresses, and unloads them; several may be on the stack.
 func TestTiers(t *testing.T) {
 	stacks, named, unnamed := 0, map[string]int{}, map[string]int{}
 	perRelease := livetest.Times(40, 3400)
