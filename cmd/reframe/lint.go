@@ -60,7 +60,7 @@ values are equal) or possible (depends on facts outside of the IR). Managed poin
 space 1 with gc "statepoint-example" and "coreclr"; --gc-pointers gives those of others.
 
 Exit status: 0 no errors found (warnings are possible), 1 a site cannot be resumed, or with --gc
-a finding is certain or likely, 2 error.`,
+a finding is certain or likely or a function was not checked, 2 error.`,
 		Example: `  reframe lint loop.ll
   reframe lint loop.ll --layout loop.layout.json
   reframe lint vm.ll --layout simple
@@ -133,6 +133,9 @@ func (a *app) gcLint(k *inputs, pointers []string) error {
 	if err != nil {
 		return err
 	}
+	if unused := collectors.Unused(o.Modules); len(unused) > 0 {
+		return fmt.Errorf("--gc-pointers: no function has gc %q", unused[0])
+	}
 	report, err := gclint.Check(o.Modules, &collectors)
 	if err != nil {
 		return err
@@ -144,8 +147,8 @@ func (a *app) gcLint(k *inputs, pointers []string) error {
 			fmt.Fprint(text.Fold(a.stderr), text.GCLintSummary(report))
 		}
 	}
-	if err == nil && report.Count(gclint.Certain)+report.Count(gclint.Likely) > 0 {
-		err = &status{code: exitPartial} // each finding of lint --gc was printed
+	if err == nil && report.Count(gclint.Certain)+report.Count(gclint.Likely)+len(report.Unknown) > 0 {
+		err = &status{code: exitPartial} // each finding of lint --gc was printed, and each collector whose functions were not checked
 	}
 	return err
 }

@@ -124,7 +124,7 @@ define i64 @f(ptr addrspace(1) %o) gc "mine" {
 	const counts = ": 1 function, 1 safepoint, 1 certain, 0 likely, 0 possible\n"
 	require.Equal(t, clitest.Result{Code: 1, Stdout: path + line, Stderr: path + counts}, clitest.Run(t, "lint", "--gc", path))
 	require.Equal(t, clitest.Result{Code: 1, Stdout: mine + line, Stderr: mine + counts}, clitest.Run(t, "lint", "--gc", mine, "--gc-pointers", "mine:addrspace=1"))
-	require.Equal(t, clitest.Result{Stderr: mine + ": not checked: 1 function with gc \"mine\", whose pointers are unknown; give their address space with --gc-pointers mine:addrspace=N\n"},
+	require.Equal(t, clitest.Result{Code: 1, Stderr: mine + ": not checked: 1 function with gc \"mine\", whose pointers are unknown; give their address space with --gc-pointers mine:addrspace=N\n"},
 		clitest.Run(t, "lint", "--gc", mine))
 	leaf := clitest.TempFile(t, "leaf.ll", "declare void @g()\ndefine void @f() \"gc-leaf-function\" {\n  call void @g()\n  ret void\n}\n")
 	require.Equal(t, 0, clitest.Run(t, "lint", "--gc", leaf).Code)
@@ -138,6 +138,10 @@ define i64 @f(ptr addrspace(1) %o) gc "mine" {
 	}
 	clitest.Run(t, "lint", path, "--gc-pointers", "addrspace=1").FailsEmpty(t, 64, "--gc-pointers requires --gc")
 	clitest.Run(t, "lint", "--gc", path, "--gc-pointers", "1").FailsEmpty(t, 64, `expected addrspace=N or COLLECTOR:addrspace=N, got "1"`)
+	r := clitest.Run(t, "lint", "--gc", mine, "--gc-pointers", "mien:addrspace=1")
+	require.Equal(t, 2, r.Code)
+	require.Contains(t, r.Stderr, `--gc-pointers: no function has gc "mien"`)
+	require.Equal(t, 0, clitest.Run(t, "lint", "--gc", none, "--gc-pointers", "mine:addrspace=1").Code)
 	clitest.Run(t, "lint", "--gc", path, "--layout", "simple").FailsEmpty(t, 64, "--gc cannot be combined with --layout")
 }
 

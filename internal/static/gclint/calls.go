@@ -1,6 +1,7 @@
 package gclint
 
 import (
+	"slices"
 	"strings"
 
 	"example.com/reframe/internal/llvm/ir"
@@ -70,8 +71,9 @@ func calleeName(in *ir.Instr) string {
 }
 
 // mayCollect reports whether a call may run the collector: it is a statepoint, or rewrite-statepoints-for-gc would make it one. That pass excludes
-// calls with the attribute gc-leaf-function and of functions with it, calls of intrinsics except these three, and the functions of the C library that
-// LLVM knows (callsGCLeafFunction in LLVM's Local.cpp). Assembly is excluded because its text does not show calls.
+// calls with the attribute gc-leaf-function and of functions with it, calls of intrinsics except llvm.experimental.deoptimize and the two that copy
+// references (llvm.memcpy and llvm.memmove.element.unordered.atomic), and the functions of the C library that LLVM knows (callsGCLeafFunction in LLVM's
+// Local.cpp). Assembly is excluded because its text does not show calls.
 func mayCollect(in *ir.Instr) bool {
 	if in.Call == nil {
 		return false
@@ -91,7 +93,14 @@ func mayCollect(in *ir.Instr) bool {
 	case strings.HasPrefix(f.Name, "llvm."):
 		return isIntrinsic(in, "llvm.experimental.deoptimize", "llvm.memcpy.element.unordered.atomic", "llvm.memmove.element.unordered.atomic")
 	}
-	return !library[f.Name]
+	return !library[f.Name] || !f.Declared() || ownTypes(in.Call.Sig)
+}
+
+// ownTypes reports whether a function's type has a pointer with another address space than 0. No function of the C library has one: it is a function of
+// the virtual machine with the same name.
+func ownTypes(sig *ir.Type) bool {
+	own := func(t *ir.Type) bool { return t.Kind == ir.PointerKind && t.AddrSpace != 0 }
+	return own(sig.Elem) || slices.ContainsFunc(sig.Fields, own)
 }
 
 // library holds functions of the C and C++ libraries that LLVM knows (TargetLibraryInfo.def). LLVM treats calls of them as leaves.

@@ -20,8 +20,9 @@ const (
 
 // alloca is an alloca whose address does not escape, so that only this function and the statepoints that list it change its content.
 type alloca struct {
-	in   *ir.Instr
-	weak bool // a store may change only a part of the content
+	in       *ir.Instr
+	weak     bool // a store may change only a part of the content
+	volatile bool // an access is volatile, so mem2reg keeps the alloca
 }
 
 // sources returns the operands whose address the result of an instruction carries. The operand of a load is a slot.
@@ -216,6 +217,7 @@ func (w *flow) private(in *ir.Instr) (a *alloca, addresses []ir.Value, ok bool) 
 	for k := 0; k < len(addresses); k++ {
 		v := addresses[k]
 		for _, u := range w.users[v] {
+			a.volatile = a.volatile || u.Flags&ir.Volatile != 0
 			switch {
 			case u.Op == ir.OpGEP && u.Args[0] == v:
 				a.weak = a.weak || !zeroOffset(u)

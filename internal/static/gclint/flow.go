@@ -10,6 +10,9 @@ import (
 // maxState limits the bits of the dataflow of one function. Only a hostile function needs more.
 const maxState = 1 << 31
 
+// maxSteps limits the instructions at which the searches for the safepoints of one function look. Only a hostile function needs more.
+const maxSteps = 1 << 28
+
 // carrier is a value whose address a collector can change, or the content of an alloca.
 type carrier struct {
 	value ir.Value
@@ -63,6 +66,7 @@ type flow struct {
 	carriers   []carrier
 	moves      bits // carriers that go stale at each safepoint
 	out        []state
+	steps      int                      // instructions at which searches looked
 	relocated  map[*ir.Instr]relocation // results of gc.relocate
 	relocates  map[ir.Value][]*ir.Instr // the gc.relocates of each derived pointer
 }
@@ -311,6 +315,13 @@ func (w *flow) listed(in *ir.Instr, of ir.Value) bool {
 	return false
 }
 
+// keeps reports whether a store leaves an address in an alloca that a safepoint makes stale. Before the rewriting, an alloca that holds a whole managed
+// pointer does not count: mem2reg turns it into values that the pass relocates, if no access is volatile. A copy of an address stays a copy.
+func (w *flow) keeps(a *alloca, in *ir.Instr) bool {
+	j, ok := w.index[in.Args[0]]
+	return ok && (w.rewritten || a.weak || a.volatile || w.carriers[j].kind != pointer)
+}
+
 // store changes the content of an alloca.
 func (w *flow) store(s state, in *ir.Instr) {
 	a := w.slots[in.Args[1]]
@@ -322,11 +333,8 @@ func (w *flow) store(s state, in *ir.Instr) {
 		return
 	}
 	v, held := w.verdict(s, in.Args[0]), verdict{}
-	if j, ok := w.index[in.Args[0]]; ok {
-		// Before the rewriting, an alloca that holds a whole managed pointer is not reported: mem2reg turns it into values that the pass relocates. A
-		// copy of an address stays a copy.
-		h := w.rewritten || a.weak || w.carriers[j].kind != pointer
-		held = verdict{h, h}
+	if w.keeps(a, in) {
+		held = verdict{true, true}
 	}
 	if a.weak {
 		before, was := s.get(i), s.get(i+1)

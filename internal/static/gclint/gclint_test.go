@@ -19,6 +19,8 @@ declare i1 @test()
 declare void @leaf(ptr addrspace(1)) "gc-leaf-function"
 declare ptr addrspace(1) @element(ptr addrspace(1)) "gc-leaf-function"
 declare ptr addrspace(1) @new() "gc-leaf-function"
+declare double @cos(double)
+declare void @log(ptr addrspace(1))
 declare i64 @number(i64) "gc-leaf-function"
 declare void @give(ptr) "gc-leaf-function"
 declare i32 @personality(...)
@@ -100,6 +102,8 @@ func TestCheck(t *testing.T) {
 		{"stale phi without a use", "  br i1 %c, label %a, label %b\na:\n" + statepoint("t", "o") + "  br label %b\nb:\n  %v = phi ptr addrspace(1) [ %p, %a ], [ %o, %entry ]\n", nil},
 		{"null on the path", "  %z = icmp eq ptr addrspace(1) %p, null\n" + statepoint("t", "o") + "  br i1 %z, label %a, label %b\na:\n  call void @leaf(ptr addrspace(1) %p)\n  br label %b\nb:\n", nil},
 		{"null on the path, null first", "  %z = icmp eq ptr addrspace(1) null, %p\n" + statepoint("t", "o") + "  br i1 %z, label %a, label %b\na:\n  call void @leaf(ptr addrspace(1) %p)\n  br label %b\nb:\n", nil},
+		{"one of two origins is null", statepoint("t") + "  %v = select i1 %c, ptr addrspace(1) %o, ptr addrspace(1) %p\n  %z = icmp eq ptr addrspace(1) %p, null\n  br i1 %z, label %a, label %b\na:\n" + load("x", "v") + "  br label %b\nb:\n",
+			[]string{"likely stale-use %v %o"}},
 		{"compared with null", statepoint("t", "o") + "  %z = icmp eq ptr addrspace(1) %p, null\n", nil},
 		{"old and old", statepoint("t", "o") + "  %z = icmp eq ptr addrspace(1) %p, %o\n", nil},
 		{"old and new", statepoint("t", "o") + relocate("q", "t", 0, 0) + "  %z = icmp eq ptr addrspace(1) %p, %q\n", []string{"certain stale-use %p %p"}},
@@ -154,6 +158,9 @@ func TestCheck(t *testing.T) {
 		{"before: copy", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  call void @collect()\n  %q = inttoptr i64 %i to ptr addrspace(1)\n" + load("x", "q"), []string{"certain stale-copy %q %i"}},
 		{"before: copy across a leaf", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  call void @leaf(ptr addrspace(1) %p)\n  %q = inttoptr i64 %i to ptr addrspace(1)\n" + load("x", "q"), nil},
 		{"before: slot for mem2reg", "  %slot = alloca ptr addrspace(1)\n  store ptr addrspace(1) %p, ptr %slot\n  call void @collect()\n  %q = load ptr addrspace(1), ptr %slot\n" + load("x", "q"), nil},
+		{"before: copy across a function of the C library", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  %y = call double @cos(double 0.0)\n  %q = inttoptr i64 %i to ptr addrspace(1)\n" + load("x", "q"), nil},
+		{"before: copy across another function with the name", "  %i = ptrtoint ptr addrspace(1) %p to i64\n  call void @log(ptr addrspace(1) %p)\n  %q = inttoptr i64 %i to ptr addrspace(1)\n" + load("x", "q"), []string{"certain stale-copy %q %i"}},
+		{"before: volatile slot", "  %slot = alloca ptr addrspace(1)\n  store volatile ptr addrspace(1) %p, ptr %slot\n  call void @collect()\n  %q = load volatile ptr addrspace(1), ptr %slot\n" + load("x", "q"), []string{"certain stale-slot %q %slot"}},
 		{"before: copy in a slot", "  %slot = alloca i64\n  %i = ptrtoint ptr addrspace(1) %p to i64\n  store i64 %i, ptr %slot\n  call void @collect()\n  %j = load i64, ptr %slot\n  %q = inttoptr i64 %j to ptr addrspace(1)\n" + load("x", "q"), []string{"certain stale-slot %q %slot"}},
 	} {
 		want := c.want
@@ -167,10 +174,10 @@ func TestCheck(t *testing.T) {
 func TestCheckStatesTheSafepoint(t *testing.T) {
 	t.Parallel()
 	r := check(t, declarations+head+statepoint("t", "o")+load("x", "p")+load("y", "p")+tail)
-	require.Equal(t, []gclint.Finding{{Rule: gclint.StaleUse, Certainty: gclint.Certain, File: "gc.ll", Line: 14, Function: "f", Block: "entry", Value: "%p", Origin: "%p",
-		Safepoint: &gclint.Safepoint{Line: 13, Block: "entry", Callee: "@collect"}, More: 1,
-		What: "%p is dereferenced after the safepoint at line 13 (call of @collect), at which %p was not relocated",
-		Do:   "list %p in the gc-live bundle at line 13, and use its gc.relocate after it"}}, r.Findings)
+	require.Equal(t, []gclint.Finding{{Rule: gclint.StaleUse, Certainty: gclint.Certain, File: "gc.ll", Line: 16, Function: "f", Block: "entry", Value: "%p", Origin: "%p",
+		Safepoint: &gclint.Safepoint{Line: 15, Block: "entry", Callee: "@collect"}, More: 1,
+		What: "%p is dereferenced after the safepoint at line 15 (call of @collect), at which %p was not relocated",
+		Do:   "list %p in the gc-live bundle at line 15, and use its gc.relocate after it"}}, r.Findings)
 	require.Equal(t, 1, r.Functions)
 	require.Equal(t, 1, r.Safepoints)
 }

@@ -64,6 +64,26 @@ func (c *Collectors) Set(description string) error {
 	return nil
 }
 
+// Unused returns the described collectors that no function of modules has. It returns none if no function has any collector, because a build may
+// describe its collector for each module.
+func (c *Collectors) Unused(modules []*ir.Module) (names []string) {
+	has := map[string]bool{}
+	for _, m := range modules {
+		for _, f := range m.Funcs {
+			if f.GC != "" {
+				has[f.GC] = true
+			}
+		}
+	}
+	for name := range c.byName {
+		if name != "" && len(has) > 0 && !has[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // of returns the managed pointers of a function's collector. known is false if the collector may use statepoints and the user has not described its
 // pointers.
 func (c *Collectors) of(f *ir.Func) (p Pointers, known bool) {

@@ -157,7 +157,9 @@ func (r *Report) function(f *ir.Func, p Pointers, can map[*ir.Func]reason) error
 		if err := w.run(); err != nil {
 			return err
 		}
-		w.report(r)
+		if err := w.report(r); err != nil {
+			return err
+		}
 	}
 	if w.rewritten {
 		w.pairs(r)
@@ -176,7 +178,11 @@ func (r *Report) leaves(f *ir.Func, can map[*ir.Func]reason) error {
 			}
 			return Likely, fmt.Sprintf("it calls %s at line %d, which reaches a statepoint", name, why.call.Line)
 		}
-		return Possible, fmt.Sprintf("it calls %s at line %d, which is not a leaf as far as the module shows", name, why.call.Line)
+		unknown := "is not a leaf, and the module does not define it"
+		if callee := calleeOf(why.call); callee != nil && !callee.Declared() {
+			unknown = "calls a function that the module does not define"
+		}
+		return Possible, fmt.Sprintf("it calls %s at line %d, which %s", name, why.call.Line, unknown)
 	}
 	if why, ok := can[f]; ok && f.HasStringAttribute(leafAttribute) {
 		sure, what := by(why)
@@ -228,12 +234,13 @@ func (r *Report) notSafepoints(w *flow, can map[*ir.Func]reason) error {
 					names = append(names, v.Ref())
 				}
 			}
-			sure, what := Possible, "may collect as far as the module shows"
+			sure, what := Possible, "may collect: the module does not define it"
 			if f := calleeOf(in); f != nil && !f.Declared() {
 				why, ok := can[f]
 				if !ok {
 					continue
 				}
+				what = "may collect: it calls a function that the module does not define"
 				if why.sure == contains {
 					sure, what = Likely, fmt.Sprintf("can collect: it reaches a statepoint by line %d", why.call.Line)
 				}

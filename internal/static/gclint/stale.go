@@ -2,6 +2,7 @@ package gclint
 
 import (
 	"fmt"
+	"slices"
 
 	"example.com/reframe/internal/llvm/ir"
 )
@@ -62,14 +63,20 @@ func (w *flow) uses(s state, in *ir.Instr) (all []use) {
 }
 
 // report adds a finding for each value that went stale at a safepoint and is used later.
-func (w *flow) report(r *Report) {
+func (w *flow) report(r *Report) error {
 	type key struct {
 		origin    int32
 		safepoint *ir.Instr
 	}
 	found := map[key]int{}
+	type cause struct {
+		safepoint *ir.Instr
+		origin    int32
+		null      bool // another origin is null at the use
+	}
 	for _, b := range w.order {
 		s := w.start(b)
+		causes := map[int32]cause{} // of the carriers that this block has used since its last safepoint
 		for _, in := range b.Instrs {
 			if in.Op == ir.OpPhi {
 				continue
@@ -79,12 +86,21 @@ func (w *flow) report(r *Report) {
 				if !ok || w.carriers[i].kind == slot || w.carriers[i].kind == token || !s.may.has(i) || w.null(u.value, b) {
 					continue
 				}
-				safepoint, origin, ok := (&search{w: w, seen: map[place]bool{}}).origin(i, b, in.Index)
-				if !ok || w.null(w.carriers[origin].value, b) {
+				c, known := causes[i]
+				if !known {
+					var err error
+					search := search{w: w, at: b, seen: map[place]bool{}}
+					if c.safepoint, c.origin, err = search.origin(i, in.Index); err != nil {
+						return err
+					}
+					c.null = search.null
+					causes[i] = c
+				}
+				if c.safepoint == nil {
 					continue
 				}
-				f := w.finding(in, u, i, origin, safepoint, s.must.has(i))
-				k := key{origin, safepoint}
+				f := w.finding(in, u, i, c.origin, c.safepoint, s.must.has(i) && !c.null)
+				k := key{c.origin, c.safepoint}
 				at, again := found[k]
 				if !again {
 					found[k] = len(r.Findings)
@@ -99,9 +115,13 @@ func (w *flow) report(r *Report) {
 				}
 				r.Findings[at].More = more
 			}
+			if w.safepoint(in) {
+				clear(causes)
+			}
 			w.step(s, in)
 		}
 	}
+	return nil
 }
 
 // null reports whether a value is null in a block because of a branch before the block. Null does not move.
@@ -183,7 +203,9 @@ func (w *flow) lineOf(v ir.Value) int {
 // search finds the safepoint at which a carrier went stale, by walking back from a use.
 type search struct {
 	w    *flow
+	at   *ir.Block // the block of the use
 	seen map[place]bool
+	null bool // an origin was skipped, because it is null at the use
 }
 
 // place is a carrier before an instruction.
@@ -193,9 +215,9 @@ type place struct {
 	at      int
 }
 
-// origin returns a safepoint at which a carrier went stale, or one from which it was computed.
-func (s *search) origin(i int32, b *ir.Block, at int) (safepoint *ir.Instr, origin int32, ok bool) {
-	work := []place{{i, b, at}} // a stack: the place nearest to the use is last
+// origin returns a safepoint at which a carrier went stale, or one from which it was computed. It returns nil if each of these is null at the use.
+func (s *search) origin(i int32, at int) (safepoint *ir.Instr, origin int32, err error) {
+	work := []place{{i, s.at, at}} // a stack: the place nearest to the use is last
 	for len(work) > 0 {
 		p := work[len(work)-1]
 		work = work[:len(work)-1]
@@ -204,18 +226,30 @@ func (s *search) origin(i int32, b *ir.Block, at int) (safepoint *ir.Instr, orig
 		}
 		s.seen[p] = true
 		safepoint, more, ok := s.block(p)
-		if ok {
-			return safepoint, p.carrier, true
+		switch {
+		case !ok:
+			work = append(work, more...)
+		case s.w.null(s.w.carriers[p.carrier].value, s.at):
+			s.null = true
+		default:
+			return safepoint, p.carrier, nil
 		}
-		work = append(work, more...)
+		if s.w.steps > maxSteps {
+			return nil, 0, fmt.Errorf("%s: %s has too many uses of stale references", s.w.f.Module.Name, s.w.f.Ref())
+		}
 	}
-	return nil, 0, false
+	if !s.null {
+		return nil, 0, fmt.Errorf("%s: %s: cannot find the safepoint at which %s went stale", s.w.f.Module.Name, s.w.f.Ref(), s.w.carriers[i].value.Ref())
+	}
+	return nil, 0, nil
 }
 
 // block walks back in one block: to a safepoint at which the carrier goes stale, or to the places at which to search next.
 func (s *search) block(p place) (safepoint *ir.Instr, next []place, ok bool) {
 	w, c := s.w, s.w.carriers[p.carrier]
+	fresh := false // the alloca holds no address before the safepoints that precede: held was false after them
 	for k := p.at - 1; k >= 0; k-- {
+		w.steps++
 		in := p.block.Instrs[k]
 		if in.Op == ir.OpPhi {
 			break
@@ -229,8 +263,14 @@ func (s *search) block(p place) (safepoint *ir.Instr, next []place, ok bool) {
 			return nil, next, false
 		}
 		if w.safepoint(in) {
-			if w.moves.has(p.carrier) || c.kind == slot && !w.listed(in, c.value) && w.before(in).may.has(p.carrier+1) {
+			if w.moves.has(p.carrier) {
 				return in, nil, true
+			}
+			if c.kind == slot && !fresh && !w.listed(in, c.value) {
+				if w.held(p, k) {
+					return in, nil, true
+				}
+				fresh = true
 			}
 		}
 		if in.Op == ir.OpStore && c.kind == slot {
@@ -258,11 +298,21 @@ func (s *search) block(p place) (safepoint *ir.Instr, next []place, ok bool) {
 	return nil, next, false
 }
 
-// before returns the state before an instruction.
-func (w *flow) before(in *ir.Instr) state {
-	s := w.start(in.Block)
-	for _, other := range in.Block.Instrs[:in.Index] {
-		w.step(s, other)
+// held reports whether an alloca may hold an address before an instruction.
+func (w *flow) held(p place, at int) bool {
+	a := w.slots[w.carriers[p.carrier].value]
+	for k := at - 1; k >= 0; k-- {
+		w.steps++
+		in := p.block.Instrs[k]
+		if in.Op != ir.OpStore || w.slots[in.Args[1]] != a {
+			continue
+		}
+		if w.keeps(a, in) {
+			return true
+		}
+		if !a.weak {
+			return false
+		}
 	}
-	return s
+	return slices.ContainsFunc(w.preds[p.block.Index], func(from *ir.Block) bool { return w.out[from.Index].may.has(p.carrier + 1) })
 }
