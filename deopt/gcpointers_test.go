@@ -20,7 +20,7 @@ type pointerChain struct {
 	value  map[string]map[string]uint64 // by function and name
 }
 
-// function writes @f<k>, which calls @f<k+1>, or @wait at the end.
+// function writes @f<k>, which calls @f<k+1>. The last one calls @wait.
 func (c *pointerChain) function(k, last int) (parameters, arguments string) {
 	name := fmt.Sprintf("f%d", k)
 	value := map[string]uint64{}

@@ -212,7 +212,7 @@ type sweepCount struct {
 	wrong       int
 	indirect    int
 	notCompiled int
-	nonsense    int // elements that the program itself logged with bits outside of the type
+	nonsense    int // vectors of which the program itself logged an element with bits outside of its type
 	unavailable map[string]int
 }
 

@@ -76,7 +76,7 @@ func newGatherer(t *Target) *gatherer {
 	return g
 }
 
-// ofFile reports whether a mapping belongs to a file. A core does not contain inodes.
+// ofFile reports whether a mapping belongs to a file. A core does not contain inodes, so the path decides there.
 func ofFile(r machine.Mapping) bool { return r.Inode != 0 || strings.HasPrefix(r.Path, "/") }
 
 // gather reads the pages. It follows the pointers in registers and in the first words of each stack, nearest first.

@@ -217,7 +217,7 @@ func (c *checker) records(n int, m *Map, f *Function) {
 		c.record(p)
 		p.index++
 	}
-	// Reserved yields the fields of all records of f. Report them without a record, because the message describes the position.
+	// Reserved yields the fields of all records of f. Report them without a record: the message names the field, and p.pos is its position.
 	p.record, p.index = nil, 0
 	for b := range m.Reserved(f) {
 		p.pos = b.Pos

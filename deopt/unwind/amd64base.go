@@ -5,7 +5,7 @@ import (
 	"example.com/reframe/internal/machine"
 )
 
-// Bounds of the search for frames above one that returns to the base of a stack.
+// Bounds of the search for frames above a frame whose return address looks like the base of a stack.
 const (
 	maxAboveBase    = 4 << 10 // bytes
 	maxBaseWords    = 16      // return addresses to try, and words that may point to another stack

@@ -19,8 +19,8 @@ func (o *oneCode) Code(machine.Addr) *Code { return &o.code }
 func TestEntryAtAnUnknownDepth(t *testing.T) {
 	const (
 		region, stub, caller = machine.Addr(0x1000), machine.Addr(0x2000), machine.Addr(0x4000)
-		sp                   = machine.Addr(0x7fff0000) // at the region
-		pushed               = region + 7               // 8 bytes lower
+		sp                   = machine.Addr(0x7fff0000) // the stack pointer at the start of the region
+		pushed               = region + 7               // the stack pointer is 8 bytes lower here
 	)
 	direct := func(at, to machine.Addr) []byte { // a call
 		d := uint32(to - at - 5)

@@ -19,7 +19,7 @@ type origin struct {
 
 type originKind uint8
 
-// Sources of the bits.
+// Kinds of [origin].
 const (
 	unknownOrigin originKind = iota
 	fromRegister             // the initial value of reg

@@ -350,7 +350,7 @@ func (m *ARM64Moment) immediate(w uint32, at machine.Addr) {
 	default:
 		m.set(rd, arm64Value{})
 	}
-	if w>>31 == 0 && w>>24&0x1f != 0x10 && rd != 31 { // all except adr
+	if w>>31 == 0 && w>>24&0x1f != 0x10 && rd != 31 { // 32-bit forms; bit 31 of adr is clear too, but adr writes 64 bits
 		m.narrow.add(rd)
 	}
 }

@@ -160,8 +160,8 @@ func (m *machO) sameAtSites(t *testing.T, functions, sites map[string]int) {
 	}
 }
 
-// without returns the reason why a site has no encoding: its function has no __eh_frame either, because it is declared not to throw, or it has no
-// frame. For x86-64 LLVM omits functions without a frame.
+// without returns the reason why a site has no compact encoding. Either its function has no entry in __eh_frame, because it is declared not to throw, or
+// (x86-64) its function has no frame: LLVM omits the encoding then.
 func (m *machO) without(t *testing.T, pc machine.Addr) string {
 	t.Helper()
 	fde, err := m.table.Find(pc)

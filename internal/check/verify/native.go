@@ -48,7 +48,8 @@ func (v *verifier) runNative() error {
 		if err := v.handleStop(s); err != nil {
 			return err
 		}
-		// Start a new budget only for a new prediction: a program may load code without end, and a recursion may pass sites without end.
+		// Start a new budget only after a new prediction or, in lockstep, at any hit but a load. Otherwise a program that loads code, or recurses through
+		// sites, without end would never use the budget up.
 		if s.atHit() && (v.predictions > begun || v.lockstep && !s.run.Load) {
 			budget = newBudget(&v.options)
 		}

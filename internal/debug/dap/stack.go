@@ -21,7 +21,7 @@ const maxReferences = 1 << 20
 // references holds the objects that a client may request until the target resumes: frames, scopes, and values with parts. Each number is issued only
 // once.
 type references struct {
-	first  int // references of list have the numbers after first
+	first  int // list[k] has the reference number first+1+k
 	list   []any
 	stacks map[int][]*entry // by thread
 }

@@ -238,7 +238,7 @@ func (c *checker) changed(h *protocol.Host, change func(r *protocol.Resume)) (*r
 }
 
 func (c *checker) steps() (string, error) {
-	const enough = 1000 // instructions; "about one" instruction, the requested bound, is certainly fewer
+	const enough = 1000 // instructions; a run that is asked to stop after about one must stop before this many
 	if c.first.answer.Steps <= enough {
 		return "", untried(fmt.Sprintf("it runs only %d instructions from this exit, and an interpreter need not check the bound at each", c.first.answer.Steps))
 	}

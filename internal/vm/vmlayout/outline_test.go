@@ -45,7 +45,7 @@ def frames(site):
     return [inner, outer, unknown, named]
 `
 
-// summary returns the frames of an outline as lines: the place, the source, the operands, the type and the value of each value.
+// summary returns an outline as text: a line for each frame, value, object and note. The line of a value has its name, type, value, source and operands.
 func summary(o *Outline) string {
 	var b strings.Builder
 	list := func(what string, values []OutlineValue) {
