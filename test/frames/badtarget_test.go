@@ -28,7 +28,7 @@ func TestNoSuchProcess(t *testing.T) {
 	}
 }
 
-// TestZombie reads a process that has ended but was not waited for.
+// TestZombie requires an error for a process that has ended but was not waited for.
 func TestZombie(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestDiesDuringCapture(t *testing.T) {
 	require.Positive(t, whole)
 }
 
-// TestDiesDuringResume ends a process while the interpreter reads its memory.
+// TestDiesDuringResume requires an error if a process ends while the interpreter reads its memory.
 func TestDiesDuringResume(t *testing.T) {
 	t.Parallel()
 	p, module, exits := spinning(t)

@@ -8,8 +8,8 @@ import (
 	"example.com/reframe/test/clitest"
 )
 
-// TestCommittedCores reads the cores that scripts/cores.sh has written: of the demo's target at its exit, and at the exit of a virtual machine's
-// method. It requires no other program.
+// TestCommittedCores requires the right frames for the cores in the repository, which scripts/cores.sh has written: of the demo's target at its exit,
+// and at the exit of a virtual machine's method. The test needs no other program.
 func TestCommittedCores(t *testing.T) {
 	const (
 		files  = "../../internal/demo/"

@@ -124,7 +124,7 @@ func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool
 	require.GreaterOrEqual(t, compared, 3)
 }
 
-// TestAgainstDelve compares goroutines, their Go frames, inlined calls and source lines with those of dlv, for each release of Go, in a core and in a
+// TestAgainstDelve requires the same goroutines, Go frames, inlined calls and source lines as in dlv, for each release of Go, in a core and in a
 // process. For Go 1.26 and newer, Delve 1.27.2 shows wrong frames of goroutines that have called C (doc/dev/facts.md), so only other goroutines are
 // compared.
 func TestAgainstDelve(t *testing.T) {
@@ -160,7 +160,7 @@ func goroutinesOf(t *testing.T, args ...string) *frame.Report {
 	return out
 }
 
-// TestReleases compares stacks with those that Go's run time prints, for each release of Go, with and without symbols.
+// TestReleases requires the stacks that Go's run time prints, for each release of Go, with and without symbols.
 func TestReleases(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	for _, release := range livetest.GoReleases() {

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clitest.Main(m)) }
 
-// TestExample inspects, traces, verifies and records the example host in Go. In its 27th call of square, i is 26 and acc is the sum of the squares of
-// smaller numbers.
+// TestExample requires that the example host in Go can be inspected, traced, verified and recorded. In its 27th call of square, i is 26 and acc is
+// the sum of the squares of smaller numbers.
 func TestExample(t *testing.T) {
 	livetest.Slow(t)
 	config := func(flags ...string) string {

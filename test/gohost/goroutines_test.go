@@ -34,8 +34,8 @@ func goroutines(t *testing.T, p *livetest.Process, o ptrace.Options) (list []fra
 	return list
 }
 
-// TestGoroutines compares the goroutine of a thread with the number that Go's run time prints. Labels are read only while the process is stopped,
-// because a capture does not contain the memory to which a goroutine points.
+// TestGoroutines requires that the goroutine of a thread is the one whose number Go's run time prints. Labels are read only while the process is
+// stopped, because a capture does not contain the memory to which a goroutine points.
 func TestGoroutines(t *testing.T) {
 	exe := livetest.CgoBinary(t, "testdata/host", "-gcflags=-l")
 	for _, way := range []string{"plain", "nested", "panic", "signal"} {

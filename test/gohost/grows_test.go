@@ -11,8 +11,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestGrowingStack reads a core of a thread in runtime.newstack, which runs on another stack than its goroutine. No caller of runtime.morestack may
-// be shown.
+// TestGrowingStack requires that no caller of runtime.morestack is shown for a thread in runtime.newstack, in a core. Such a thread runs on another
+// stack than its goroutine.
 func TestGrowingStack(t *testing.T) {
 	t.Parallel()
 	program, core := livetest.GoBinary(t, "testdata/grows"), filepath.Join(t.TempDir(), "core")
@@ -25,8 +25,8 @@ func TestGrowingStack(t *testing.T) {
 	require.Regexp(t, `(?m)^  #0   native  runtime\.newstack.*\n  #1   native  runtime\.morestack.*\n  cut short: frame #1: it has switched stacks: the stack of its goroutine is growing`, r.Stdout)
 }
 
-// TestPreemptedInNewstack has a core of a thread that has preempted its goroutine in runtime.newstack and runs the scheduler. Its stack is complete:
-// the goroutine's frames belong to the goroutine, and the thread's own stack ends in its first function.
+// TestPreemptedInNewstack requires a complete stack, in a core, for a thread that has preempted its goroutine in runtime.newstack and runs the
+// scheduler. The thread's own stack ends in its first function; the goroutine's frames belong to the goroutine.
 func TestPreemptedInNewstack(t *testing.T) {
 	t.Parallel()
 	program, core := livetest.GoBinary(t, "testdata/preempted"), filepath.Join(t.TempDir(), "core")

@@ -26,26 +26,28 @@ var ways = []struct {
 	{"signal", [][]string{{"finish", "handle", "interrupted"}}},
 }
 
-// TestStacks compares the stacks of Go programs with those that Go's run time prints.
+// TestStacks requires that the stacks of Go programs are those that Go's run time prints.
 func TestStacks(t *testing.T) {
 	for _, flags := range [][]string{nil, {"-buildmode=pie"}, {"-ldflags=-w"}} {
 		requireStacks(t, flags...)
 	}
 }
 
-// TestStacksOfRaceDetector does the same for programs that are built with the race detector.
+// TestStacksOfRaceDetector requires the stacks that Go's run time prints, for programs that are built with the race detector.
 func TestStacksOfRaceDetector(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	requireStacks(t, "-race")
 }
 
-// TestStacksOfAddressSanitizer does the same for programs that are built with the address sanitizer, in which a g is larger.
+// TestStacksOfAddressSanitizer requires the stacks that Go's run time prints, for programs that are built with the address sanitizer, in which a g is
+// larger.
 func TestStacksOfAddressSanitizer(t *testing.T) {
 	livetest.Slow(t) // it builds Go's library
 	requireStacks(t, "-asan")
 }
 
-// TestStacksOfStrippedPrograms does the same for programs without symbols and CFI, in which C functions have no names.
+// TestStacksOfStrippedPrograms requires the stacks that Go's run time prints, for programs without symbols and CFI, in which C functions have no
+// names.
 func TestStacksOfStrippedPrograms(t *testing.T) {
 	for _, flags := range [][]string{{"-ldflags=-s -w"}, {"-ldflags=-s -w", "-buildmode=pie"}} {
 		requireStacks(t, flags...)

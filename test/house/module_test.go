@@ -20,7 +20,8 @@ func TestModuleIsTidy(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// TestRenameModule renames the module in a copy of the files that git tracks. All imports of the copy must resolve, and gofmt must not change it.
+// TestRenameModule requires that the module can be renamed: in a renamed copy of the files that git tracks, all imports must resolve, and gofmt must
+// not change any file.
 func TestRenameModule(t *testing.T) {
 	livetest.Slow(t)
 	inRoot(t)

@@ -267,7 +267,7 @@ func TestStubEndsDuringTrace(t *testing.T) {
 	require.Contains(t, failed.String(), "the debugger no longer answers: the stub closed the connection")
 }
 
-// TestStubEndsAtAHit requires exactly one error, and no panic, whichever request after the first hit is not answered.
+// TestStubEndsAtAHit requires exactly one error, and no panic, if the stub ends at any request after the first hit.
 func TestStubEndsAtAHit(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)

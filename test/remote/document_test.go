@@ -15,7 +15,8 @@ import (
 
 var commands = regexp.MustCompile("(?m)`(reframe [^`\n]*)`|^    (reframe .*)$")
 
-// TestRemoteDocument runs each command of doc/user/remote.md that names a target. Commands inside of other debuggers have tests of their own.
+// TestRemoteDocument requires that each command of doc/user/remote.md that names a target works. Commands inside of other debuggers have tests of
+// their own.
 func TestRemoteDocument(t *testing.T) {
 	livetest.Slow(t)
 	text, err := os.ReadFile("../../doc/user/remote.md")

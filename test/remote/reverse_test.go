@@ -186,7 +186,7 @@ def show(): print("at %#x sp %#x" % (value("$pc"), value("$sp")))
 	return strings.Join(places, "\n")
 }
 
-// placesOf returns the places that a session printed by "print $pc" and "print $sp".
+// placesOf returns the program counters and stack pointers that a session printed by "print $pc" and "print $sp".
 func placesOf(text string) string {
 	var list []string
 	for _, m := range regexp.MustCompile(`print \$pc\n(0x[0-9a-f]+)\n\(reframe\) print \$sp\n(0x[0-9a-f]+)\n`).FindAllStringSubmatch(text, -1) {
@@ -195,11 +195,11 @@ func placesOf(text string) string {
 	return strings.Join(list, "\n")
 }
 
-// where prints the place of a session.
+// where holds the commands that print the program counter and stack pointer of a session.
 var where = []string{"print $pc", "print $sp"}
 
-// TestReverse requires the places that gdb finds when it goes back in the same recording: by a breakpoint with a condition on the argument for the entry of
-// an activation, and by single steps until the value changes for the last write.
+// TestReverse requires that going back in a recording stops where gdb stops. gdb finds the entry of an activation by a breakpoint with a condition on
+// the argument, and the last write by single steps until the value changes.
 func TestReverse(t *testing.T) {
 	livetest.Slow(t)
 	r := record(t)
@@ -233,7 +233,8 @@ func TestReverse(t *testing.T) {
 	require.Equal(t, want, placesOf(got.Stdout), got.Stdout)
 }
 
-// TestReverseToBegin requires that the begin of the recording is reported, that the session stays usable there, and that exits have the same values again.
+// TestReverseToBegin requires that the start of the recording is reported, that the session stays usable there, and that exits have the same values
+// again.
 func TestReverseToBegin(t *testing.T) {
 	livetest.NeedsTools(t)
 	r := record(t)
@@ -247,7 +248,8 @@ func TestReverseToBegin(t *testing.T) {
 	require.Contains(t, refused.Stderr, "slot #9 not found")
 }
 
-// TestReverseRefused requires that the commands name what gdbserver, and a process without a stub, lack.
+// TestReverseRefused requires an error that names the missing feature if a command that goes back is used with gdbserver, or with a process without a
+// stub.
 func TestReverseRefused(t *testing.T) {
 	livetest.NeedsTools(t)
 	object, module := clitest.TickObject(t)
@@ -263,8 +265,8 @@ func TestReverseRefused(t *testing.T) {
 	}
 }
 
-// TestReverseByStepping requires that single steps find the last write if the stub refuses a watchpoint, and that reverse-write fails if there are several
-// threads: a step is one of them, and another may have written.
+// TestReverseByStepping requires that single steps find the last write if the stub refuses a watchpoint, and that reverse-write fails if there are
+// several threads: a step executes only one of them, and another may have written.
 func TestReverseByStepping(t *testing.T) {
 	livetest.NeedsTools(t)
 	script := clitest.TempFile(t, "session.txt", strings.Join(append([]string{"break 7 if %n == 1", "continue", "reverse-write %total"}, where...), "\n")+"\n")

@@ -100,7 +100,7 @@ func TestFramesThroughStubs(t *testing.T) {
 	}
 }
 
-// hold2 returns the address for a second connection. lldb-server accepts only one connection, so hold2 starts another.
+// hold2 returns the address for a second connection. lldb-server accepts only one connection, so hold2 starts a second lldb-server.
 func hold2(t *testing.T, hold func(t *testing.T, p *livetest.Process) string, p *livetest.Process, addr string) string {
 	if strings.HasPrefix(addr, "|") || strings.Contains(t.Name(), "TCP") {
 		return addr
@@ -109,7 +109,7 @@ func hold2(t *testing.T, hold func(t *testing.T, p *livetest.Process) string, p 
 	return hold(t, p)
 }
 
-// TestVerbsThroughStub runs the other verbs that only read a process.
+// TestVerbsThroughStub requires that the other verbs that only read a process work through a stub.
 func TestVerbsThroughStub(t *testing.T) {
 	livetest.Slow(t)
 	p := livetest.Lli(t, 19, "deoptimize.ll", "orc")

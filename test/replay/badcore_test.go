@@ -106,7 +106,7 @@ func TestCutCore(t *testing.T) {
 	require.Contains(t, r.Stdout, "the core is cut short: it has ")
 }
 
-// TestCutGcore reads a truncated core of gdb. gdb writes the notes at the end, so no thread is known.
+// TestCutGcore requires a report that the core is truncated, for a core of gdb. gdb writes the notes at the end, so no thread is known.
 func TestCutGcore(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestCutGcore(t *testing.T) {
 	}
 }
 
-// TestCoreWithoutStacks reads a core without private memory, which contains neither stacks nor JIT-compiled code.
+// TestCoreWithoutStacks requires that a core without private memory can be read. It contains neither stacks nor JIT-compiled code.
 func TestCoreWithoutStacks(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

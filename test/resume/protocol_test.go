@@ -18,7 +18,7 @@ import (
 	"example.com/reframe/test/tinyvmtest"
 )
 
-// standing returns a core of tinyvm, stopped at an exit that has inlined frames and virtual objects.
+// standing returns a core of tinyvm at an exit that has inlined frames and virtual objects, and the command of its interpreter.
 func standing(t *testing.T) (core, serve string) {
 	t.Helper()
 	binary, program, serve := clitest.TinyVM(t)

@@ -14,7 +14,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestResumeWithHandsFramesOver requires that the request contains the decoded frames of vmsimple.ll.
+// TestResumeWithHandsFramesOver requires that the request to the interpreter contains the decoded frames of vmsimple.ll.
 func TestResumeWithHandsFramesOver(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "vmsimple.ll", "orc")

@@ -44,7 +44,7 @@ func TestRootsAreStartsOfObjects(t *testing.T) {
 				case root.BaseOnly:
 					require.Equal(t, "unchecked", root.Found, p)
 				default:
-					require.Contains(t, []string{"unchecked", ""}, root.Found, p) // derived from a base that is not relocated, and stack objects
+					require.Contains(t, []string{"unchecked", ""}, root.Found, p) // stack objects, and pointers derived from a base that is not relocated
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestWhyInThePrograms(t *testing.T) {
 			args := []string{"-p", clitest.PID(process), "--ir", p.Module, "--layout", heapLayout(t), "--why", fmt.Sprintf("%#x", m.To+8)}
 			out, r := read(t, args...)
 			require.NotNil(t, out.Why.Object, p)
-			if out.Why.Root == nil { // only a variable of C or a stack object refers to it
+			if out.Why.Root == nil { // only a variable of C or a stack object refers to the object
 				require.Equal(t, 1, r.Code, p)
 				continue
 			}

@@ -71,7 +71,7 @@ func requireRoots(t *testing.T, p *gcprogram.Program, process *livetest.Process,
 	require.Zero(t, r.Code, "%s: %s", p, r.Stderr)
 	number := 0
 	for _, f := range out.Threads[0].Frames {
-		if f.Record == nil { // C between compiled functions
+		if f.Record == nil { // a C function between compiled functions
 			continue
 		}
 		require.Less(t, number, len(c.Frames), "%s", p)
@@ -95,7 +95,7 @@ func requireRoots(t *testing.T, p *gcprogram.Program, process *livetest.Process,
 	require.Len(t, c.Frames, number, "%s, collection %d", p, c.Number)
 }
 
-// pointersOf returns what the slots that the collector visited hold now, sorted.
+// pointersOf returns the new contents of the slots that the collector visited, sorted.
 func pointersOf(f *gcprogram.Frame) []string {
 	all := []string{}
 	seen := map[uint64]bool{}
@@ -114,7 +114,7 @@ func pointersOf(f *gcprogram.Frame) []string {
 	return all
 }
 
-// distancesOf returns the derived pointers that the collector stored and whose bases it updated too, with their distances, sorted.
+// distancesOf returns the derived pointers that the collector stored, if it also updated their bases, with their distances from the bases, sorted.
 func distancesOf(f *gcprogram.Frame) []string {
 	updated := map[uint64]bool{}
 	for _, r := range f.Roots {
@@ -130,7 +130,7 @@ func distancesOf(f *gcprogram.Frame) []string {
 	return slices.Compact(all)
 }
 
-// distances returns the same of what the verb lists.
+// distances returns the derived pointers that the verb lists, with their distances from the bases, sorted.
 func distances(list []root) []string {
 	updated := map[int]bool{}
 	for _, r := range list {

@@ -98,7 +98,7 @@ func words(hex string) (all []string) {
 	return all
 }
 
-// TestRootsAreThoseOfTheCollector requires that the roots after a collection are the pointers that the collector has updated: no more, and none less.
+// TestRootsAreThoseOfTheCollector requires that the roots after a collection are the pointers that the collector has updated: neither more nor fewer.
 func TestRootsAreThoseOfTheCollector(t *testing.T) {
 	t.Parallel()
 	for _, version := range []int{16, 19, 22} {
@@ -183,7 +183,7 @@ func TestRootsBetweenFrames(t *testing.T) {
 	require.Regexp(t, `(?m)0x10000 .*  outside of the heap$`, r.Stdout)
 }
 
-// TestRootsOfACutStack requires that a stack that was not copied whole is reported: the frames beyond it may have roots.
+// TestRootsOfACutStack requires a report if a stack was not copied completely, because the frames beyond the copy may have roots.
 func TestRootsOfACutStack(t *testing.T) {
 	t.Parallel()
 	p, module := collecting(t, 19, "explicit", "verify", 1)
@@ -196,7 +196,7 @@ func TestRootsOfACutStack(t *testing.T) {
 	require.Contains(t, r.Stdout, " · stacks or objects are incomplete\n")
 }
 
-// TestRootsOfOthers requires a reason where no frame is at a statepoint, and for each wrong argument.
+// TestRootsOfOthers requires that an error gives the reason if no frame is at a statepoint, and for each wrong argument.
 func TestRootsOfOthers(t *testing.T) {
 	t.Parallel()
 	p := livetest.Lli(t, 19, "jit_pp.ll", "mcjit")

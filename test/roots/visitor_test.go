@@ -95,7 +95,7 @@ func TestVisitorOfACorrectWalker(t *testing.T) {
 		for _, collector := range [][]string{collects, nil} {
 			got := traceVisitor(t, p, binary, collector, "-every", every)
 			require.Zero(t, got.status, "%s: %v", p, got.summary)
-			if collector == nil { // a collection without roots is not seen
+			if collector == nil { // a collection that visits no root cannot be detected
 				require.Equal(t, want.Collections-empty, got.summary.Collections, "%s", p)
 			} else {
 				require.Equal(t, want.Collections, got.summary.Collections, "%s", p)
@@ -219,7 +219,7 @@ func TestVisitorAttachedInACollection(t *testing.T) {
 	})
 }
 
-// found returns the kinds of the findings.
+// found returns the kinds of the findings in a trace.
 func (v *visited) found() (kinds []string) {
 	for _, c := range v.collections {
 		for _, f := range c.Findings {
@@ -281,8 +281,8 @@ func walkOf(log []gcprogram.Collection) (all []string) {
 	return all
 }
 
-// TestVisitorFindsWrongWalkers requires that walkers that skip a frame or misread an offset are found in each program, at a frame of the record that they
-// are wrong at.
+// TestVisitorFindsWrongWalkers requires that walkers that skip a frame or misread an offset are found in each program, at a frame of the record at
+// which they are wrong.
 func TestVisitorFindsWrongWalkers(t *testing.T) {
 	var mu sync.Mutex
 	count := map[string]int{}

@@ -438,7 +438,7 @@ var servedCases = []struct {
 		words:  map[uint64]uint64{0x100000000000: 0x78}},
 }
 
-// TestPythonServes requires that the interpreter in Python answers as doc/user/protocol.md says, at one moment after the other.
+// TestPythonServes requires that the interpreter in Python answers as doc/user/protocol.md says, at several moments of a target, one after another.
 func TestPythonServes(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "served.tvm")
@@ -550,8 +550,8 @@ func withAllLocals(t *testing.T, params string) string {
 	return string(text)
 }
 
-// TestPythonClient tests the file that users copy: output of an author's class must not get into the protocol, its exceptions must be reported, and
-// requests must precede their answers.
+// TestPythonClient requires, of the Python file that users copy, that output of the user's class does not get into the protocol, that its exceptions
+// are reported, and that requests precede their answers.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	mine := filepath.Join(t.TempDir(), "mine.py")

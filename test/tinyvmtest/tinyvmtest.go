@@ -92,7 +92,7 @@ func run(t testing.TB, command []string, args ...string) Result {
 	return Told(cmd.ProcessState.ExitCode(), out.String(), err.String())
 }
 
-// Told returns the Result of a run that the caller has started.
+// Told returns the Result of a run that the caller has started, from its exit status and output.
 func Told(status int, output, errors string) Result {
 	r := Result{Output: output, Errors: errors, Status: status}
 	if m := exits.FindStringSubmatch(r.Errors); m != nil {

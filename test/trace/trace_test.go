@@ -192,7 +192,8 @@ func TestTraceCorruptRegistry(t *testing.T) {
 	}
 }
 
-// TestTraceObjectInNoMemory registers an object during the trace that claims code at an unmapped address.
+// TestTraceObjectInNoMemory requires, for an object that is registered during the trace and claims code at an unmapped address, an error for the
+// breakpoint. The program must run to its end.
 func TestTraceObjectInNoMemory(t *testing.T) {
 	t.Parallel()
 	const program = `#include "gdbjit.h"

@@ -15,8 +15,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// TestTwoSignals sends two signals, as timeout(1) does to its command and then to the group, and as a closing terminal does. The second must not
-// suppress the summary, and the process can be traced again immediately.
+// TestTwoSignals requires that a second signal does not suppress the summary, and that the process can be traced again immediately. timeout(1) sends
+// a signal to its command and then to the group, and a closing terminal also sends two.
 func TestTwoSignals(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -162,7 +162,7 @@ func TestJSONAlone(t *testing.T) {
 	require.Regexp(t, `(?m)^0 exits in .*\nreframe: no exit occurred\n$`, r.Stderr)
 }
 
-// TestNoneIsMeant requires that, if no record matches, the message lists the existing records.
+// TestNoneIsMeant requires that, if no record matches the flags, the message lists the existing records.
 func TestNoneIsMeant(t *testing.T) {
 	t.Parallel()
 	object, _ := clitest.TickObject(t)

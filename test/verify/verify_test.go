@@ -447,8 +447,8 @@ func TestVerifyOfRaisedSignals(t *testing.T) {
 	}
 }
 
-// TestVerifyOfProcessesAndMappings runs a program that, after an exit, starts processes, and maps and unmaps memory. It must behave as without
-// reframe, and the exits must be comparable.
+// TestVerifyOfProcessesAndMappings requires that a program which starts processes, and maps and unmaps memory, after an exit behaves as without
+// reframe. Its exits must be comparable.
 func TestVerifyOfProcessesAndMappings(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()
@@ -484,8 +484,8 @@ func TestVerifyOfWaitingThreads(t *testing.T) {
 	require.NotContains(t, r.Stderr, "took over")
 }
 
-// TestVerifyOfExceptions runs a program that catches exceptions of native code. Exits that do not rethrow must be compared, also those in its
-// handlers; the others must have a reason.
+// TestVerifyOfExceptions requires, for a program that catches exceptions of native code, that exits which do not rethrow are compared, also those in
+// its handlers. For the others a reason must be given.
 func TestVerifyOfExceptions(t *testing.T) {
 	t.Parallel()
 	sites := clitest.ModuleWithSites(t, "testdata/caught.cc")
@@ -503,7 +503,8 @@ func TestVerifyOfExceptions(t *testing.T) {
 	require.Regexp(t, `it calls @_ZSt24__throw_invalid_argumentPKc, which does not return: it throws`, r.Stderr)
 }
 
-// TestVerifyOfSanitizedProgram runs a program whose sanitizer reserves terabytes of memory, of which only some pages are used.
+// TestVerifyOfSanitizedProgram requires that a program can be verified whose sanitizer reserves terabytes of memory, of which only some pages are
+// used.
 func TestVerifyOfSanitizedProgram(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// told removes the parts of a difference that vary between runs.
+// told removes the parts that vary between runs from the report of a difference.
 func told(text string) string {
 	for _, r := range []string{`exit \d+, hit \d+`, `thread \d+`, `0x7[0-9a-f]{8,}`, `  (core|script|reproduce): .*\n`, `\d+ exits? verified (.*\n)*`} {
 		text = regexp.MustCompile(r).ReplaceAllString(text, "")

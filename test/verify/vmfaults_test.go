@@ -74,7 +74,8 @@ usual:
   return
 `
 
-// TestVerifyWithNamesFaults plants six faults in the compiler of tinyvm. verify names each in one report, by its operand, position or field.
+// TestVerifyWithNamesFaults requires that verify names each of six faults planted in tinyvm's compiler in one report, by its operand, position or
+// field.
 func TestVerifyWithNamesFaults(t *testing.T) {
 	livetest.Slow(t)
 	t.Parallel()

@@ -102,7 +102,7 @@ func campaign(t testing.TB, dir, machine string, version, exits int) *tally {
 	return y
 }
 
-// TestTruth runs the campaign.
+// TestTruth requires that every value that reframe shows for random programs is the one in the program's log.
 func TestTruth(t *testing.T) {
 	livetest.Slow(t)
 	exits := 5000

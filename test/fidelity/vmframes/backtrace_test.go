@@ -126,8 +126,8 @@ func wholeStack(x *trace.Exited, memory machine.Memory) (all backtrace, err erro
 	return all, nil
 }
 
-// TestBacktracesThroughBothTiers compares the complete stack of the VM at each exit with tinyvm's own backtrace: the methods, positions and all
-// values of compiled and interpreted activations.
+// TestBacktracesThroughBothTiers requires that the complete stack of the VM at each exit is that of tinyvm's own backtrace: the methods, positions
+// and all values of compiled and interpreted activations.
 func TestBacktracesThroughBothTiers(t *testing.T) {
 	livetest.NeedsTools(t)
 	mixed := filepath.Join(t.TempDir(), "alternating.tvm")

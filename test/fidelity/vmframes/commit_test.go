@@ -50,8 +50,8 @@ func committed(t *testing.T, p *livetest.Process, command string) error {
 	return err
 }
 
-// TestCommitWithItsOwnInterpreter commits the result of tinyvm's own interpreter at exits of random programs. The process must then end as without
-// compilation. A commit may also be refused because of an effect of the interpreter.
+// TestCommitWithItsOwnInterpreter requires that a process ends as without compilation after the result of tinyvm's own interpreter was committed at
+// an exit of a random program. A commit may also be refused because of an effect of the interpreter.
 func TestCommitWithItsOwnInterpreter(t *testing.T) {
 	livetest.Slow(t)
 	random := rand.New(rand.NewPCG(77, 1))

@@ -242,9 +242,9 @@ func describedHost(t *testing.T) string {
 	return livetest.Compiled(t, "gcc", filepath.Join("testdata", "decode.c"), "-O1", "-Wall", "-Wextra", "-Werror", "-c")
 }
 
-// TestDescribedExits compares the frames of random programs with the log of the virtual machine's own decoder, which is written in C and reads no stack
-// maps. The frames are inlined into each other and share objects. They have three encodings. The type of a value may be in another operand or in the
-// next word, and values have up to 24 bytes.
+// TestDescribedExits requires that the frames of random programs are those in the log of the virtual machine's own decoder, which is written in C and
+// reads no stack maps. The frames are inlined into each other and share objects. They have three encodings. The type of a value may be in another
+// operand or in the next word, and values have up to 24 bytes.
 func TestDescribedExits(t *testing.T) {
 	livetest.Slow(t)
 	host := describedHost(t)
@@ -284,7 +284,7 @@ func TestDescribedExits(t *testing.T) {
 	}
 }
 
-// TestDescribedExitsCanDiffer breaks the layouts, and requires that the comparison finds a wrong line for each break.
+// TestDescribedExitsCanDiffer requires that the comparison of TestDescribedExits finds a wrong line for each mistake that is made in a layout.
 func TestDescribedExitsCanDiffer(t *testing.T) {
 	livetest.Slow(t)
 	host := describedHost(t)

@@ -311,9 +311,9 @@ func layout(t *testing.T, name string) *vmlayout.Layout {
 	return l
 }
 
-// TestExitsAreAsLogged compares what reframe shows at each exit of tinyvm's compiled code with the log of tinyvm's plain interpreter, which does not
-// use stack maps: the frame that exits, frames that were inlined into it, frames of compiled code further out, all live values, monitors, and the
-// reachable objects, including those that exist only as fields. reframe gets no modules or layouts, because the process describes itself.
+// TestExitsAreAsLogged requires that reframe shows at each exit of tinyvm's compiled code the data in the log of tinyvm's plain interpreter, which
+// does not use stack maps: the frame that exits, frames that were inlined into it, frames of compiled code further out, all live values, monitors,
+// and the reachable objects, including those that exist only as fields. reframe gets no modules or layouts, because the process describes itself.
 func TestExitsAreAsLogged(t *testing.T) {
 	livetest.Slow(t)
 	sums := make([]tally, len(tinyvmtest.Versions))
