@@ -32,7 +32,7 @@ type Options struct {
 	Mistake func(error)
 	// VMMemory is the memory that layouts of virtual machines read; nil: that of the target.
 	VMMemory machine.Memory
-	Depth    unwind.Depth // the frames of deep stacks to make; the zero value means [DefaultDepth]
+	Depth    unwind.Depth // which frames of a deep stack are kept; the zero value means [DefaultDepth]
 	// Direct makes frames without a record show the variables that other records of their function locate by address.
 	Direct bool
 	// MapsInQuestion is set by verbs that look for wrong stack maps. [sites.Modules] describes it.

@@ -17,7 +17,7 @@ import (
 const (
 	maxOwnCode = 1 << 20
 	ownPiece   = 64 << 10 // bytes of one read; if a part of it cannot be read, the read fails
-	maxAsked   = 1 << 30  // bytes of a mapping whose pages are listed, because a JIT may have reserved more
+	maxAsked   = 1 << 30  // bytes of the largest mapping whose pages are listed; a JIT may have reserved a larger one
 )
 
 // ownPages returns the parts of mapped files that may differ from the file, sorted by address: pages that the dynamic linker has relocated or a patch

@@ -88,8 +88,8 @@ func (in *Interp) Changed(addr machine.Addr, data []byte) error {
 	return nil
 }
 
-// Unmapped tells the interpreter that pages of the target were unmapped or replaced. The view drops its copies of these pages, and the runs' stores
-// to them.
+// Unmapped tells the interpreter that pages of the target were unmapped or replaced. The view drops its copies of these pages,
+// including the stores that runs made to them.
 func (in *Interp) Unmapped(addr machine.Addr, size uint64) {
 	v := &in.view
 	for number, p := range v.pages {

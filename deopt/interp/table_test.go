@@ -18,7 +18,7 @@ import (
 // The tables skip what LangRef leaves open: they have no rows with undefined behavior or a poison result, and they replace every NaN by one NaN
 // before it is stored.
 
-// edges returns integers of a width at which operations change their behavior.
+// edges returns integers of the given width, chiefly those near which operations change their behavior.
 func edges(width int) []*big.Int {
 	one := big.NewInt(1)
 	top := new(big.Int).Lsh(one, uint(width-1))

@@ -39,8 +39,8 @@ func Regular(path string) bool {
 	return err != nil || info.Mode().IsRegular()
 }
 
-// Unused calls make with dir/name, then with name-2, name-3 and so on before the extension, until the error does not wrap [os.ErrExist], at most most
-// times. It returns the last path and its error.
+// Unused calls make with dir/name, then with name-2, name-3 and so on before the extension, until make succeeds or its error does not wrap
+// [os.ErrExist]. It makes at most `most` calls. It returns the last path and its error.
 func Unused(dir, name string, most int, make func(path string) error) (path string, err error) {
 	ext := filepath.Ext(name)
 	for n := 1; n <= most; n++ {

@@ -27,7 +27,7 @@ const (
 type loaded struct {
 	view    *deopt.View
 	filters filters
-	atSites bool // the sites of records get breakpoints, besides the functions that at selects
+	atSites bool // the sites of records get breakpoints, in addition to the functions that match a pattern in at
 	at      []*names.Pattern
 	matches []patternMatches          // for each pattern in at, the counts of functions that it matches
 	entries func(string, uint64) bool // reports whether a record needs a breakpoint at the entry of its function

@@ -92,7 +92,7 @@ type counts struct {
 	unavailable uint64
 	undecided   uint64
 	absent      uint64
-	missing     time.Duration         // time in which breakpoints were removed
+	missing     time.Duration         // time that the process ran without breakpoints
 	overwritten map[machine.Addr]bool // places whose exits may be missing
 	end         End
 }

@@ -115,7 +115,7 @@ func (v *verifier) newStretch(budget *budget) (*stretch, error) {
 			o.Steps = min(o.Steps, maxStepped-v.stepped)
 		}
 	}
-	if s.atSpeed { // these instructions are not counted
+	if s.atSpeed { // the budget of steps is used up: native code runs without being counted
 		o.Steps = 1
 	}
 	for _, c := range v.callsInProgress() {

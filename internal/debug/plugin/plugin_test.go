@@ -124,7 +124,7 @@ func facts(t *testing.T, output string) (list []map[string]thread) {
 	return list
 }
 
-// requireSame requires that a gdb shows the same facts about a process as the gdb from whose stub it reads. Registers that the stub's description
+// requireSame requires that two gdbs show the same facts about a process: the one that provides the stub, and the one that reads from it. Registers that the stub's description
 // lacks are ignored.
 func requireSame(t *testing.T, output string, threads, registers int) {
 	t.Helper()

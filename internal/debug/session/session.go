@@ -26,8 +26,8 @@ type Config struct {
 	// Describe is called once for each file and each registered object, and returns the modules and layouts that it contains, as in [trace.Options]. It
 	// may be nil.
 	Describe described.Ask
-	// With starts the virtual machine's own interpreter, which resumes from exits instead of the reference interpreter. It is called once, and again
-	// after the interpreter has ended. It may be nil.
+	// With starts the virtual machine's own interpreter, which replaces the reference interpreter for resuming from exits. It is called again if that
+	// interpreter has ended. It may be nil.
 	With func(context.Context, *ptrace.Target) (*protocol.Child, error)
 	// Warn receives warnings for the user. It is not nil.
 	Warn func(string)

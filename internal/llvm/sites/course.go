@@ -54,7 +54,7 @@ func Together(code, module *Course, may [][]bool, budget *int) (ok bool) {
 	return false
 }
 
-// reach returns the pairs that a common path from the entry reaches.
+// reach returns the pairs of a record and a site that code and module can reach together from the entry, through pairs that may allows.
 func reach(code, module *Course, may [][]bool, budget *int) [][]bool {
 	reached := make([][]bool, len(may))
 	for r := range may {

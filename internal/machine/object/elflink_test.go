@@ -210,7 +210,7 @@ func TestRelocatedOfLinked(t *testing.T) {
 		{"lld", "-pie -z notext -z rel"}, {"lld", "-shared -z notext -z rel"}, {"lld", "-pie -z notext -z rel --pack-dyn-relocs=relr"},
 		{"gcc", "-pie"}, {"gcc", "-no-pie"}, {"gcc", "-shared"},
 	}
-	// In place of an address, lld writes 0 and GNU ld the link-time address.
+	// In a place that is relocated at load time, lld stores 0 and GNU ld the link-time address.
 	zero, places := 0, 0
 	for _, version := range []int{14, 19, 22} {
 		for program, names := range map[string][]string{"dup.ll": {"inl", "a"}, "jit_pp.ll": {"work"}} {

@@ -40,7 +40,7 @@ type version struct {
 	owners   map[*object.Image]bool
 }
 
-// maxFunctions bounds the remembered functions of objects.
+// maxFunctions bounds the number of functions of objects that a [Dumps] remembers.
 const maxFunctions = 1 << 18
 
 // NewDumps returns a set of the files that names select. have holds the modules that the caller has just read from these files. began is the start

@@ -18,7 +18,7 @@ type moment struct {
 	lost    map[int]bool     // functions whose return address is overwritten
 	random  *rand.Rand       // chooses the patch
 	text    []string         // the actions as text
-	used    map[int]struct{} // the numbers of the functions
+	used    map[int]struct{} // numbers of the functions that are already in this moment
 	// signaled is set if a signal is handled on the alternate signal stack. A stub that switches stacks must not follow: Linux would handle the next
 	// signal at the start of that stack, over the frames that are there (sigaltstack(2)).
 	signaled bool
