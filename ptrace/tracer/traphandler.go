@@ -21,7 +21,7 @@ import (
 // trapHandler is the state of the SIGTRAP handler that the tracer installs in the target while breakpoints are in its code (trapcode.go).
 type trapHandler struct {
 	base  uint64 // 0 if it is not installed
-	tried bool   // it could not be installed, for a reason that remains while this program runs
+	tried bool   // installing failed, for a reason that remains while the target runs this program
 	why   string // why it is not installed
 }
 
@@ -90,7 +90,8 @@ func (s *server) installHandler() error {
 	})
 }
 
-// disposes reports whether SIGTRAP is in a set of signals in the status of the process. It returns true if the status cannot be read.
+// disposes reports whether SIGTRAP is in a set of signals, such as SigIgn, in the status of the process. It returns true if the status cannot be
+// read.
 func (s *server) disposes(set string) bool {
 	for tid := range s.threads {
 		if mask, err := strconv.ParseUint(system.StatusField(tid, set), 16, 64); err == nil {

@@ -53,7 +53,7 @@ func (s *server) nearby(memory memory, from uint64) (n nearby) {
 	return n
 }
 
-// agrees returns the index of the first known byte that differs, or nearbySize.
+// agrees returns the index of the first byte that is known in both and differs, or nearbySize.
 func (n *nearby) agrees(other *nearby) int {
 	for i := range n.data {
 		if n.data[i] != other.data[i] && !n.unknown[i] && !other.unknown[i] {
@@ -67,7 +67,7 @@ func (s *server) behind(memory memory, b *breakpoint) nearby {
 	return s.nearby(memory, b.Addr+uint64(len(Trap)))
 }
 
-// begin records the code at an address at which a breakpoint is about to be set.
+// begin records the code under a breakpoint, and near it, before the breakpoint is set.
 func (s *server) begin(b *breakpoint) {
 	b.before = s.nearby(s.memory, b.Addr-nearbySize)
 	b.list = []version{{b.original, s.behind(s.memory, b)}}

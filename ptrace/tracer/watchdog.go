@@ -42,7 +42,7 @@ func startWatchdog(pid int) (ended <-chan struct{}) {
 	}
 	go func() {
 		defer close(end)
-		_ = cmd.Wait() // its exit status has no meaning
+		_ = cmd.Wait() // its exit status is not used
 	}()
 	return end
 }
@@ -74,7 +74,7 @@ func watchdog(pid int) {
 		case event == 0:
 			signal = ws.StopSignal()
 		}
-		_ = ptrace(request, pid, uintptr(signal)) // an error means that it has been killed, which it reports next
+		_ = ptrace(request, pid, uintptr(signal)) // an error means that the tracer's thread has been killed, which wait(2) reports next
 	}
 }
 

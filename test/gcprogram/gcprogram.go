@@ -44,7 +44,7 @@ type Program struct {
 	Source   string         // path of the module before rewrite-statepoints-for-gc
 	Module   string         // path of the module that llc compiles
 	LLC      []string       // flags of llc
-	Features map[string]int // how often the source has each
+	Features map[string]int // number of occurrences in the source, by feature
 
 	dir string
 }
@@ -187,7 +187,7 @@ type Outcome struct {
 	Text        string // all output
 	Collections int
 	Safepoints  int
-	Frames      int // that were walked in all collections
+	Frames      int // number of frames that all collections walked
 	Roots       int
 }
 

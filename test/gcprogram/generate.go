@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// These are the offsets of the words and the references in an object (testdata/collector.c), and how many each object has at least.
+// Offsets of the words and of the references in an object (testdata/collector.c), and the minimum number of each in an object.
 const (
 	firstWord = 8
 	firstRef  = 40
@@ -14,14 +14,14 @@ const (
 	refs      = 4
 )
 
-// value is a pointer into or beside an object.
+// value is a pointer into an object, or to memory before or after it.
 type value struct {
 	name   string
 	offset int    // constant part of the distance from the start of the object
-	plus   string // name of the part that is computed, an i64; "" for none
+	plus   string // name of the i64 with the computed part of the distance; "" for none
 }
 
-// scope holds what may be used at a point of a function.
+// scope holds the values that may be used at a point of a function.
 type scope struct {
 	bases   []string // pointers to starts of objects
 	derived []value
@@ -42,7 +42,7 @@ type generator struct {
 	features  map[string]int
 
 	// Of the function:
-	number int    // of its last value or block
+	number int    // number of the last value or block
 	block  string // label of the current block
 	cells  []string
 }
@@ -193,7 +193,7 @@ func (g *generator) at(v value, offset int) string {
 
 func (g *generator) word(v value, n int) string { return g.at(v, firstWord+8*n) }
 
-// mix adds a value to the checksum.
+// mix writes code that adds a value to the function's checksum.
 func (g *generator) mix(s *scope, v string) {
 	product, sum := g.fresh("n"), g.fresh("n")
 	g.line("%s = mul i64 %s, 31", product, s.acc)
@@ -201,7 +201,7 @@ func (g *generator) mix(s *scope, v string) {
 	s.acc = sum
 }
 
-// condition computes an i1 of the checksum.
+// condition writes code that computes an i1 from the checksum.
 func (g *generator) condition(s *scope) string {
 	bit, c := g.fresh("n"), g.fresh("c")
 	g.line("%s = and i64 %s, %d", bit, s.acc, 1<<g.Intn(4))
@@ -223,7 +223,7 @@ func (g *generator) offset() int {
 	return firstWord + 8*g.Intn(words)
 }
 
-// derive computes a derived pointer.
+// derive writes code that computes a derived pointer.
 func (g *generator) derive(s *scope) value {
 	v := value{name: g.base(s), offset: g.offset()}
 	v.name = g.gep(v.name, fmt.Sprint(v.offset))
@@ -259,7 +259,7 @@ func (g *generator) statement(s *scope, depth int) {
 		g.poll(s)
 	case k < 8:
 		v := g.derive(s)
-		if g.Intn(3) == 0 { // it lives across a safepoint that follows at once
+		if g.Intn(3) == 0 { // the derived pointer is live across a safepoint that follows immediately
 			g.poll(s)
 			g.mix(s, g.load("i64", g.word(v, g.Intn(words))))
 		}
@@ -311,7 +311,7 @@ func (g *generator) alloc(s *scope) {
 	s.bases = append(s.bases, o)
 }
 
-// selects chooses between two bases, or between two pointers that are derived from different objects.
+// selects writes a select between two bases, or between two pointers that are derived from different objects.
 func (g *generator) selects(s *scope) {
 	g.features["select"]++
 	c, v := g.condition(s), g.fresh("s")
@@ -327,7 +327,7 @@ func (g *generator) selects(s *scope) {
 	s.derived = append(s.derived, value{name: v, offset: offset})
 }
 
-// indexed uses an array of references by a computed index.
+// indexed writes code that accesses an array of references by a computed index.
 func (g *generator) indexed(s *scope) {
 	g.features["array"]++
 	array, masked, scaled := g.base(s), g.fresh("n"), g.fresh("n")
@@ -345,7 +345,7 @@ func (g *generator) indexed(s *scope) {
 	}
 }
 
-// cell uses a stack object that holds a reference.
+// cell writes code that stores a reference in a stack object, or loads one from it.
 func (g *generator) cell(s *scope) {
 	cell := g.cells[g.Intn(len(g.cells))]
 	if g.Intn(2) == 0 {

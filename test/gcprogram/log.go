@@ -16,7 +16,8 @@ type Collection struct {
 	Frames []Frame // innermost first
 	Moved  []Move  // the objects, in the order of their copies
 
-	// Objects and Bytes are what the roots reach whose pointer is the start of its object, without stack objects.
+	// Objects and Bytes are the number and the total size of the objects that are reachable from roots that point to the start of an object, without
+	// stack objects.
 	Objects, Bytes uint64
 }
 
@@ -24,8 +25,8 @@ type Collection struct {
 type Frame struct {
 	PC       uint64 // the return address into the function
 	SP       uint64 // the stack pointer after that return
-	Function uint64 // its start
-	ID       uint64 // of the record
+	Function uint64 // start address of the function
+	ID       uint64 // id of the record
 	Roots    []Root // in the order of the visits; a slot may occur in several pairs
 }
 

@@ -90,9 +90,8 @@ func byReframe(report *frame.Report) map[int64][]goFrame {
 	return out
 }
 
-// requireSameGoroutines compares the numbers of goroutines. If all is set, it also compares the frames of all goroutines, otherwise those of
-// goroutines that have not called C. It omits goroutines for which dlv shows frames of C, as it does in processes: dlv then lacks the Go functions
-// that called C.
+// requireSameGoroutines requires the same goroutine numbers and frames. If all is not set, it does not compare the frames of goroutines that have
+// called C. It omits goroutines for which dlv shows frames of C, as it does in processes: dlv then lacks the Go functions that called C.
 func requireSameGoroutines(t *testing.T, want, got map[int64][]goFrame, all bool) {
 	t.Helper()
 	// From Go 1.26 on, dlv also shows the goroutine that Go reserves for the next thread of C (status 11, _Gdeadextra). It has not run yet.

@@ -13,7 +13,8 @@ import (
 	"example.com/reframe/test/livetest"
 )
 
-// ways lists the ways in which the host calls C. Each has the C functions on the stack between two Go functions, innermost first.
+// ways lists the arguments of the host, which select how it calls C, each with the C functions on the stack between two Go functions, innermost
+// first.
 var ways = []struct {
 	name string
 	c    [][]string

@@ -33,7 +33,7 @@ func runToEnd(t *testing.T, command []string) (string, *exec.Cmd) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Dir = t.TempDir() // it may write a core there
+	cmd.Dir = t.TempDir() // the program may write a core there
 	cmd.Run()             // the state reports how it ended
 	require.NoError(t, ctx.Err())
 	return out.String(), cmd

@@ -33,7 +33,7 @@ type Process struct {
 	switches string // voluntarySwitches of the main thread when it reached its resting place
 }
 
-// restingPlace is the state that a process must reach before a test may inspect it.
+// restingPlace is a state that a process must reach before a test may inspect it.
 type restingPlace int
 
 const (

@@ -46,7 +46,7 @@ func number(selected string, name ...any) uint32 {
 	return binary.BigEndian.Uint32(h.Sum(nil))
 }
 
-// Share reports whether make test runs a case: one of every of cases, chosen by a hash of the case's name and the selection. A new case does not
+// Share reports whether make test runs a case. It runs one case in of, chosen by a hash of the case's name and the selection. A new case does not
 // change the choice of others. With FIDELITY=all all cases run.
 func Share(of uint32, name ...any) bool {
 	return Whole() || number(selection(), name...)%of == 0
@@ -62,8 +62,8 @@ func ShareOf[V any](values []V, name ...any) []V {
 	return values[n : n+1]
 }
 
-// Out reports whether make test skips case n of a series. One of every of cases runs, a different one for each selection. For nested loops, n is the
-// sum of their counters, so that the cases that run contain each value of each loop.
+// Out reports whether make test skips case n of a series. One case in of runs, a different one for each selection. For nested loops, n is the sum of
+// their counters, so that the cases that run contain each value of each loop.
 func Out(of, n int) bool {
 	return !Whole() && (n+First(of))%of != 0
 }
@@ -152,7 +152,7 @@ func Step(of int) int {
 // some selected case has each value.
 type Turns int
 
-// Out reports whether make test skips the next case. One of every of cases runs.
+// Out reports whether make test skips the next case. One case in of runs.
 func (n *Turns) Out(of int) bool {
 	at := int(*n)
 	*n++

@@ -169,7 +169,7 @@ func readobjText(t *testing.T, version int, path string) string {
 	return livetest.Printed(t, fmt.Sprintf("llvm-readobj-%d", version), "--stackmap", path)
 }
 
-// sameAsReadobj compares a file or an archive with llvm-readobj, and returns the number of its stack maps.
+// sameAsReadobj requires that maps --llvm and llvm-readobj print the same for a file or an archive, and returns the number of its stack maps.
 func sameAsReadobj(t *testing.T, version int, path string) int {
 	t.Helper()
 	want := members.ReplaceAllString(readobjText(t, version, path), "")

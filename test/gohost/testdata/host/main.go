@@ -1,5 +1,5 @@
-// The host calls C, which calls Go again, in the way that its argument names. The innermost function prints the stack and the number of its goroutine
-// according to Go's run time, and then waits in C.
+// The host calls C, which calls Go again. Its argument selects how. The innermost function prints the stack and the number of its goroutine according
+// to Go's run time, and then waits in C.
 package main
 
 /*
