@@ -87,8 +87,8 @@ type gcRelease struct {
 	pointer string
 }
 
-// TestGCLintMutants requires that a correct random function has no finding, and that each of its mutants has the finding of its mistake: a root that was dropped from a bundle and is used, a
-// base that was replaced by another entry, a copy by ptrtoint that is used after a safepoint.
+// TestGCLintMutants requires that a correct random function has no finding, and that each of its mutants has the finding of its mistake: a root that was
+// dropped from a bundle and is used, a base that was replaced by another entry, a copy by ptrtoint that is used after a safepoint.
 func TestGCLintMutants(t *testing.T) {
 	livetest.NeedsTools(t)
 	t.Parallel()
