@@ -56,8 +56,8 @@ type Table struct {
 	text         uint64
 }
 
-// New returns the table that the reader table contains. text is the address at which the code starts. trees reads the data that the linker calls
-// go:func.*, with the inlined calls; it is nil if these are unknown.
+// New returns the table that the reader table contains. text is the address at which the code starts. trees reads the inlined calls, the data that the
+// linker calls go:func.*; it is nil if these are unknown.
 func New(table, trees io.ReaderAt, text uint64, order binary.ByteOrder) (*Table, error) {
 	b := make([]byte, HeaderSize)
 	if _, err := table.ReadAt(b, 0); err != nil {
