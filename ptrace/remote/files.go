@@ -50,7 +50,7 @@ func result(reply []byte) (value int64, attachment []byte, err error) {
 		return 0, nil, errors.New("a reply to vFile is malformed")
 	case value < 0:
 		err = fs.ErrNotExist
-		if failed && string(code) != "2" { // FILEIO_ENOENT: there is no such file
+		if failed && string(code) != "2" { // 2 is FILEIO_ENOENT: the file does not exist
 			err = fmt.Errorf("error %s of the remote file system", clean(code))
 		}
 		return 0, nil, err

@@ -295,9 +295,9 @@ func (s *server) untell(b *breakpoint) {
 	}
 }
 
-// expects reports whether the memory at a hit is what the breakpoint expects. It is false if the breakpoint expects nothing, and if a page must be fetched
-// first: the process may have mapped a file there whose pages another process provides. Other threads may write between the reads of two parts, so
-// several parts are read twice.
+// expects reports whether the memory at a hit equals the expected memory of the breakpoint. It returns false if the breakpoint has none. It also returns
+// false if a page is not in memory: the process may have mapped a file whose pages another process provides, and a read would wait for that process.
+// Several parts are read twice, because other threads may write between two reads.
 func (s *server) expects(b *breakpoint) bool {
 	reads := 1
 	if len(b.Expects) > 1 && len(s.threads) > 1 {

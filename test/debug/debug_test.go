@@ -340,7 +340,7 @@ func TestDebugHelp(t *testing.T) {
 			words = append(words, word)
 		}
 	}
-	require.Equal(t, 9, groups, "eight, and what is said at the end")
+	require.Equal(t, 9, groups, "eight groups of commands, and the line after them")
 	for _, word := range []string{"break", "continue", "exits", "bt", "frame", "up", "down", "locals", "print", "x", "list", "disassemble", "explain",
 		"step", "next", "finish", "until", "back", "set", "restart", "commit", "record", "script", "help", "quit"} {
 		require.Contains(t, words, word)

@@ -43,8 +43,7 @@ var bareBuilds = []bareBuild{
 	{"clang-19", "-O3 -fno-omit-frame-pointer"},
 }
 
-// bareProgram is a program that executes much of its code. places are where it is stopped: at the call of a function, and after a number of further
-// instructions.
+// bareProgram is a program that executes much of its code. Each of its places is a point to stop: a number of instructions after the call of a function.
 type bareProgram struct {
 	name   string
 	build  func(t *testing.T, b bareBuild) string

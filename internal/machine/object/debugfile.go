@@ -30,8 +30,8 @@ func (i *Image) BuildID() []byte {
 }
 
 // DebugFrom provides a separate file for an image whose symbol table or debug information was stripped (objcopy --only-keep-debug). If the image has
-// a build id, open is called when the first symbol or debug information is needed that the image lacks. It is called at most once. The file is used
-// only if it has the same build id. open returns nil if there is no file.
+// a build id, open is called when the first symbol or debug information is needed that the image lacks. It is called at most once. If its
+// result has another build id, it is ignored. open returns nil if it finds no file.
 //
 // Only the symbol table and the debug information of the file are used; it has no bytes of loaded sections.
 func (i *Image) DebugFrom(open func(buildID []byte) *Image) {

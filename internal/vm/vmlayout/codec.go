@@ -51,8 +51,8 @@ func (s symbols) encode(codec string, v Typed) (uint64, error) {
 	return bits, nil
 }
 
-// null returns the bits of null: those of the symbol null, or the parameter otherwise if there is no such symbol. It returns an error if these bits
-// belong to another symbol.
+// null returns the bits of null: those of the symbol null, or the value of otherwise if no symbol has that name. If another symbol has these bits, it
+// returns an error.
 func (s symbols) null(codec string, otherwise uint64) (uint64, error) {
 	v := Typed{Type: "null"}
 	bits, err := s.encode(codec, v)
